@@ -14,8 +14,8 @@ from context_bench._lazy import lazy_names
 from context_bench._version import __version__
 
 if TYPE_CHECKING:
+    from context_bench.core.judge import Scorer
     from context_bench.core.schedule import Engine
-    from context_bench.core.scoring import Scorer
     from context_bench.errors import (
         BadOutput,
         ConnectionFailed,
@@ -60,7 +60,7 @@ _HOMES = {
     "monitors.limits": ("Limits",),
     "core.schedule": ("Engine",),
     "ray.ray_engine": ("RayEngine",),
-    "core.scoring": ("Scorer",),
+    "core.judge": ("Scorer",),
     "errors": (
         "BadOutput", "ConnectionFailed", "ContextBenchError", "DataError", "Interrupted", "LocalShortage",
         "MissingExtra", "RequestFailed", "ScoreClash", "StartFailed", "StoreError", "SystemFailure", "TimedOut",

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["FORMATS", "NEEDS", "NUMBERS", "Number", "get_number", "list_keys", "list_numbers"]
+__all__ = [
+    *("FORMATS", "NEEDS", "NUMBERS", "Number", "choose_score_key", "find_score_key", "get_number", "list_keys"),
+    *("list_numbers", "dollars", "percent", "score", "seconds", "tokens"),
+]
 
 # -- keys that code outside of their metric reads
 

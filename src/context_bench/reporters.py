@@ -1,4 +1,4 @@
-"""Reporters: a finished result as text. One file each; two of them are functions too, for scripts."""
+"""Reporters: a finished result as text. Two of them are functions too, for scripts."""
 
 from context_bench._lazy import add_module
 from context_bench.output.files import CsvReporter, JsonReporter

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_bench.caveats import Census, add_caveats, can_be_ranked
+from context_bench.caveats import Census, add_caveats, explain_unranked
 from context_bench.compare.against_baseline import Comparer
 from context_bench.compare.front import FrontTally
 from context_bench.compare.pairing import read_value
@@ -300,10 +300,12 @@ class Summarizer:
         found = found.withhold_zeros(self._comparer.has_only_zeros)
         return found.withhold_unneeded(find_floors(config), self._comparer.is_perfect)
 
-    def _explain_silence(self, name: str, comparison: Comparison | None) -> str:
-        """Say why no verdict is given on a system, where systems are compared."""
-        if self._comparer is None:
-            return ""
+    def _explain_unranked(self, name: str, cost: str, config: Mapping[str, Any], comparison: Comparison | None) -> str:
+        """Say why a system is not ranked by score and this cost; empty where it is."""
+        if name == self._twin:
+            return "it is the baseline, run again"
+        if (reason := explain_unranked(self._systems[name].census, cost, config)) or self._comparer is None:
+            return reason
         return NO_VERDICT if comparison is None else comparison.explain_silence(name)
 
     def _put_front(
@@ -315,9 +317,7 @@ class Summarizer:
             return
         controls = {*settings.controls, self._twin}
         reasons = {
-            name: can_be_ranked(self._systems[name].census, "", config) or self._explain_silence(name, comparison)
-            for name in numbers
-            if name not in controls
+            name: self._explain_unranked(name, "", config, comparison) for name in numbers if name not in controls
         }
         competing = [name for name, reason in reasons.items() if not reason]
         front = self._front.result(competing, self._comparer.baseline)
@@ -340,12 +340,7 @@ class Summarizer:
         config: Mapping[str, Any],
         comparison: Comparison | None,
     ) -> None:
-        reasons = {
-            name: "it is the baseline, run again"
-            if name == self._twin
-            else can_be_ranked(self._systems[name].census, cost, config) or self._explain_silence(name, comparison)
-            for name in numbers
-        }
+        reasons = {name: self._explain_unranked(name, cost, config, comparison) for name in numbers}
         ranks = rank({name: values for name, values in numbers.items() if not reasons[name]})
         for name, values in numbers.items():
             if name in ranks:
@@ -389,7 +384,7 @@ def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, interva
 def list_suffixes(metrics: Sequence[Metric]) -> list[str | None]:
     """Find what is added to a key that an earlier metric has given already, so that each number has a name of its own.
 
-    Of two metrics of one kind it is what they differ in, as in `mean_score:exact_match`; None for the very same metric.
+    Of two metrics of one kind it is what they differ in, as the field of a second score; None for the very same metric.
     """
     suffixes: list[str | None] = []
     seen: dict[str, list[dict[str, Any]]] = {}

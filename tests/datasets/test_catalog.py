@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.core.scoring import Scorer
+from context_bench.core.judge import Scorer
 from context_bench.datasets.catalog import Card, card_for, catalog, read_card
 from context_bench.datasets.public.loader import list_loaders
 from context_bench.errors import UsageError

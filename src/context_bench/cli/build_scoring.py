@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from context_bench.config import DEFAULT_THRESHOLD, RunOptions
-from context_bench.core.scoring import Scorer, check_threshold
+from context_bench.core.judge import Scorer
+from context_bench.core.wiring import check_threshold
 from context_bench.datasets.catalog import card_for
 from context_bench.errors import UsageError, suggest
 from context_bench.evaluators.adapt import build_evaluators

@@ -11,12 +11,11 @@ from typing import Any
 
 from context_bench.cli.output import format_json, table_width
 from context_bench.config import RunOptions
-from context_bench.core.call import is_endpoint
-from context_bench.core.estimates import measure_judge_request, measure_request
-from context_bench.core.examples import read_examples
-from context_bench.core.recorder import Recorder
+from context_bench.core.cache import Cache
+from context_bench.core.call import measure_judge_request, measure_request
+from context_bench.core.judge import Scorer
 from context_bench.core.row import Item, Job
-from context_bench.core.scoring import Scorer
+from context_bench.core.run_settings import read_examples
 from context_bench.monitors.progress import StatusLine
 from context_bench.output.layout import fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
@@ -24,7 +23,7 @@ from context_bench.store import Store
 from context_bench.systems.prompts import build_messages, list_turn_prompts, open_turns
 from context_bench.text import count_things
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
-from context_bench.traits import asks_model, find_model, system_traits
+from context_bench.traits import asks_model, find_model, is_endpoint, system_traits
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer
 
@@ -110,7 +109,7 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
     return 0
 
 
-def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Recorder | None:
+def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cache | None:
     """Open the stored answers that the run would reuse; None where there are none."""
     if options.store_folder is None or not options.reuses_answers or not Path(options.store_folder).is_dir():
         return None
@@ -118,10 +117,10 @@ def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Rec
     runs = store.runs()
     if not runs:
         return None
-    recorder = Recorder(store, runs[0], scorer, None, reuse=True, tag=options.cache_tag)  # any run: nothing is kept
-    if recorder.looks_up:
+    cache = Cache(store, runs[0], scorer, None, reuse=True, tag=options.cache_tag)  # any run: nothing is kept
+    if cache.looks_up:
         store.index_answers()
-    return recorder if recorder.looks_up else None
+    return cache if cache.looks_up else None
 
 
 def _count(
@@ -129,7 +128,7 @@ def _count(
     systems: list[Any],
     judges: list[Evaluator],
     datasets: Any,
-    recorder: Recorder | None,
+    cache: Cache | None,
     total: _Total,
 ) -> None:
     """Add up what each example would send to each system and each judge, less what is known."""
@@ -141,7 +140,7 @@ def _count(
         prompts = list_turn_prompts(turns, ()) if open_turns(turns) > 1 else [example]
         replies_before = len(prompts) * (len(prompts) - 1) // 2
         for system, job in _list_jobs(systems, example, options.repeats):
-            known = recorder.find_answer(job) if recorder is not None else None
+            known = cache.find_answer(job) if cache is not None else None
             asked = total.systems.get(system.name)
             if known is not None:
                 total.known += 1
@@ -149,7 +148,7 @@ def _count(
                 sizes = [measure_request(system, each, count).prompt for each in prompts]
                 asked.add(len(prompts), sum(sizes) + asked.reply * replies_before)
             for judge in judges:
-                if known is not None and recorder is not None and recorder.memory(job, known.processed).find(judge):
+                if known is not None and cache is not None and cache.memory(job, known.processed).find(judge):
                     continue
                 # An answer that is not known yet has the length of a reply, or at most that of the context.
                 length = reply if is_endpoint(system) else count_prompt(example, count)

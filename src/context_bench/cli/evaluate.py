@@ -14,7 +14,7 @@ from context_bench.config import EvaluateOptions, RunOptions
 
 if TYPE_CHECKING:
     from context_bench.cli.gate import Gate, OpenGate
-    from context_bench.core.scoring import Scorer
+    from context_bench.core.judge import Scorer
     from context_bench.results import EvalResult
     from context_bench.types import Metric
 

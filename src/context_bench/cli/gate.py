@@ -17,7 +17,7 @@ from context_bench.numbers import COUNTS, MEAN_SCORE, NEEDS, NUMBERS, SAVED_PER_
 
 if TYPE_CHECKING:
     from context_bench.compare.gates import Candidate, GateOutcome
-    from context_bench.core.scoring import Scorer
+    from context_bench.core.judge import Scorer
     from context_bench.types import Metric
 
 __all__ = ["Gate", "OpenGate", "check_gate"]
@@ -145,7 +145,7 @@ def check_gate(
 
 
 def _has_own_score(metrics: Sequence[Metric], scorer: Scorer) -> bool:
-    from context_bench.core.scoring import is_own_score
+    from context_bench.core.wiring import is_own_score
     from context_bench.traits import find_score_field
 
     fields = {field for each in metrics if (field := find_score_field(each)) is not None}

@@ -21,9 +21,9 @@ from context_bench.cli.output import (
 )
 from context_bench.compare.pairing import is_unread_row
 from context_bench.config import STORE
+from context_bench.core.judge import Scorer
 from context_bench.core.record import count_recorded_fields
 from context_bench.core.row import Item
-from context_bench.core.scoring import Scorer
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.layout import fit_listing

@@ -24,8 +24,9 @@ from context_bench.cli.output import (
 )
 from context_bench.cli.runs import load_result
 from context_bench.config import STORE, read_settings
-from context_bench.core.record import make_result, record_run, rescore
-from context_bench.core.scoring import Scorer
+from context_bench.core.judge import Scorer
+from context_bench.core.record import recording, rescore
+from context_bench.core.run import make_result
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
 from context_bench.monitors.budget import Budget
@@ -155,10 +156,9 @@ async def _score_again(
     reasons: list[str] = []
     budget = Budget(limits, prices, get_tokenizer(settings.tokenizer), reasons.append)
 
-    async def work(run: RunInfo) -> EvalResult:
-        rows = await rescore(
-            store, before, run, scorer, progress.add, prices=prices, spending=budget if limits.limits_spending else None
-        )
+    with recording(store, config) as record:
+        spending = budget if limits.limits_spending else None
+        rows = await rescore(store, before, record.run, scorer, progress.add, prices=prices, spending=spending)
         scored = {
             **config,
             "stopped": reasons[0] if reasons else None,
@@ -167,9 +167,8 @@ async def _score_again(
             "primary": scorer.primaries,
             "context_primary": scorer.context_primaries,
         }
-        return make_result(rows, summarize(rows, settings.systems, metrics, scored), scored, metrics)
-
-    return await record_run(store, config, work)
+        summary = summarize(rows, settings.systems, metrics, scored)
+        return record.finish(make_result(rows, summary, scored, metrics))
 
 
 def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:

@@ -66,7 +66,7 @@ class Curve:
     Attributes:
         name: The system, without the knob.
         knob: The parameter that was swept.
-        metric: `mean_score`, or `macro_score` where there are several datasets.
+        metric: The key of the score, which depends on whether there are several datasets.
         meter: Where the tokens are from: `upstream_tokens`, `output_tokens`, or empty where that is not known.
         points: The settings, the fewest tokens first.
         baseline: What savings and differences are against: a system of the run.

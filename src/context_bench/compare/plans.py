@@ -253,7 +253,7 @@ class Lock:
     """A comparison that was fixed before its run.
 
     Attributes:
-        metric: `mean_score`, or `macro_score` with several datasets.
+        metric: The key of the score, which depends on whether there are several datasets.
         score_field: The score that counts.
         margin: A difference within it does not matter.
         baseline: What the others are held against.

@@ -33,7 +33,7 @@ class RunComparison:
 
     Attributes:
         baseline: What the baseline is called.
-        metric: The key that is compared: `macro_score` with several datasets, else `mean_score`.
+        metric: The key of the score that is compared, which depends on whether there are several datasets.
         contests: In the order of the runs.
         warnings: In what the runs differ that a comparison takes for equal.
         left_out: Systems that have no counterpart in the baseline's run.

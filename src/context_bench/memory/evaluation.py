@@ -8,7 +8,7 @@ from typing import Any
 
 from context_bench.compare.sweeps import name_setting
 from context_bench.config import DEFAULT_THRESHOLD, EvaluateOptions
-from context_bench.core.scoring import Scorer
+from context_bench.core.judge import Scorer
 from context_bench.errors import UsageError
 from context_bench.evaluators import AnswerQuality
 from context_bench.memory.arm import Arm, ExtractReader, OwnAnswer, ReadAnswer, SharedReader

@@ -55,8 +55,8 @@ class DollarTally:
 
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._scores = threshold, ScoreCount(score_field)
-        self._dollars = self._judge_dollars = 0.0
-        self._known = self._unknown = self._failed_unknown = self._estimated = self._passing = 0
+        self._judge_dollars = 0.0
+        self._known = self._unknown = self._failed_unknown = self._estimated = 0
         self._judged = self._judged_unknown = 0
         self._repeated = self._bounded = 0
         self._least = self._most = self._late = self._asked = 0.0
@@ -64,7 +64,7 @@ class DollarTally:
         self._embeddings, self._timed_out = _Embeddings(), _TimedOut()
         self._priced_by: Mapping[str, Any] | None = None
         self._unpaid = False
-        self._each, self._pass = RatioSpread(positive=True), RatioSpread(positive=True)
+        self._each, self._passes = RatioSpread(positive=True), RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
         if _COST_FIELDS.isdisjoint(row.metadata):
@@ -90,13 +90,10 @@ class DollarTally:
             self._failed_unknown += row.error is not None
             return
         self._known += 1
-        self._dollars += cost
         self._asked += cost if asked is None else asked
         self._estimated += row.metadata.get("cost_is_estimate") is True
-        passes = self._scores.passes(row, self._threshold)
-        self._passing += passes
         self._each.add(row, cost, 1)
-        self._pass.add(row, cost, passes)
+        self._passes.add(row, cost, self._scores.passes(row, self._threshold))
 
     def _add_judge(self, row: EvalRow) -> None:
         spent = read_fact(row, "judge_cost_usd")
@@ -110,9 +107,9 @@ class DollarTally:
         """Give the dollars so far; nothing where no row has a cost."""
         values: dict[str, float] = {}
         if self._known:
-            values[COST_USD] = self._dollars
-            values[COST_PER_1K_USD] = self._dollars / self._known * 1000
-            values["cost_of_pass_usd"] = self._dollars / self._passing if self._passing else math.inf
+            values[COST_USD] = self._each.above
+            values[COST_PER_1K_USD] = self._each.ratio * 1000
+            values["cost_of_pass_usd"] = self._passes.ratio
             if self._swapped:
                 values["cost_per_1k_as_asked_usd"] = self._asked / self._known * 1000
         values |= self._bounds()
@@ -121,17 +118,18 @@ class DollarTally:
         return values | self._embeddings.result() | self._timed_out.result()
 
     def intervals(self) -> dict[str, Interval]:
-        intervals = {COST_PER_1K_USD: self._each.interval().multiply(1000)} if self._dollars else {}
-        return intervals | ({"cost_of_pass_usd": self._pass.interval()} if self._dollars and self._passing else {})
+        intervals = {COST_PER_1K_USD: self._each.interval().multiply(1000)} if self._each.above else {}
+        known = self._each.above and self._passes.below
+        return intervals | ({"cost_of_pass_usd": self._passes.interval()} if known else {})
 
     def _bounds(self) -> dict[str, float]:
         """Compute the best and the worst case; none where all calls are known. The headline lies between them."""
         rows = self._known + self._bounded
         if not rows or not (self._bounded or self._late):
             return {}
-        cases = [(self._dollars + more) / rows * 1000 for more in (self._least, self._most + self._late)]
+        cases = [(self._each.above + more) / rows * 1000 for more in (self._least, self._most + self._late)]
         if self._known:
-            cases.append(self._dollars / self._known * 1000)
+            cases.append(self._each.ratio * 1000)
         return dict(zip(_BOUNDS, (min(cases), max(cases))))
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:

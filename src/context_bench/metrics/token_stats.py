@@ -101,7 +101,7 @@ class ParetoRank(RunningMetric):
     """The front on which a system stands when quality and cost are weighed against each other.
 
     One system alone cannot be ranked: `compute` gives 0.0, and `evaluate` puts in what `rank_systems`
-    says of all of them. The field "score" stands for the summary's `mean_score`. `leave_out` names systems
+    says of all of them. The field "score" stands for the mean score. `leave_out` names systems
     that do not compete. Beside the rank of points, `evaluate` puts in `pareto_front`: 1 on the front, 0 off it, by what
     paired intervals show of score and cost.
     """

@@ -26,7 +26,7 @@ from context_bench.text import list_names
 
 __all__ = ["conclude", "describe_alone"]
 
-_MOST_NAMES = 6
+_MAX_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
 _SAVINGS = {PROMPT_SAVINGS: "the prompt", COMPRESSION_RATIO: "the tokens"}
 _ALL = "the examples"
@@ -155,14 +155,14 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
         return f"{few}." if few else f"No system is shown to be as good as {baseline}."
     good = sorted(good, key=lambda verdict: _find_saving(result, verdict.name)[1], reverse=True)
     told: list[str] = []
-    for verdict in good[:_MOST_NAMES]:
+    for verdict in good[:_MAX_NAMES]:
         compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
         compared += _set_errors_apart(verdict)
         if worse := _find_worse_datasets(result, verdict.name):
             compared += f" over all datasets, but worse on {list_names(worse)}"
         told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
-    if len(good) > _MOST_NAMES:
-        told.append(f"{len(good) - _MOST_NAMES:,} more are in the table")
+    if len(good) > _MAX_NAMES:
+        told.append(f"{len(good) - _MAX_NAMES:,} more are in the table")
     return f"{'; '.join(told)}."
 
 

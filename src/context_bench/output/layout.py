@@ -142,12 +142,12 @@ def display_width(text: str) -> int:
 
 Lines = Sequence[Sequence[str]]
 
-_NARROWEST = 6
-"""Columns that a name has at least."""
-_READABLE = 30
-"""Columns that a text has at least, as long as another column can give way to it."""
-_TITLES = (20, 16, 12)
-"""Columns that the titles of a grid may have, one try after the other."""
+_MIN_NAME_WIDTH = 6
+"""Columns that a name keeps, however narrow the terminal is."""
+_MIN_TEXT_WIDTH = 30
+"""Columns that a text keeps while another column can give way."""
+_TITLE_WIDTHS = (20, 16, 12)
+"""Widths that are tried for the titles of a grid, one after the other."""
 _GAP = 2
 
 
@@ -205,7 +205,7 @@ def fit_grid(lines: Lines, width: int | None) -> str:
     bare = [[[each[0][0], *_drop_parameters(each[0][1:])], *each[1:]] for each in (lines, turned)]
     shortened = [
         [[each[0][0], *_shorten_all(each[0][1:], limit)], *_shorten_names(each[1:], max(24, width // 3))]
-        for limit in _TITLES
+        for limit in _TITLE_WIDTHS
         for each in bare
     ]
     for choice in (turned, *bare, *shortened):
@@ -234,7 +234,7 @@ def _columns(lines: Lines, start: int, end: int) -> list[list[str]]:
 
 def _narrow_names(lines: Lines, width: int) -> Lines:
     """Shorten the names as far as it takes, where the other columns have given way already."""
-    for limit in range(max(display_width(line[0]) for line in lines), _NARROWEST - 1, -1):
+    for limit in range(max(display_width(line[0]) for line in lines), _MIN_NAME_WIDTH - 1, -1):
         if markdown_width(lines) <= width:
             break
         lines = _shorten_names(lines, limit)
@@ -337,7 +337,7 @@ def fit_listing(
     kept = list(range(len(lines[0])))
     left_out: list[str] = []
     for title in give_way if head else ():
-        if _room(lines, kept, texts, width) >= sum(min(_widest(lines, place), _READABLE) for place in texts):
+        if _room(lines, kept, texts, width) >= sum(min(_widest(lines, place), _MIN_TEXT_WIDTH) for place in texts):
             break
         if title in lines[0]:
             kept.remove(lines[0].index(title))
@@ -359,7 +359,7 @@ def _room(lines: Lines, kept: Sequence[int], texts: set[int], width: int) -> int
 
 def _longest_name(kept: Sequence[int], texts: set[int], width: int) -> int:
     alone = len([place for place in kept if place not in texts]) == 1
-    return max(_NARROWEST, width // 2 if alone else width // 3)
+    return max(_MIN_NAME_WIDTH, width // 2 if alone else width // 3)
 
 
 def _wrap_cells(lines: Lines, kept: Sequence[int], texts: set[int], width: int) -> list[list[str]]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from context_bench.compare.plans import describe_lock
@@ -21,7 +20,6 @@ from context_bench.numbers import (
     EVIDENCE,
     NUMBERS,
     TOKENS,
-    Number,
     get_number,
     list_numbers,
     percent,
@@ -195,35 +193,22 @@ def _list_lines(
     return lines
 
 
-Values = dict[str, float]
-_Column = tuple[str, Callable[[Values], float | None], Callable[[float], str]]
-"""A title, what reads the number off a system's summary, and how it is written."""
+_SAVED = ("saved, by the tap", "saved, as sent")
+"""Titles of the tokens saved, with a tap and without one."""
 
 
-def _list_columns(table: str) -> list[_Column]:
-    """List the columns of a table as they are declared, but for tokens that mean one thing with a tap, one without."""
-    columns: list[_Column] = []
+def _write_cells(values: Mapping[str, float], table: str) -> dict[str, str]:
+    """Write the numbers of a table that a system has, by their titles."""
+    cells = {}
     for each in list_numbers(table):
-        if each.key == "downstream_tokens":  # without a tap: what was sent for the rows with savings
-            columns.append(
-                (each.title, lambda values: values.get("downstream_tokens", values.get("sent_tokens")), tokens)
-            )
+        title, value = each.title, values.get(each.key)
+        if each.key == "downstream_tokens" and value is None:  # without a tap, of the rows whose savings are known
+            value = values.get("sent_tokens")
         elif each.key == "counted_tokens_saved":
-            for title, tapped in (("saved, by the tap", True), ("saved, as sent", False)):
-                columns.append((title, partial(_read_saved, tapped=tapped), tokens))
-        else:
-            columns.append((each.title, partial(_read, each), each.show))
-    return columns
-
-
-def _read(number: Number, values: Values) -> float | None:
-    value = values.get(number.key)
-    return None if number.hide_zero and not value else value
-
-
-def _read_saved(values: Values, *, tapped: bool) -> float | None:
-    """Read the tokens saved of a system with a tap, or without one: its summary then has no `downstream_tokens`."""
-    return values.get("counted_tokens_saved") if tapped == ("downstream_tokens" in values) else None
+            title = _SAVED["downstream_tokens" not in values]
+        if value is not None and (value or not each.hide_zero):
+            cells[title] = each.show(value)
+    return cells
 
 
 def meters(result: EvalResult, width: int | None = None) -> str:
@@ -243,17 +228,13 @@ def evidence(result: EvalResult, width: int | None = None) -> str:
 
 
 def _list_table_lines(result: EvalResult, table: str) -> list[list[str]]:
-    """List the systems that have any number of a table, titles first; nothing when none has the first number."""
-    columns = _list_columns(table)
-    systems = {name: values for name, values in result.summary.items() if columns[0][1](values) is not None}
-    shown = [column for column in columns if any(column[1](values) is not None for values in systems.values())]
-    if not systems:
-        return []
-    lines = [[table, *(head for head, _, _ in shown)]]
-    for name, values in systems.items():
-        cells = [(show, read(values)) for _, read, show in shown]
-        lines.append([name, *("–" if value is None else show(value) for show, value in cells)])
-    return lines
+    """List the systems that have the first number of a table, titles first; nothing when none has."""
+    titles = [title for each in list_numbers(table) for title in (_SAVED if each.title == "saved" else (each.title,))]
+    systems = {name: _write_cells(values, table) for name, values in result.summary.items()}
+    systems = {name: cells for name, cells in systems.items() if titles[0] in cells}
+    shown = [title for title in titles if any(title in cells for cells in systems.values())]
+    lines = [[name, *(cells.get(title, "–") for title in shown)] for name, cells in systems.items()]
+    return [[table, *shown], *lines] if lines else []
 
 
 _GIVE_WAY = ("against the baseline", "saved", "tokens")

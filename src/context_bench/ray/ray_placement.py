@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
-from context_bench.core.call import Caller, Outcome
+from context_bench.core.call import Caller, Outcome, rebuild_error
 from context_bench.core.row import count_characters
 from context_bench.core.schedule import Lane, SystemCaller, build_lanes
 from context_bench.core.threads import Raised, Threads
-from context_bench.core.tracebacks import rebuild_error
 from context_bench.errors import SystemFailure, UsageError, describe
 from context_bench.http.transport import share_transport
 from context_bench.ray.cluster import RayCluster

@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.core.call import Caller, Outcome
-from context_bench.core.tracebacks import list_frames
+from context_bench.core.call import Caller, Outcome, list_frames
 from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, UsageError, describe
 from context_bench.http.transport import Reply, get_shared_transport
 from context_bench.traits import find_finish, find_prepare

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from context_bench.core.call import Outcome
+from context_bench.core.judge import Scorer
 from context_bench.core.row import Item, Job
-from context_bench.core.scoring import Scorer
 from context_bench.core.wiring import Wiring
 from context_bench.results import EvalRow, Scores
 from context_bench.store import RunInfo, StoreBackend
@@ -16,10 +16,10 @@ from context_bench.store.fingerprints import fingerprint_of, may_read_gold
 from context_bench.store.keys import Keys, digest, example_digests, make_keys
 from context_bench.types import Evaluator, System
 
-__all__ = ["Fingerprints", "Recorder", "ScoreMemory"]
+__all__ = ["Cache", "Fingerprints", "ScoreMemory"]
 
 
-class Recorder:
+class Cache:
     """Finds and keeps what a run produces.
 
     Args:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from context_bench import OpenAIProxy, Scores, aevaluate, evaluate
-from context_bench.core.recorder import Fingerprints, Recorder, ScoreMemory
+from context_bench.core.cache import Cache, Fingerprints, ScoreMemory
+from context_bench.core.judge import Scorer
 from context_bench.core.row import Item, Job
-from context_bench.core.scoring import Scorer
 from context_bench.evaluators import AnswerQuality, ContextRecall
 from context_bench.store import Store
 from context_bench.systems import Oracle, Passthrough, Truncate
@@ -24,10 +24,10 @@ def keys(tmp_path: Path, system: Any = None, example: dict[str, Any] | None = No
     scorer = Scorer(options.pop("evaluators", [AnswerQuality()]))
     counting, repeat, tag = options.pop("counting", "words"), options.pop("repeat", 0), options.pop("tag", None)
     with Store(tmp_path) as store:
-        recorder = Recorder(store, store.start_run({}), scorer, counting, reuse=True, tag=tag)
+        cache = Cache(store, store.start_run({}), scorer, counting, reuse=True, tag=tag)
         item = Item({**numbered(1)[0], **(example or {})})
         job = Job(0, system or Passthrough(), item, repeat)
-        return recorder.keys_of(job)
+        return cache.keys_of(job)
 
 
 def test_a_job_has_the_same_keys_in_every_run_and_place(tmp_path: Path) -> None:

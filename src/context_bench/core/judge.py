@@ -1,51 +1,175 @@
-"""Judges examples: wires the evaluators that fit each, asks them, and says which score is the primary one."""
+"""Judges answers: asks the evaluators that fit an example, and says which score is the primary one.
+
+An evaluator that fails leaves a reason in place of a score: a missing score is data, not the end of a run.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from context_bench.compare.pairing import is_unread_row
-from context_bench.core.judgement import (
-    Judgement,
-    Memory,
-    Spending,
-    ask_at_once,
-    ask_slowly,
-    is_unread,
-    refuse_all,
-    refuse_context,
-)
-from context_bench.core.threads import call_beside
+from context_bench.core.call import list_frames
+from context_bench.core.threads import call_beside, call_in_thread, unwrap
 from context_bench.core.wiring import (
-    BY_FIELD,
-    COMMON_EVALUATOR,
-    DEFAULT_EVALUATORS,
+    Evaluators,
     Judged,
-    Wiring,
-    build_all_evaluators,
     choose_score,
     list_judging_fields,
-    refuse_repeats,
 )
-from context_bench.datasets.catalog import Card, card_for
+from context_bench.datasets.catalog import card_for
 from context_bench.datasets.joined import FieldCounts
-from context_bench.errors import UsageError
-from context_bench.evaluators.adapt import FunctionEvaluator
-from context_bench.registry import registry
-from context_bench.results import EvalRow
-from context_bench.store.fingerprints import fingerprint_of
+from context_bench.errors import ScoreClash, UsageError, describe
+from context_bench.refs import check_awaitable
+from context_bench.results import EvalRow, Scores
 from context_bench.text.evidence_state import STATE_SCORES
 from context_bench.text.golds import list_scoring_fields
-from context_bench.traits import find_score_fields, is_slow
+from context_bench.traits import find_score_fields, is_slow, scores_asynchronously
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Scorer", "check_threshold", "is_own_score"]
+
+class Memory(Protocol):
+    """Remembers what slow evaluators said."""
+
+    def find(self, evaluator: Evaluator) -> Scores | None: ...
+
+    def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None: ...
 
 
-class Scorer:
+class Spending(Protocol):
+    """Asks an evaluator once its request fits into the spending limit."""
+
+    async def ask(
+        self,
+        evaluator: Evaluator,
+        example: Example,
+        processed: Example,
+        ask: Callable[[], Awaitable[Mapping[str, float]]],
+    ) -> Mapping[str, float]: ...
+
+
+class Judgement:
+    """All scores of one row, with the reasons for those that are missing and the details to keep."""
+
+    __slots__ = ("details", "scores", "transient", "unscored")
+
+    def __init__(self) -> None:
+        self.transient = False
+        self.scores: dict[str, float] = {}
+        self.unscored: dict[str, str] = {}
+        self.details: dict[str, Any] = {}
+
+    def add_failure(self, evaluator: Evaluator, error: BaseException) -> None:
+        """Note that an evaluator gave no score, which another try may give."""
+        raised = unwrap(error)
+        self.unscored[evaluator.name] = describe(raised)
+        self.transient = True
+        if frames := list_frames(raised):
+            self.details[evaluator.name] = {"traceback": frames}
+
+
+def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, processed: Example) -> None:
+    """Ask one evaluator that answers at once."""
+    try:
+        scores = evaluator.score(example, processed)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
+        judgement.add_failure(evaluator, error)
+    else:
+        _add(judgement, evaluator, scores)
+
+
+def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement:
+    """Judge nothing of an answer that says why there is nothing to judge."""
+    judgement = Judgement()
+    judgement.unscored = {each.name: str(processed["unscorable"]) for each in evaluators}
+    return judgement
+
+
+def refuse_context(judgement: Judgement, evaluator: Evaluator) -> None:
+    """Let an evaluator of answers not judge a context that no model has read."""
+    judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
+
+
+def is_unread(processed: Example, metadata: Mapping[str, Any] | None = None) -> bool:
+    """Whether the response is nothing but the context that the system put out: no model has read it."""
+    if processed.get("context") is None or (metadata or {}).get("answered"):
+        return False
+    return processed.get("response") is processed["context"]
+
+
+async def ask_slowly(
+    judgement: Judgement,
+    evaluator: Evaluator,
+    example: Example,
+    processed: Example,
+    threads: Executor,
+    memory: Memory | None,
+    spending: Spending | None,
+) -> None:
+    """Ask one evaluator that waits or works long, unless its scores are stored."""
+    try:
+        scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
+        if scores is None:
+            ask = partial(_ask, evaluator, example, processed, threads)
+            scores = await (ask() if spending is None else spending.ask(evaluator, example, processed, ask))
+            if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
+                memory.keep(evaluator, scores)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
+        judgement.add_failure(evaluator, error)
+    else:
+        _add(judgement, evaluator, {} if scores is None else scores)
+
+
+async def _ask(evaluator: Any, example: Example, processed: Example, threads: Executor) -> Any:
+    if scores_asynchronously(evaluator):
+        return await check_awaitable(evaluator.ascore(example, processed), evaluator, "ascore")
+    return await call_in_thread(threads, evaluator.score, example, processed)
+
+
+def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
+    if type(scores) is not dict and not isinstance(scores, Mapping):
+        raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it must return a dict")
+    own = judgement.scores
+    if type(scores) is dict and scores and not own and _are_finite_floats(scores):
+        judgement.scores = scores.copy()
+        return
+    for key, value in scores.items():
+        if key in own:
+            raise ScoreClash(f"the score {key!r} comes from two evaluators, one of them {evaluator.name!r}")
+        number = value if type(value) is float else _number(value)
+        if math.isfinite(number):
+            own[key] = number
+        else:
+            judgement.unscored[evaluator.name] = f"{key} is not a number: {value!r}"
+    reason = scores.reason if isinstance(scores, Scores) else None
+    if reason or not scores:
+        judgement.unscored.setdefault(evaluator.name, reason or "returned no score")
+    if isinstance(scores, Scores):
+        judgement.transient |= scores.transient
+        if scores.details:
+            judgement.details[evaluator.name] = scores.details
+
+
+def _are_finite_floats(scores: Mapping[str, Any]) -> bool:
+    return set(map(type, scores.values())) == {float} and all(map(math.isfinite, scores.values()))
+
+
+def _is_transient(scores: Mapping[str, float]) -> bool:
+    return isinstance(scores, Scores) and scores.transient
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+class Scorer(Evaluators):
     """Applies evaluators to examples: the given ones to all, or else those that the catalog wires.
 
     Args:
@@ -71,106 +195,15 @@ class Scorer:
         score_field: str = "score",
         keep_reasoning: bool = False,
     ) -> None:
-        self._settings = settings or {}
-        self.keep_reasoning = keep_reasoning
-        self.score_field = score_field
+        super().__init__(evaluators, extra, settings, score_field, keep_reasoning)
         self.primaries: dict[str, str] = {}
         self.context_primaries: dict[str, str] = {}
         self._chosen: dict[tuple[str, bool], str] = {}
         self._settled: set[str] = set()
-        self._given = None if evaluators is None else build_all_evaluators(evaluators)
-        self._extra = build_all_evaluators(extra)
-        refuse_repeats([*(self._given or ()), *self._extra])
-        self._wirings: dict[tuple[str, tuple[str, ...]], Wiring] = {}
-        self._cards: dict[str, Card | None] = {}
-        self._made: dict[str, Evaluator] = {}
-
-    def wiring(self, tag: str, example: Mapping[str, Any]) -> Wiring:
-        """Choose the evaluators of an example: by its dataset, or without a card also by its fields."""
-        if tag not in self._cards:
-            self._cards[tag] = card_for(tag)
-        card = self._cards[tag]
-        fields = list_judging_fields(example) if self._given is None and card is None else ()
-        known = self._wirings.get((tag, fields))
-        if known is None:
-            evaluators = [*self._wire(tag, fields), *self._extra]
-            refuse_repeats(evaluators)
-            known = self._wirings[tag, fields] = Wiring(evaluators, card)
-        return known
-
-    def evaluators_for(self, tag: str, example: Mapping[str, Any] | None = None) -> list[Evaluator]:
-        """The evaluators for a dataset tag, or for one example of it."""
-        return self.wiring(tag, example or {}).evaluators
-
-    def _wire(self, tag: str, fields: Sequence[str]) -> list[Evaluator]:
-        if self._given is not None:
-            return self._given
-        card = card_for(tag)
-        names = card.evaluators if card else (*DEFAULT_EVALUATORS, *(BY_FIELD[field][0] for field in fields))
-        return [self._evaluator(name) for name in dict.fromkeys((COMMON_EVALUATOR, *names))]
-
-    @property
-    def chosen(self) -> list[Evaluator]:
-        """The evaluators that the user chose, which may want to prepare themselves."""
-        return [*(self._given or ()), *self._extra]
-
-    @property
-    def has_judge(self) -> bool:
-        """Whether a model judges the answers beside the other evaluators."""
-        return any("judge_score" in (find_score_fields(each) or ()) for each in self.chosen)
-
-    @property
-    def names(self) -> list[str]:
-        """The evaluators that have judged something."""
-        return sorted({each.name for wiring in self._wirings.values() for each in wiring.evaluators})
-
-    @property
-    def versions(self) -> dict[str, str | None]:
-        """The fingerprint of each evaluator that has judged something: runs whose evaluators differ do not compare."""
-        judged = {each.name: each for wiring in self._wirings.values() for each in wiring.evaluators}
-        return {name: self.fingerprint(judged[name]) for name in sorted(judged)}
-
-    def fingerprint(self, evaluator: Evaluator) -> str | None:
-        """Return everything that the scores of an evaluator depend on; None where that cannot be known."""
-        known = fingerprint_of(evaluator)
-        return f"{known} keeps reasoning" if known and self.keep_reasoning else known
 
     def show(self, processed: Example) -> Example:
         """Return an answer as the evaluators are to read it."""
         return {**processed, "keep_reasoning": True} if self.keep_reasoning else processed
-
-    def _evaluator(self, name: str) -> Evaluator:
-        if name not in self._made:
-            self._made[name] = registry.get("evaluator", name)(**self._settings.get(name, {}))
-        return self._made[name]
-
-    def find_cluster_field(self, tag: str) -> str | None:
-        """Find the field of `meta` that names the document or conversation which examples of a dataset share."""
-        card = card_for(tag)
-        return "group" if card is None else card.cluster or None
-
-    def find_threshold(self, tag: str) -> float | None:
-        """The threshold that the card of a dataset recommends for the score that counts."""
-        card = card_for(tag)
-        return card.threshold if card and self.score_field in ("score", card.primary) else None
-
-    def fields_for(self, tags: Iterable[str]) -> set[str] | None:
-        """All score keys that can come up for these datasets; None when an evaluator does not say."""
-        fields = {"score"}
-        for tag in tags:
-            # One's own data may turn out to have any of these fields.
-            for evaluator in (*self._wire(tag, list(BY_FIELD)), *self._extra):
-                emitted = find_score_fields(evaluator)
-                if emitted is None:
-                    return None
-                fields.update(emitted)
-        return fields
-
-    def wire(self, item: Judged) -> Wiring:
-        """Return what judges an example, which is looked up once for all systems."""
-        if item.wiring is None:
-            item.wiring = self.wiring(item.tag, item.example)
-        return item.wiring
 
     async def judge(
         self,
@@ -309,25 +342,3 @@ class Scorer:
         found = second if takes_second else own[0] if theirs and len(own) == 1 else None
         known = (self.context_primaries if unread else self.primaries).get(item.tag, found)
         return found if known == found else None
-
-
-def is_own_score(scorer: Scorer, score_field: str) -> bool:
-    """Whether an evaluator of the user's own may give a score: all others lie between 0 and 1."""
-    own = {
-        key
-        for evaluator in scorer.chosen
-        if isinstance(evaluator, FunctionEvaluator) or not type(evaluator).__module__.startswith("context_bench.")
-        for key in find_score_fields(evaluator) or (score_field,)
-    }
-    return score_field in own
-
-
-def check_threshold(threshold: float, scorer: Scorer, score_field: str) -> None:
-    """A threshold outside of 0 to 1 must be for a score of the user's own.
-
-    Raises:
-        UsageError: Nothing, or everything, would pass.
-    """
-    if not 0 <= threshold <= 1 and not is_own_score(scorer, score_field):
-        hint = f"; {threshold:g}% is {threshold / 100:g}" if 1 < threshold <= 100 else ""
-        raise UsageError(f"threshold must be from 0 to 1, as the score {score_field!r} is (got {threshold:g}){hint}")

@@ -1,4 +1,4 @@
-"""EvidenceShares: four kinds of rows, as shares of them all."""
+"""What became of the evidence."""
 
 from __future__ import annotations
 
