@@ -30,14 +30,8 @@ from context_bench.errors import (
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalResult, EvalRow
-<<<<<<< HEAD
 from context_bench.store import RunInfo, Store, StoreBackend
 from context_bench.store.backend import RunRecord
-from context_bench.summary import Summary
-=======
-from context_bench.store import RunInfo, Store
-from context_bench.store.backend import RunRecord
->>>>>>> main
 from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import system_traits
 from context_bench.types import System
@@ -46,15 +40,6 @@ from context_bench.utils.tokens import LONG_TEXT
 __all__ = ["Recording", "count_recorded_fields", "open_cache", "recording", "rescore"]
 
 
-<<<<<<< HEAD
-async def record_run(
-    store: StoreBackend,
-    config: dict[str, Any],
-    work: Callable[[RunInfo], Awaitable[EvalResult]],
-    systems: Sequence[System] = (),
-) -> EvalResult:
-    """Do the work of a run and record it: when it begins, how it ended, and with what.
-=======
 class Recording:
     """A run in the store that is under way; its `result` is set when there is one.
 
@@ -74,9 +59,8 @@ class Recording:
 
 
 @contextmanager
-def recording(store: Store, config: dict[str, Any], systems: Sequence[System] = ()) -> Iterator[Recording]:
+def recording(store: StoreBackend, config: dict[str, Any], systems: Sequence[System] = ()) -> Iterator[Recording]:
     """Record a run: when it begins, how it ended, and with what.
->>>>>>> main
 
     Args:
         store: Where it is recorded.
@@ -111,24 +95,11 @@ def _end_run(systems: Sequence[System], store: StoreBackend, run: RunInfo, statu
     store.end_run(run, status, result)
 
 
-<<<<<<< HEAD
-async def run_with_store(
-    plan: Plan,
-    examples: Iterator[Example],
-    config: dict[str, Any],
-    store: StoreBackend | Path,
-    *,
-    reuse: bool,
-    tag: str | None,
-) -> EvalResult:
-    """Run with a store: what is known is reused, what is new is kept, and the run is listed.
-=======
 @contextmanager
 def open_cache(
-    plan: Plan, config: dict[str, Any], store: Store | Path, *, reuse: bool, tag: str | None
+    plan: Plan, config: dict[str, Any], store: StoreBackend | Path, *, reuse: bool, tag: str | None
 ) -> Iterator[tuple[Cache, Recording]]:
     """Open the cache of a run: what is known is reused, what is new is kept, and the run is listed.
->>>>>>> main
 
     Args:
         plan: What is run.
@@ -137,38 +108,18 @@ def open_cache(
         reuse: Whether what is known is used, or asked for again.
         tag: Sets answers apart from those of the same system under another tag.
     """
-<<<<<<< HEAD
-
-    async def work(run: RunInfo) -> EvalResult:
-        settings = read_settings(config)
-        counting = None if settings.tokenizer is None else f"{settings.tokenizer} {settings.text_fields}"
-        recorder = Recorder(opened, run, plan.scorer, counting, reuse=reuse, tag=tag)
-        recorder.announce(plan.systems)
-        return await execute_plan(plan, examples, config, recorder)
-
-    opened: StoreBackend
-    if not isinstance(store, Path):
-        opened = store
-        return await record_run(opened, config, work, plan.systems)
-    result = None
-    try:
-        with Store(store) as folder:
-            opened = folder
-            result = await record_run(opened, config, work, plan.systems)
-=======
     record = None
     settings = read_settings(config)
     counting = None if settings.tokenizer is None else f"{settings.tokenizer} {settings.text_fields}"
     try:
         with ExitStack() as opened:
-            used = store if isinstance(store, Store) else opened.enter_context(Store(store))
+            used = opened.enter_context(Store(store)) if isinstance(store, Path) else store
             record = opened.enter_context(recording(used, config, plan.systems))
             cache = Cache(used, record.run, plan.scorer, counting, reuse=reuse, tag=tag)
             cache.announce(plan.systems)
             yield cache, record
->>>>>>> main
     except StoreError as error:
-        if record is None or not record.done or isinstance(store, Store):
+        if record is None or not record.done or not isinstance(store, Path):
             raise
         raise explain_input_error(error, record.result) from None
 

@@ -198,6 +198,7 @@ class Inspection:
     resets: int = 0
     survived: int = 0
     _known: Turn | None = field(default=None, init=False)
+    _named: int = field(default=0, init=False)  # turns of a conversation whose ids were given without their text
 
     def report(self) -> dict[str, int]:
         """Report what was found out, for the record of a run."""
@@ -231,7 +232,7 @@ class Inspection:
         if not self._can_be_asked:
             return {} if self.members.is_control else {"unsearchable": "it has no retrieve() to be asked"}
         turns = _sample(history)
-        deadline, patience, found = perf_counter() + self.limit, self.quiet, 0
+        deadline, patience, found, self._named = perf_counter() + self.limit, self.quiet, 0, 0
         for turn in turns:
             was_found = await self._wait_for(turn, deadline, patience)
             patience = patience if was_found else 0.0  # the others had as much time
@@ -243,6 +244,8 @@ class Inspection:
             if self.meter is None:
                 self.quiet = 0.0  # without a tap nothing shows that waiting in each conversation helps
             return {"unsearchable": "turns that were asked for in their own words were not found"}
+        if self._named:
+            return {"unsearchable": "turns that were asked for in their own words were named, and not shown"}
         return (
             {"searchable_seconds": ended - started} if turns else {"unsearchable": "its turns are too short to ask for"}
         )
@@ -262,6 +265,7 @@ class Inspection:
                 self._known = turn
                 return True
             if any(turn["id"] in (item.get("ids") or ()) for item in items):
+                self._named += 1  # it may keep them in words of its own, or none of them
                 return True
             now, spelled = perf_counter(), "\n".join(item["text"] for item in items)
             if spelled != before:
