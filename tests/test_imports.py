@@ -54,7 +54,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # comparison; runs are read from the store
     "compare": {"numbers", "config", "errors", "stats", "results", "summary", "text", "registry", "store"},
-    "results": {"numbers", "compare", "config", "errors", "output.plots", "registry", "stats", "summary", "types"},
+    "results": {
+        "numbers",
+        "compare",
+        "config",
+        "errors",
+        "output.plots",
+        "registry",
+        "stats",
+        "summary",
+        "text",
+        "types",
+    },
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         UnknownName,
         UsageError,
     )
-    from context_bench.local.model import LocalModel
+    from context_bench.local import LocalModel
     from context_bench.memory import aevaluate_memory, evaluate_memory
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Price, Prices
@@ -66,7 +66,7 @@ _HOMES = {
         "MissingExtra", "RequestFailed", "ScoreClash", "StartFailed", "StoreError", "SystemFailure", "TimedOut",
         "UnknownName", "UsageError",
     ),
-    "local.model": ("LocalModel",),
+    "local": ("LocalModel",),
     "memory": ("aevaluate_memory", "evaluate_memory"),
     "pricing": ("Price", "Prices"),
     "registry": (

@@ -251,7 +251,7 @@ def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
 def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
     """Say which score counts for which dataset, where they differ."""
     settings = read_settings(config)
-    primary: Mapping[str, str] = config.get("context_primary" if unread else "primary") or {}
+    primary = settings.context_primary if unread else settings.primary
     if settings.score_field != "score" or len(set(primary.values())) < 2:
         return ""
     return ", ".join(f"{field} for {tag or 'data without a tag'}" for tag, field in primary.items())

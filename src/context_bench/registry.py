@@ -26,7 +26,7 @@ _SYSTEMS = "context_bench.systems"
 _EVALUATORS = "context_bench.evaluators"
 
 BUILT_IN: dict[str, dict[str, str] | str] = {
-    "dataset": "context_bench.datasets.public.loader:list_loaders",
+    "dataset": "context_bench.datasets.public:list_loaders",
     "system": {
         "passthrough": f"{_SYSTEMS}:Passthrough",
         "truncate": f"{_SYSTEMS}:Truncate",

@@ -322,7 +322,7 @@ def choose_answerer(forward: str | None, model: str | None, reply: str | None) -
 
         return Forward(forward)
     if model:
-        from context_bench.local.model import LocalModel
+        from context_bench.local import LocalModel
 
         return LocalModel(model)
     from context_bench.tap.scripted import Scripted

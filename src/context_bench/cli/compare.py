@@ -20,8 +20,8 @@ from context_bench.compare.verdicts import check_margin
 from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.output.verdict_tables import build_diff_command, describe_pairs, render_comparison
-from context_bench.results import dump_json
 from context_bench.store import Store
+from context_bench.text import dump_json
 
 __all__ = ["main"]
 
@@ -65,7 +65,10 @@ def main(arguments: Sequence[str]) -> int:
             write(dump_json(_describe(found, outcomes, options.cache_dir), indent=True) + "\n")
         else:
             write(render_comparison(found, width, listed=options.list, store=options.cache_dir))
-        report = _render_for_page(found, options) if opened.wants_report else ""
+        report = ""
+        if opened.wants_report:
+            text = render_comparison(found, None, listed=options.list, store=options.cache_dir)
+            report = "\n\n".join([text.strip(), *(f"Warning: {each}." for each in found.warnings)])
         return opened.write(outcomes, report)
 
 
@@ -138,11 +141,6 @@ def _open_runs(folder: str | None, stack: ExitStack) -> Callable[[str], RunInput
         return opened.setdefault(found.label, found)
 
     return find
-
-
-def _render_for_page(found: RunComparison, options: Any) -> str:
-    text = render_comparison(found, None, listed=options.list, store=options.cache_dir)
-    return "\n\n".join([text.strip(), *(f"Warning: {each}." for each in found.warnings)])
 
 
 def _describe(found: RunComparison, outcomes: Sequence[GateOutcome], store: str | None) -> dict[str, Any]:

@@ -75,9 +75,7 @@ def _show(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG], such as mmlu:anatomy")
     parser.add_argument("--full", action="store_true", help="show long texts whole")
-    add_flags(parser, "data_dir", "revision")
-    add_flags(parser, "imports")
-    add_flags(parser, "wide")
+    add_flags(parser, "data_dir", "revision", "imports", "wide")
     options = parser.parse_args(arguments)
     for code in options.imports:
         import_code(code)

@@ -154,7 +154,8 @@ def _find_tokenizer(info: RunInfo) -> Tokenizer:
 
 def _render_record(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
     row, example = record.row, record.example
-    yield view.title(_name_row(row)) + "\n"
+    tag, repeat = f" of {row.dataset}" if row.dataset else "", f", repeat {row.repeat}" if row.repeat else ""
+    yield view.title(f"{row.system} on {row.example_id}{tag}{repeat}") + "\n"
     yield from _describe_row(record)
     if isinstance(example.get("memory"), dict):
         yield from _describe_question(record, view, full=full)
@@ -168,11 +169,6 @@ def _render_record(record: RunRecord, view: View, *, full: bool) -> Iterator[str
             yield "\n" + view.title(part.title) + "\n"
             yield view.segments(mark_evidence(part.segments, evidence))
     yield from _describe_outcome(record, view, full=full)
-
-
-def _name_row(row: EvalRow) -> str:
-    repeat = f", repeat {row.repeat}" if row.repeat else ""
-    return f"{row.system} on {row.example_id}" + (f" of {row.dataset}" if row.dataset else "") + repeat
 
 
 def _describe_row(record: RunRecord) -> Iterator[str]:

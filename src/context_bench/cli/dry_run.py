@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,7 +138,9 @@ def _count(
         turns = example.get("turns") or ()
         prompts = list_turn_prompts(turns, ()) if open_turns(turns) > 1 else [example]
         replies_before = len(prompts) * (len(prompts) - 1) // 2
-        for system, job in _list_jobs(systems, example, options.repeats):
+        item = Item(example)
+        jobs = [(system, Job(0, system, item, repeat)) for system in systems for repeat in range(options.repeats)]
+        for system, job in jobs:
             known = cache.find_answer(job) if cache is not None else None
             asked = total.systems.get(system.name)
             if known is not None:
@@ -156,11 +157,6 @@ def _count(
                 size = measure_judge_request(judge, example, answer, count)
                 if size is not None:
                     total.judges[judge.name].add(1, size.prompt + unknown)
-
-
-def _list_jobs(systems: list[Any], example: Example, repeats: int) -> Iterator[tuple[Any, Job]]:
-    item = Item(example)
-    return ((system, Job(0, system, item, repeat)) for system in systems for repeat in range(repeats))
 
 
 def _list_requests(total: _Total) -> list[list[str]]:

@@ -26,8 +26,7 @@ _LONGEST = 48
 def listing_parser(command: str) -> Parser:
     """Build a parser with the flags that every listing has."""
     parser = Parser(prog=f"context-bench {command}", description=COMMANDS[command])
-    add_flags(parser, "imports")
-    add_flags(parser, "wide")
+    add_flags(parser, "imports", "wide")
     return parser
 
 

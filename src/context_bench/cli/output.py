@@ -177,16 +177,11 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     if not isinstance(rendered, str):
         write(_read_parts(rendered, name, result))
     elif write is _print and name in _DATA_FORMS and sys.stdout.isatty():
-        write(_show_controls(rendered))
+        from context_bench.output.layout import show_controls
+
+        write(show_controls(rendered))  # a file or a pipe gets the data as they are
     else:
         write(rendered)
-
-
-def _show_controls(text: str) -> str:
-    """Write what data would say to a terminal so that it is seen; a file or a pipe gets the data as they are."""
-    from context_bench.output.layout import show_controls
-
-    return show_controls(text)
 
 
 def _read_parts(parts: Iterable[Any], name: str, result: Any) -> Iterator[str]:

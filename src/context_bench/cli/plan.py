@@ -45,7 +45,12 @@ def plan_parser() -> Parser:
     add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
     add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
     add("--difference", type=amount, metavar="D", help=f"difference to find (default: {_DIFFERENCE})")
-    add("--margin", type=amount, metavar="X", help="difference that does not matter (default: the pilot's, else 0.02)")
+    add(
+        "--margin",
+        type=amount,
+        metavar="X",
+        help=f"difference that does not matter (default: the pilot's, else {DEFAULT_MARGIN:g})",
+    )
     add("--baseline", metavar="NAME", help="system that the others are compared with (default: the pilot's)")
     add("--power", type=amount, default=0.8, metavar="P", help="chance that the run finds it (default: %(default)s)")
     add("-n", "--max-examples", type=positive, metavar="N", help="examples that the run will have")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -54,11 +54,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
     parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
     parser.add_argument("--threshold", type=number, metavar="X", help="lowest score that passes (default: the run's)")
-    add_flags(parser, "keep_reasoning")
-    add_flags(parser, "judge_url", "judge_model", "judge_key_env")
-    add_flags(parser, "prices_file", "max_cost", "max_total_tokens")
-    add_flags(parser, "unsafe_code")
-    add_flags(parser, "imports")
+    add_flags(parser, "keep_reasoning", "judge_url", "judge_model", "judge_key_env", "prices_file", "max_cost")
+    add_flags(parser, "max_total_tokens", "unsafe_code", "imports")
     add_store(parser)
     add_flags(parser, "output", "out", "wide")
     add_flags(parser, "silent", help="show no progress")
@@ -106,7 +103,8 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     limits = Limits(flags.max_cost, flags.max_total_tokens)
     prices = Prices.from_file(flags.prices_file) if flags.prices_file else None
     prices = check_prices(scorer.chosen, prices, needed=limits.max_cost is not None)
-    progress = _show_progress(before, quiet=flags.silent)
+    rows = sum(int(values.get(NUM_EXAMPLES) or 0) for values in before.summary.values())
+    progress = Progress(rows or None, not flags.silent)  # of a run that did not finish, their number is not known
     scoring = _score_again(store, before, config, scorer, metrics, progress, limits, prices)
     return _run_to_end(scoring, progress)
 
@@ -123,7 +121,7 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         evaluators=flags.evaluator,
         metrics=flags.metric,
         score_field=chosen,
-        threshold=_find_threshold(metrics) if flags.threshold is None else flags.threshold,
+        threshold=next(each for each in (flags.threshold, settings.threshold, DEFAULT_THRESHOLD) if each is not None),
         keep_reasoning=flags.keep_reasoning,
         judge=JudgeOptions.read(flags),
         unsafe_code=flags.unsafe_code,
@@ -132,12 +130,6 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         controls="retention" in names,
         repeats=settings.repeats,
     )
-
-
-def _find_threshold(metrics: Sequence[Mapping[str, Any]]) -> float:
-    """Return the threshold that the run was made with."""
-    found = (metric["params"].get("threshold") for metric in metrics)
-    return next((float(value) for value in found if value is not None), DEFAULT_THRESHOLD)
 
 
 async def _score_again(
@@ -169,12 +161,6 @@ async def _score_again(
         }
         summary = summarize(rows, settings.systems, metrics, scored)
         return record.finish(make_result(rows, summary, scored, metrics))
-
-
-def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:
-    """Show how many rows of the run are scored; in a run that did not finish, their number is not known."""
-    total = sum(int(values.get(NUM_EXAMPLES) or 0) for values in run.summary.values())
-    return Progress(total or None, not quiet)
 
 
 def _run_to_end(scoring: Coroutine[Any, Any, EvalResult], progress: Progress) -> EvalResult:

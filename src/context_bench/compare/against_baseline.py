@@ -370,7 +370,7 @@ def _explain_left_out(paired: Mapping[str, Pairs], tags: Sequence[str]) -> list[
 def compare_systems(
     result: EvalResult, baseline: str | None, metric: str | None, margin: float | None
 ) -> Comparison | None:
-    """Hold every system of a result against one of them, as `EvalResult.compare` says."""
+    """Compare every system of a result with one of them, as `EvalResult.compare` says."""
     settings = result.settings
     controls, twin = settings.controls, settings.twin
     systems = [name for name in result.systems if name != twin]

@@ -125,7 +125,7 @@ Tokens = dict[tuple[str, str | int, int], float]
 
 
 @dataclass(frozen=True)
-class _Arm:
+class _SweptSystem:
     """One system: its scores and its tokens, by example."""
 
     scores: Answers
@@ -143,7 +143,7 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
         result: With its rows; a result without rows has no curves.
         baseline: The system that savings and differences are against; by default the one of the run, else `direct`,
             else `passthrough`, else the setting that keeps the most tokens.
-        margin: A difference within it does not matter; by default the run's, else 0.02.
+        margin: A difference within it does not matter; by default the run's, else `DEFAULT_MARGIN`.
     """
     if baseline is not None:
         choose_baseline(result.systems, baseline)  # refuses one that is not there
@@ -188,7 +188,7 @@ def _find_meter(rows: Iterable[EvalRow]) -> str:
     return meter
 
 
-def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _Arm:
+def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _SweptSystem:
     tokens: Tokens = {}
     for row in rows:
         count = row.upstream_tokens if meter == "upstream_tokens" else None
@@ -196,10 +196,12 @@ def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _Arm:
             count = row.output_tokens
         if count is not None and row.error is None:
             tokens[row.dataset, row.example_id, row.repeat] = count
-    return _Arm(gather_answers(rows, field), tokens)
+    return _SweptSystem(gather_answers(rows, field), tokens)
 
 
-def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, margin: float, meter: str) -> Curve:
+def _draw_curve(
+    sweep: Sweep, arms: Mapping[str, _SweptSystem], baseline: str | None, margin: float, meter: str
+) -> Curve:
     own = baseline is None
     if baseline is None:
         baseline = max(
@@ -234,7 +236,7 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
     )
 
 
-def _explain(meter: str, own: bool, base: _Arm, points: Sequence[Point]) -> str:
+def _explain(meter: str, own: bool, base: _SweptSystem, points: Sequence[Point]) -> str:
     notes = []
     if own:
         notes.append(
@@ -256,7 +258,7 @@ def _find_saving(tokens: Tokens, base: Tokens) -> float:
     return 1 - sum(tokens[key] for key in shared) / whole if whole else math.nan
 
 
-def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]]) -> list[Curve]:
+def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _SweptSystem]]]) -> list[Curve]:
     """Add the area of each curve over the range that all of them cover, and its difference from the first."""
     measured = [curve for curve, _ in drawn if all(math.isfinite(point.tokens) for point in curve.points)]
     meters = {curve.meter for curve in measured}
@@ -281,7 +283,7 @@ def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]]) -> list[Curve]
     return curves
 
 
-def _weigh(arms: Sequence[_Arm], weights: Sequence[float]) -> Answers:
+def _weigh(arms: Sequence[_SweptSystem], weights: Sequence[float]) -> Answers:
     """Compute each example's own area, its scores weighted; examples that lack a setting are left out."""
     used = [(arm.scores, weight) for arm, weight in zip(arms, weights) if weight]
     areas = {}

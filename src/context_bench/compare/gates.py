@@ -46,7 +46,7 @@ class GateOutcome:
     sentence: str
 
     def to_dict(self) -> dict[str, str]:
-        """Write it as JSON can hold it."""
+        """Return it as JSON can hold it."""
         return {
             "system": self.system,
             "condition": self.condition,
@@ -70,11 +70,11 @@ class Candidate:
     Attributes:
         name: As the report calls it.
         numbers: Its own.
-        baseline: Those of the system that it is held against.
+        baseline: Those of the system that it is compared with.
         verdict: Of the comparison, if there is one.
         score: The key that the word `score` stands for.
         context_unneeded: Why its examples cannot show that it lost nothing; empty where they can.
-        unlike: Why it cannot be held against the baseline; empty where it can.
+        unlike: Why it cannot be compared with the baseline; empty where it can.
     """
 
     name: str

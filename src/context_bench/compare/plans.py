@@ -107,7 +107,7 @@ class Needs:
     comparisons: int = 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
+        """Return it as JSON can hold it."""
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in asdict(self).items()
@@ -123,7 +123,7 @@ def assume_needs(
         target: What is to be shown.
         spread: Standard deviation of the difference on one example.
         discordant: Of pass/fail scores: the share of examples that only one of the two passes.
-        comparisons: Systems that are held against the baseline.
+        comparisons: Systems that are compared with the baseline.
     """
     if (spread is None) == (discordant is None):
         raise UsageError("give either a spread or a share of discordant examples")
@@ -256,7 +256,7 @@ class Lock:
         metric: The key of the score, which depends on whether there are several datasets.
         score_field: The score that counts.
         margin: A difference within it does not matter.
-        baseline: What the others are held against.
+        baseline: The system that the others are compared with.
         n: Examples in all.
         systems: Names, in order.
         datasets: Tags, in order.
@@ -282,7 +282,7 @@ class Lock:
             raise UsageError("a plan must have at least one dataset")
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
+        """Return it as JSON can hold it."""
         return {**asdict(self), "systems": list(self.systems), "datasets": list(self.datasets)}
 
 

@@ -115,7 +115,7 @@ def _make_scorer(settings: EvaluateOptions) -> Scorer:
 
 def _tell_doing(systems: Iterable[System]) -> str:
     """Say what systems are at that take long for a row; those that share the work say it once."""
-    told = (system_traits(each).tell_doing for each in systems)
+    told = (system_traits(each).status_text for each in systems)
     return ", ".join(dict.fromkeys(doing for tell in told if tell is not None and (doing := tell())))
 
 

@@ -232,7 +232,6 @@ def matches_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas:
 
 
 def matches_value(given: Any, choices: Sequence[Any], schema: Any) -> bool:
-    """Whether a value is one of those accepted."""
     declared = _find_declared_type(schema)
     if declared is None:
         return any(_is_same_value(given, choice) for choice in choices)

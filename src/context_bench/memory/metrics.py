@@ -148,8 +148,6 @@ class ByType(RunningMetric):
 
 
 class TypeTally:
-    """Keeps one mean for each type."""
-
     def __init__(self, score_field: str) -> None:
         self._field = score_field
         self._means: dict[str, MeanTally] = {}

@@ -15,8 +15,9 @@ from context_bench.compare.gates import GateOutcome, find_exit_code
 from context_bench.errors import UsageError, printable
 from context_bench.output.layout import undo_escapes
 from context_bench.refs import Ref, call_with, check_arguments, check_plain, parse, resolve
-from context_bench.results import ROW_FIELDS, EvalResult, dump_json, metadata_numbers
+from context_bench.results import ROW_FIELDS, EvalResult, metadata_numbers
 from context_bench.stats import TOO_FEW
+from context_bench.text import dump_json
 from context_bench.types import Reporter
 
 __all__ = [

@@ -40,7 +40,7 @@ def list_notes(result: EvalResult) -> list[str]:
         notes.append(f"stopped early: {settings.stopped}; the numbers are those of the rows that were done by then.")
     notes.append(_score_note(result))
     if MACRO_SCORE in given:
-        primaries = (result.config.get(key) or {} for key in ("primary", "context_primary"))
+        primaries = (result.settings.primary, result.settings.context_primary)
         unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
         notes.append(f"macro score = mean over the datasets{unlike}.")
     if settings.gold and all(
@@ -92,19 +92,20 @@ def _score_note(result: EvalResult) -> str:
     if field != "score":
         return f"score = {field}."
     own = [name for name in result.summary if name not in result.settings.unread]
-    answers = _name_scores(result, "primary") if own else ""
-    contexts = _name_scores(result, "context_primary")
+    answers = _name_scores(result) if own else ""
+    contexts = _name_scores(result, of_contexts=True)
     if answers and contexts:
         return f"score = {answers}; of contexts that no model has read {contexts}."
     return f"score = {answers or contexts}." if answers or contexts else ""
 
 
-def _name_scores(result: EvalResult, key: str) -> str:
+def _name_scores(result: EvalResult, *, of_contexts: bool = False) -> str:
     """Name the score of answers, or of contexts that no model has read: for each dataset where they differ."""
-    primaries, names = result.config.get(key) or {}, {}
-    for tag in result.settings.datasets:
+    settings, names = result.settings, {}
+    primaries = settings.context_primary if of_contexts else settings.primary
+    for tag in settings.datasets:
         card = card_for(tag)
-        if tag in primaries or (card is not None and key == "primary"):  # else nothing of it was scored
+        if tag in primaries or (card is not None and not of_contexts):  # else nothing of it was scored
             names[tag] = _name_score(primaries.get(tag), card)
     if len(set(names.values())) == 1:
         return next(iter(names.values()))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from context_bench.compare.contest import Contest
 from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
-from context_bench.config import read_settings
+from context_bench.config import RunSettings
 from context_bench.errors import printable
 from context_bench.numbers import MACRO_SCORE, get_number, score
 from context_bench.output.columns import HEADLINES, has_intervals
@@ -323,7 +322,7 @@ def build_diff_command(contest: Contest, tag: str, identity: str, store: str | N
 def _explain(comparison: RunComparison) -> Iterator[str]:
     kinds = {each.is_paired(tag) for each in comparison.contests for tag in each.list_datasets()}
     first = comparison.contests[0]
-    scores = _name_scores(first.baseline.config, first.baseline_system)
+    scores = _name_scores(first.baseline.settings, first.baseline_system)
     several = comparison.metric == MACRO_SCORE
     metric = f"the mean of the datasets' means of {scores}" if several else f"the mean of {scores} over examples"
     title = get_number(comparison.metric).title
@@ -347,13 +346,11 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
         yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."
 
 
-def _name_scores(config: Mapping[str, Any], system: str) -> str:
+def _name_scores(settings: RunSettings, system: str) -> str:
     """Name what is scored of a system: the field that was asked for, else what counts for the datasets."""
-    settings = read_settings(config)
-    field = settings.score_field
-    key = "context_primary" if system in settings.unread else "primary"
-    primaries = dict.fromkeys(map(str, (config.get(key) or {}).values()))
-    return ", ".join(primaries) if field == "score" and primaries else field
+    primary = settings.context_primary if system in settings.unread else settings.primary
+    primaries = dict.fromkeys(map(str, primary.values()))
+    return ", ".join(primaries) if settings.score_field == "score" and primaries else settings.score_field
 
 
 def _explain_pairs(contests: Sequence[Contest]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from rapidfuzz.distance import Indel
 
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.text.words import split_words
 from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.wire.prompts import Prompt

@@ -88,7 +88,6 @@ class _Quantity(NamedTuple):
     scale: Fraction
 
     def scale_value(self) -> ExactNumber:
-        """The number in the unit without prefix."""
         return ExactNumber(self.value.value * self.scale, self.value.factor, self.value.decimal)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from context_bench.output.page.examples import Stretch, cut_details, describe_row
 from context_bench.output.page.row_index import PLACES, RowIndex
 from context_bench.output.page.run_facts import OUTCOMES, RowValues, Source, clean_name, read_values
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 
 __all__ = ["ExamplePack", "pack_json"]
 

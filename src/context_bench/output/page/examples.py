@@ -11,7 +11,7 @@ from typing import Any
 
 from context_bench.output.elements import Markup, clean_text, element, fill_template, join, section
 from context_bench.output.page.run_facts import EVIDENCE, OUTCOMES, Source
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.text.evidence_state import list_shown_turns
 from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.traffic.text_diff import Segment, compare_passed_on, mark_evidence

@@ -17,7 +17,8 @@ from context_bench.output.plots.grids import draw_evidence, draw_heatmap
 from context_bench.output.plots.pareto import draw_pareto
 from context_bench.output.plots.svg import draw_figure
 from context_bench.output.tables import list_meters, sum_up_curve, write_difference
-from context_bench.results import EvalRow, dump_json
+from context_bench.results import EvalRow
+from context_bench.text import dump_json
 
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve

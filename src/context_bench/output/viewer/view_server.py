@@ -28,7 +28,7 @@ from context_bench.output.page.html_page import banner, name_page, page_body, pa
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.viewer.answers import Answers
 from context_bench.output.viewer.followed_run import LiveStore
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 
 __all__ = ["LIST_POLICY", "RUN_POLICY", "ViewServer", "list_page", "run_page"]
 
