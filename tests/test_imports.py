@@ -87,6 +87,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"systems.chat", "systems.prompts"},
     "local": BASE | TOKENS | {"wire", "processes", "http", "tap"},
     "conformance": BASE | TOKENS | {"wire", "http", "tap"},
+    "fuzz": BASE | TOKENS | {"wire", "conformance", "evaluators", "systems"},
     # what runs them
     "core": BASE
     | TOKENS
@@ -123,6 +124,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tap",
         "local",
         "conformance",
+        "fuzz",
         "output",
         "ray",
         "memory",

@@ -26,6 +26,7 @@ COMMANDS = {
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",
     "tap": "record what really reaches the model behind a proxy",
     "conformance": "check that a proxy keeps the protocol intact",
+    "fuzz": "find inputs on which a system, proxy or memory breaks a rule that should hold",
     "local": "serve a small model on this machine, with no key",
     "datasets": "list the datasets; show, fetch or import one",
     "systems": "list the systems and memory systems",
@@ -63,7 +64,7 @@ _EXAMPLES = {
 """Commands to try first, and what each does."""
 
 _COMMAND_GROUPS = {
-    "measure": ("demo", "memory", "plan", "run", "score", "judge-check", "conformance"),
+    "measure": ("demo", "memory", "plan", "run", "score", "judge-check", "conformance", "fuzz"),
     "look": ("report", "plot", "view", "runs", "compare", "diff", "tap"),
     "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from context_bench.conformance import Check, Findings
     from context_bench.tap.vendors import Recipe
 
-__all__ = ["main"]
+__all__ = ["main", "prepare_proxy"]
 
 _EXAMPLE = """\
 examples:
@@ -159,7 +159,7 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
         stack.push_async_callback(tap.stop)
         proxy = options.proxy
         if options.start or vendor:
-            proxy = (await stack.enter_async_context(_prepare_proxy(options, tap.url, vendor))).url
+            proxy = (await stack.enter_async_context(prepare_proxy(options, tap.url, vendor))).url
         findings = await examine(
             proxy,
             upstream,
@@ -174,7 +174,7 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
     return replace(findings, proxy=f"{vendor.name} {vendor.version or '(unknown version)'}") if vendor else findings
 
 
-def _prepare_proxy(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
+def prepare_proxy(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
     """Prepare the proxy under test, without starting it."""
     from context_bench.processes.started_proxy import SCRATCH, StartedProxy
     from context_bench.tap.address import free_port, port_of

@@ -14,7 +14,7 @@ from context_bench.http.secrets import find_api_root
 from context_bench.wire.form import Answer
 from context_bench.wire.forms import get_form
 
-__all__ = ["CHECKS", "Findings", "choose_checks", "examine", "render_json", "render_table"]
+__all__ = ["CHECKS", "Findings", "choose_checks", "examine", "render_json", "render_table", "require_reach"]
 
 
 CHECKS: tuple[Check, ...] = (
@@ -112,7 +112,7 @@ async def examine(
     async with Client(find_api_root(proxy), timeout, headers) as client:
         bench = Bench(form, client, upstream, model or form.samples.model)
         try:
-            await _require_reach(bench, tap)
+            await require_reach(bench, tap)
             outcomes = []
             for place, check in enumerate(checks):
                 if on_check is not None:
@@ -124,7 +124,7 @@ async def examine(
     return Findings(proxy, api, outcomes, bench.list_notes())
 
 
-async def _require_reach(bench: Bench, tap: str) -> None:
+async def require_reach(bench: Bench, tap: str) -> None:
     """Fail unless the proxy answers and has the tap as its upstream: else every check would fail alike."""
     try:
         arrived = (await bench.ask(Answer("ok"))).arrived

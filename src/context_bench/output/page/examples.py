@@ -33,9 +33,9 @@ Piece = tuple[str, str, bool]
 Stretch = tuple[str, list[Piece]]
 """A title and the pieces beneath it."""
 
-_LONGEST = 4_000_000
+_MAX_COMPARED_CHARS = 4_000_000
 """Characters of both sides above which they are not compared: it would take minutes."""
-_LONGEST_EVIDENCE = 1_000
+_MAX_EVIDENCE_CHARS = 1_000
 _MOST_PARTS = 40
 
 
@@ -45,7 +45,7 @@ def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | N
         return list(_show_retrieved(example, processed or {}))
     context = example.get("context")
     after = (processed or {}).get("context")
-    if isinstance(context, str) and len(context) + len(after if isinstance(after, str) else "") > _LONGEST:
+    if isinstance(context, str) and len(context) + len(after if isinstance(after, str) else "") > _MAX_COMPARED_CHARS:
         return [
             (f"too long to compare ({len(context):,} characters); it begins with", [("k", context[:20_000], False)])
         ]
@@ -115,7 +115,7 @@ def shorten(stretches: Iterable[Stretch], room: int) -> list[tuple[str, list[tup
         shown: list[tuple[str, str, int]] = []
         hidden = 0
         for kind, text, evidence in each:
-            most = len(text) if whole else min(len(text), _LONGEST_EVIDENCE) if evidence else 2 * edge
+            most = len(text) if whole else min(len(text), _MAX_EVIDENCE_CHARS) if evidence else 2 * edge
             if left <= 0 and not whole:
                 hidden += len(text)
                 continue

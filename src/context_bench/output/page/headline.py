@@ -178,7 +178,7 @@ def describe_memory(facts: RunFacts) -> Markup:
     return join(*parts, element("ul", {"class": "notes"}, *notes))
 
 
-_MOST = 6
+_MAX_SYSTEMS_TOLD = 6
 """Systems whose numbers are told."""
 
 
@@ -207,7 +207,10 @@ def answer_sentence(facts: RunFacts) -> str:
     scored = [name for name in result.systems if math.isfinite(result.summary[name].get(key, math.nan))]
     if not scored:
         return "Nothing could be scored: there are tokens, times and errors only."
-    told = [f"{name} has a {key.replace('_', ' ')} of {_write_score(facts, name, key)}" for name in scored[:_MOST]]
+    told = [
+        f"{name} has a {key.replace('_', ' ')} of {_write_score(facts, name, key)}"
+        for name in scored[:_MAX_SYSTEMS_TOLD]
+    ]
     return f"{'; '.join(told)}; there is {_explain_silence(facts)}, so no verdict."
 
 

@@ -59,9 +59,9 @@ def list_page(folder: str) -> str:
     return _whole_page("Runs: context-bench", body, _LIST)
 
 
-_IDLE = 75.0
+_IDLE_TIMEOUT = 75.0
 """Seconds after which a connection is closed that has asked nothing, or has not ended its request."""
-_MOST_FIELDS = 50
+_MAX_FIELDS = 50
 _NOTHING_ELSE = "default-src 'none'; frame-ancestors 'none'"
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -172,9 +172,9 @@ def _split_address(path: str) -> SplitResult:
 
 def _read_fields(query: str) -> dict[str, str]:
     try:
-        return dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))
+        return dict(parse_qsl(query, max_num_fields=_MAX_FIELDS))
     except ValueError:
-        raise _Refused(HTTPStatus.BAD_REQUEST, f"the address has more than {_MOST_FIELDS} fields") from None
+        raise _Refused(HTTPStatus.BAD_REQUEST, f"the address has more than {_MAX_FIELDS} fields") from None
 
 
 class _Server(ThreadingHTTPServer):
@@ -201,7 +201,7 @@ class _TimedReader(socket.SocketIO):
         try:
             return super().readinto(buffer)
         finally:
-            self._connection.settimeout(_IDLE)
+            self._connection.settimeout(_IDLE_TIMEOUT)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -218,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle_one_request(self) -> None:
         """Read one request, and answer it."""
-        self._reader.end_by = monotonic() + _IDLE
+        self._reader.end_by = monotonic() + _IDLE_TIMEOUT
         super().handle_one_request()
 
     def do_GET(self) -> None:
