@@ -25,15 +25,9 @@ from typing import Any
 from context_bench.store.keys import digest
 
 __all__ = [
-    "USER",
-    "ImportedFiles",
-    "Unknown",
-    "describe_library",
-    "find_home",
-    "find_module_home",
-    "is_ours",
+    "USER", "ImportedFiles", "Unknown", "describe_library", "find_home", "find_module_home", "is_ours",
     "is_own_attribute",
-]
+]  # fmt: skip
 
 USER, LIBRARY, PYTHON, OURS = "user", "library", "python", "ours"
 
