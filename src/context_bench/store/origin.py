@@ -27,15 +27,9 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 __all__ = [
-    "USER",
-    "ImportedFiles",
-    "Unknown",
-    "describe_library",
-    "find_home",
-    "find_module_home",
-    "is_ours",
+    "USER", "ImportedFiles", "Unknown", "describe_library", "find_home", "find_module_home", "is_ours",
     "is_own_attribute",
-]
+]  # fmt: skip
 
 USER, LIBRARY, PYTHON, OURS = "user", "library", "python", "ours"
 
