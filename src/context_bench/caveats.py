@@ -33,8 +33,6 @@ from context_bench.text.evidence_state import NOT_IN_CONTEXT
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["NO_CONTEXT", "Census", "add_caveats", "explain_unranked", "find_unscored"]
-
 NO_CONTEXT = "response against prompt"
 """Begins the note on a compression ratio that says nothing of a prompt: an answer is shorter than what was asked."""
 

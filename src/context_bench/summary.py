@@ -51,19 +51,6 @@ from context_bench.types import Metric, Tally
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = [
-    "Intervals",
-    "Notes",
-    "Numbers",
-    "Summarizer",
-    "Summary",
-    "describe_metric",
-    "fold",
-    "list_suffixes",
-    "rebuild_metrics",
-    "summarize",
-]
-
 Numbers = dict[str, dict[str, float]]
 """System -> key -> value."""
 

@@ -27,17 +27,6 @@ from context_bench.types import Metric, Tally
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = [
-    "GuardedTally",
-    "check_metric_members",
-    "is_built_in",
-    "list_columns",
-    "list_keys",
-    "read_tally",
-    "read_tally_intervals",
-    "start_tally",
-]
-
 
 def is_built_in(metric: Metric) -> bool:
     """Whether a metric ships with the package; a user's class that extends one of ours does not."""

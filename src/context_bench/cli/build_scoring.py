@@ -31,8 +31,6 @@ from context_bench.types import Evaluator, Metric
 if TYPE_CHECKING:
     from context_bench.memory.judge import MemoryJudge
 
-__all__ = ["JudgeOptions", "ScoringOptions", "build_judge", "build_memory_judge", "build_metrics", "build_scorer"]
-
 
 @dataclass(frozen=True)
 class JudgeOptions:

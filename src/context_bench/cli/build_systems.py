@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from context_bench.tap.answering import Answerer
     from context_bench.tap.system import Launch
 
-__all__ = ["build_system_list", "choose_answerer"]
-
 PROXY_WORKERS = 8
 
 

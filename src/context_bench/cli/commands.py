@@ -10,8 +10,6 @@ from context_bench._version import __version__
 from context_bench.cli.flags import Parser, add_groups
 from context_bench.config import RUN_GROUPS, RunOptions
 
-__all__ = ["COMMANDS", "find_module", "first_steps", "run_parser"]
-
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
     "memory": "compare memory systems on conversations, at equal budgets",

@@ -23,8 +23,6 @@ from context_bench.output.verdict_tables import build_diff_command, describe_pai
 from context_bench.store import Store
 from context_bench.text import dump_json
 
-__all__ = ["main"]
-
 _EXAMPLES = """\
 examples:
   context-bench compare last~1 last          the newest against the one before

@@ -16,8 +16,6 @@ from importlib import import_module
 from context_bench.cli.commands import COMMANDS, find_module, run_parser
 from context_bench.cli.flags import Parser, add_flags
 
-__all__ = ["Command", "Values", "collect", "main"]
-
 _EXAMPLE = """\
 examples:
   bash, in ~/.bashrc:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from context_bench.conformance import Check, Findings
     from context_bench.tap.vendors import Recipe
 
-__all__ = ["main", "prepare_proxy"]
-
 _EXAMPLE = """\
 examples:
   context-bench conformance --proxy http://localhost:7878 --tap :9100

@@ -21,8 +21,6 @@ from context_bench.output.layout import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
 
-__all__ = ["main", "markdown_catalog"]
-
 _MORE = """\
 more:
   context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--full]

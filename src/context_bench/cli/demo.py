@@ -10,8 +10,6 @@ from tempfile import TemporaryDirectory
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags
 
-__all__ = ["main"]
-
 SYSTEMS = (
     "passthrough",
     "closed-book",

@@ -11,8 +11,6 @@ from typing import TextIO
 from context_bench.traffic.text_diff import Segment
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["View", "visible", "wants_color"]
-
 _COLORS = {"dropped": "31;9", "added": "32", "evidence": "1;4", "aside": "2", "title": "1"}
 _MARKS = {"dropped": ("[-", "-]"), "added": ("{+", "+}"), "evidence": ("⟦", "⟧")}
 

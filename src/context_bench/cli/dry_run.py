@@ -26,8 +26,6 @@ from context_bench.traits import asks_model, find_model, is_endpoint, system_tra
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer
 
-__all__ = ["dry_run"]
-
 _SHOWN = 1200
 """Characters of a text that are shown."""
 

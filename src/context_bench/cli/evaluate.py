@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult
     from context_bench.types import Metric
 
-__all__ = ["main"]
-
 TOLERATED_ERRORS = "10%"
 TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 """Seconds for one attempt; a model on this machine reads slowly."""

@@ -19,8 +19,6 @@ from context_bench.wire.forms import FORMS
 if TYPE_CHECKING:
     from context_bench.fuzz.session import AnyTarget, Finding, Report
 
-__all__ = ["main"]
-
 _EXAMPLE = """\
 examples:
   context-bench fuzz --system bm25:ratio=0.3

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from context_bench.core.judge import Scorer
     from context_bench.types import Metric
 
-__all__ = ["Gate", "OpenGate", "check_gate"]
-
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 

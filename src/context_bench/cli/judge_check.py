@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from context_bench.memory.judge import MistakeRate
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Rate", "bank", "main", "rates", "wilson"]
-
 PASS = DEFAULT_THRESHOLD
 TOLERATED = 0.1
 WORKERS = 8

@@ -17,8 +17,6 @@ from context_bench.refs import import_code
 from context_bench.registry import registry
 from context_bench.traits import find_score_fields
 
-__all__ = ["listing_parser", "main", "print_components", "print_listing", "summarize_component"]
-
 _LONGEST = 48
 """Characters of a parameter list: the proxies have many."""
 

@@ -15,8 +15,6 @@ from context_bench.cli.messages import say
 if TYPE_CHECKING:
     from context_bench.local import ModelProcess
 
-__all__ = ["main"]
-
 _EXAMPLE = """\
 example:
   context-bench local --listen :8080

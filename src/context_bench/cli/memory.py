@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult
     from context_bench.tap.answering import Answerer
 
-__all__ = ["main"]
-
 _EXAMPLE = """\
 example:
   context-bench memory --system naive --system bm25 --system last:n=20 \\

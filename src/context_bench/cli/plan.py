@@ -23,8 +23,6 @@ from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
 from context_bench.text import read_regular_file
 
-__all__ = ["main", "plan_parser"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Print what each system needs; with --lock also fix the plan."""

@@ -14,8 +14,6 @@ from context_bench.errors import UsageError
 from context_bench.output.layout import fit_listing
 from context_bench.pricing import Price, Prices, load_shipped_prices
 
-__all__ = ["main", "prices_parser"]
-
 _HEAD = ["model", "input", "cached", "write 5m", "write 1h", "output"]
 
 

@@ -7,8 +7,6 @@ import signal
 import sys
 from typing import Any, TextIO
 
-__all__ = ["keep_streams_usable", "stand_in_as_init"]
-
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 

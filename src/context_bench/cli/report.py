@@ -25,8 +25,6 @@ from context_bench.results import EvalResult
 from context_bench.store import Store
 from context_bench.text import read_regular_file
 
-__all__ = ["load_run", "main"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Run one of the three commands."""

@@ -31,8 +31,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Run what a file says."""

@@ -33,8 +33,6 @@ from context_bench.store.backend import restore_result
 from context_bench.summary import rebuild_metrics, summarize
 from context_bench.text.golds import has_gold
 
-__all__ = ["load_result", "main"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """List, show, export or remove runs."""

@@ -41,8 +41,6 @@ from context_bench.summary import describe_metric, summarize
 from context_bench.types import Metric
 from context_bench.utils.tokens import get_tokenizer
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Score a run anew and record that as a run of its own."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from context_bench.tap.server import Tap
     from context_bench.traffic.calls import Call
 
-__all__ = ["Log", "main"]
-
 _EXAMPLE = """\
 example:
   context-bench tap --forward https://api.openai.com --listen :9100

@@ -9,8 +9,6 @@ from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAn
 from context_bench.compare.run_inputs import RunInput
 from context_bench.stats import Contrast, Difference, ScoreSums, Verdict, average_differences, compare_means
 
-__all__ = ["BASELINE", "MAX_LISTED", "SYSTEM", "Changes", "Contest"]
-
 SYSTEM, BASELINE = "system", "baseline"
 """The two sides of a contest: both may have the same name, in two runs."""
 

@@ -24,8 +24,6 @@ from context_bench.stats import (
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Curve", "Point", "draw_curves"]
-
 
 @dataclass(frozen=True)
 class Point:

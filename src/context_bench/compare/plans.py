@@ -31,19 +31,6 @@ from context_bench.text import read_small_file
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = [
-    "Lock",
-    "Needs",
-    "Target",
-    "assume_needs",
-    "count_earlier",
-    "describe_lock",
-    "find_deviations",
-    "find_needs",
-    "read_lock",
-    "write_lock",
-]
-
 DEFAULT_WORKERS = 8
 """Examples at a time for a system over the network, where the pilot does not say."""
 

@@ -17,17 +17,6 @@ from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
 from context_bench.text import read_regular_file
 
-__all__ = [
-    "RunInput",
-    "Selection",
-    "find_differences",
-    "find_other_score",
-    "open_file",
-    "open_result",
-    "open_run",
-    "select",
-]
-
 SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]
 """Answers with the system that gave each."""
 

@@ -24,8 +24,6 @@ from context_bench.errors import UnknownName, UsageError
 from context_bench.numbers import choose_score_key
 from context_bench.stats import judge_family
 
-__all__ = ["RunComparison", "compare_runs"]
-
 
 @dataclass
 class RunComparison:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Sweep", "find_sweeps", "join_settings", "name_setting"]
-
 _NOT_KNOBS = ("seed", "name")
 """Parameters that do not trade quality for tokens."""
 _MOST_SETTINGS = 5

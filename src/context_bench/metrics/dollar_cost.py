@@ -17,8 +17,6 @@ from context_bench.stats import Interval
 from context_bench.text import count_things
 from context_bench.utils.tokens import read_token_count
 
-__all__ = ["BilledRatio", "DollarCost"]
-
 _KEYS = (COST_USD, COST_PER_1K_USD, "cost_of_pass_usd")
 _BOUNDS = ("cost_per_1k_usd_best", "cost_per_1k_usd_worst")
 _COST_FIELDS = frozenset(

@@ -25,8 +25,6 @@ from context_bench.stats import (
 from context_bench.summary import fold
 from context_bench.types import Tally
 
-__all__ = ["MeanSpread", "PlaceholderTally", "RatioSpread", "RunningMetric", "ScoreCount"]
-
 
 class RunningMetric(ABC):
     """A metric whose numbers grow row by row. A metric of a user needs no parent: `name` and `compute` are enough.

@@ -13,8 +13,6 @@ from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
 
-__all__ = ["CompressionRatio", "CostOfPass", "ParetoRank"]
-
 
 @dataclass(frozen=True)
 class CompressionRatio(RunningMetric):

@@ -25,10 +25,6 @@ from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.text import count_things
 
-__all__ = [
-    *("PrefixStability", "PromptSavings", "TokenMeters", "UpstreamCost", "UpstreamTokens"),
-]
-
 
 def _count_late(report: Mapping[str, Any]) -> int:
     """Count the calls that came too late to be on a row, as a tapped system reports them at the end of a run."""

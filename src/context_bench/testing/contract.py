@@ -13,8 +13,6 @@ from context_bench.results import EvalResult, EvalRow
 from context_bench.summary import describe_metric, summarize
 from context_bench.types import Example
 
-__all__ = ["MEMBERS", "ContractError", "Rules", "sample_examples", "sample_pairs", "sample_results", "sample_rows"]
-
 
 class ContractError(AssertionError):
     """A part breaks its contract; `broken` has a sentence for each rule."""
