@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from context_bench.errors import UsageError, describe
 from context_bench.numbers import list_keys as list_declared_keys
 from context_bench.stats import Interval
-from context_bench.traits import (
-    can_start,
-    find_columns,
-    find_keys,
-    read_intervals,
-    read_notes,
-    read_unmeasured,
-)
+from context_bench.traits import can_start, find_columns, find_keys, read_intervals, read_notes, read_unmeasured
 from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:

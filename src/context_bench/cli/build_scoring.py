@@ -17,14 +17,7 @@ from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url
-from context_bench.metrics import (
-    BilledRatio,
-    CardPassRate,
-    DollarCost,
-    OfficialScore,
-    default_metrics,
-    load_metrics,
-)
+from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, OfficialScore, default_metrics, load_metrics
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.types import Evaluator, Metric
 

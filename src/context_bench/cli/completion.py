@@ -47,10 +47,7 @@ _REGISTERED = {
 
 def main(arguments: Sequence[str]) -> int:
     """Print the script for a shell."""
-    parser = Parser(
-        prog="context-bench completion",
-        description=f"{_EXAMPLE}\n{COMMANDS['completion']}",
-    )
+    parser = Parser(prog="context-bench completion", description=f"{_EXAMPLE}\n{COMMANDS['completion']}")
     parser.add_argument("shell", choices=tuple(WRITERS), help="your shell")
     add_flags(parser, "imports")
     options = parser.parse_args(arguments[1:])

@@ -73,9 +73,7 @@ def _find_recipes(names: Sequence[str]) -> list[Recipe]:
 
 def _build_parser() -> Parser:
     parser = Parser(
-        prog="context-bench conformance",
-        description=f"{_EXAMPLE}\n{COMMANDS['conformance']}",
-        epilog=_EXIT_CODES,
+        prog="context-bench conformance", description=f"{_EXAMPLE}\n{COMMANDS['conformance']}", epilog=_EXIT_CODES
     )
     add = parser.add_argument
     add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
@@ -99,11 +97,7 @@ def _build_parser() -> Parser:
     add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
     add("--list", action="store_true", help="list the checks and exit")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
-    add(
-        "--output",
-        choices=("table", "json"),
-        help="form of the result (default: by the ending of --out, else table)",
-    )
+    add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
     add("--out", metavar="FILE", help="write the result to FILE, not to stdout")
     add_flags(parser, "wide")
     add_flags(parser, "silent", help="show no progress")

@@ -68,8 +68,7 @@ def _list_datasets() -> Iterator[list[str]]:
 
 def _show(arguments: Sequence[str]) -> int:
     parser = Parser(
-        prog="context-bench datasets show",
-        description="show facts about a dataset, its first example, and its prompt",
+        prog="context-bench datasets show", description="show facts about a dataset, its first example, and its prompt"
     )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG], such as mmlu:anatomy")
     parser.add_argument("--full", action="store_true", help="show long texts whole")

@@ -121,12 +121,7 @@ def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cac
 
 
 def _count(
-    options: RunOptions,
-    systems: list[Any],
-    judges: list[Evaluator],
-    datasets: Any,
-    cache: Cache | None,
-    total: _Total,
+    options: RunOptions, systems: list[Any], judges: list[Evaluator], datasets: Any, cache: Cache | None, total: _Total
 ) -> None:
     """Add up what each example would send to each system and each judge, less what is known."""
     count, reply = get_tokenizer(), options.max_tokens or _GUESSED_REPLY

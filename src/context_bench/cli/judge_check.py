@@ -43,10 +43,7 @@ _NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = answers tha
 
 def main(arguments: Sequence[str]) -> int:
     """Let the judge rate the bank, and print how often it is wrong."""
-    parser = Parser(
-        prog="context-bench judge-check",
-        description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
-    )
+    parser = Parser(prog="context-bench judge-check", description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}")
     add_flags(parser, "judge_url", required=True, help="server of a model that rates answers")
     add_flags(parser, "judge_model", "judge_key_env", "prices_file", "max_cost", "max_total_tokens")
     parser.add_argument(

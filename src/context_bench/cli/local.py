@@ -67,11 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = Parser(
-        prog="context-bench local",
-        description=f"{_EXAMPLE}\n{COMMANDS['local']}",
-        epilog=_ABOUT,
-    )
+    parser = Parser(prog="context-bench local", description=f"{_EXAMPLE}\n{COMMANDS['local']}", epilog=_ABOUT)
     add = parser.add_argument
     add(
         "--listen",
@@ -81,12 +77,7 @@ def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     add("--model", default="local", metavar="FILE", help="GGUF file (default: a small model, which is fetched)")
     add("--threads", type=positive, metavar="N", help="CPU threads to use (default: half of the cores, up to 8)")
-    add(
-        "--context",
-        type=positive,
-        metavar="N",
-        help="tokens of prompt and reply together (default: 8192)",
-    )
+    add("--context", type=positive, metavar="N", help="tokens of prompt and reply together (default: 8192)")
     return parser.parse_args(arguments[1:])
 
 

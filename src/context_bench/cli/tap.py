@@ -63,10 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _build_parser() -> Parser:
-    parser = Parser(
-        prog="context-bench tap",
-        description=f"{_EXAMPLE}\n{COMMANDS['tap']}",
-    )
+    parser = Parser(prog="context-bench tap", description=f"{_EXAMPLE}\n{COMMANDS['tap']}")
     parser.add_argument(
         "--listen",
         default=":9100",

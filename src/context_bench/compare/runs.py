@@ -272,10 +272,7 @@ def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) 
 def _explain_no_dataset(contest: Contest) -> str:
     names = [
         f"{name} has scores for {', '.join(tags) or 'none'}"
-        for name, tags in (
-            (contest.source.label, contest.scores),
-            (contest.baseline.label, contest.baseline_scores),
-        )
+        for name, tags in ((contest.source.label, contest.scores), (contest.baseline.label, contest.baseline_scores))
     ]
     return f"{contest.name} cannot be compared, as no dataset has scores on both sides: {'; '.join(names)}"
 

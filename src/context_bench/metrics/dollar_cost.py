@@ -252,10 +252,7 @@ class _TimedOut:
         """Give the attempts and the most that they cost; nothing where none timed out."""
         if not self._attempts:
             return {}
-        return {
-            "timed_out_attempts": self._attempts,
-            TIMED_OUT_COST_USD: math.nan if self._unbounded else self._most,
-        }
+        return {"timed_out_attempts": self._attempts, TIMED_OUT_COST_USD: math.nan if self._unbounded else self._most}
 
     def notes(self) -> dict[str, str]:
         """Say what may be on the bill."""

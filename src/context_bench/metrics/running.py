@@ -13,15 +13,7 @@ from typing import ClassVar
 
 from context_bench.numbers import list_keys
 from context_bench.results import EvalRow
-from context_bench.stats import (
-    ClusterSums,
-    Interval,
-    Mean,
-    RatioSums,
-    ScoreSums,
-    clustered_ratio,
-    ratio_interval,
-)
+from context_bench.stats import ClusterSums, Interval, Mean, RatioSums, ScoreSums, clustered_ratio, ratio_interval
 from context_bench.summary import fold
 from context_bench.types import Tally
 

@@ -127,9 +127,7 @@ class ParetoRank(RunningMetric):
 
     @staticmethod
     def rank_systems(
-        summary: Mapping[str, Mapping[str, float]],
-        quality_field: str = MEAN_SCORE,
-        cost_field: str = COST_OF_PASS,
+        summary: Mapping[str, Mapping[str, float]], quality_field: str = MEAN_SCORE, cost_field: str = COST_OF_PASS
     ) -> dict[str, int]:
         """Sort systems into fronts: 1 for those that nobody beats, 2 once those are set aside, and so on.
 

@@ -251,10 +251,7 @@ def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:
     independent = min(_count_independent(each.clusters, each.alone.n) for each in (first, second))
     centre = parts[0][0] - parts[1][0]
     return Difference(
-        *(plain.value, centre, variance, degrees, n, "welch", groups),
-        seen=seen,
-        independent=independent,
-        rows=plain,
+        *(plain.value, centre, variance, degrees, n, "welch", groups), seen=seen, independent=independent, rows=plain
     )
 
 

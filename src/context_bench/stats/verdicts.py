@@ -258,11 +258,7 @@ def _find_word(
 
 
 def judge_family(
-    contrasts: Sequence[Contrast],
-    *,
-    margin: float = DEFAULT_MARGIN,
-    alpha: float = 0.05,
-    fixed_groups: bool = False,
+    contrasts: Sequence[Contrast], *, margin: float = DEFAULT_MARGIN, alpha: float = 0.05, fixed_groups: bool = False
 ) -> list[Verdict]:
     """Decide all comparisons of a family, corrected by Holm; again without errored pairs where that is given.
 
