@@ -65,7 +65,6 @@ class Census:
         self.kinds: set[bool] = set()
 
     def add(self, row: EvalRow) -> None:
-        """Count one row."""
         self.rows += 1
         if row.error is not None:
             self.errors += 1
@@ -97,7 +96,6 @@ class Census:
                 self.causes[cause] += 1
 
     def counts(self) -> dict[str, float]:
-        """Return the counts that stand in every summary."""
         return {
             NUM_EXAMPLES: float(self.rows),
             NUM_ERRORS: float(self.errors),

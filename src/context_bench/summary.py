@@ -73,7 +73,6 @@ class Summary(NamedTuple):
 
 
 def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
-    """Add all rows to a tally and return its result."""
     for row in rows:
         tally.add(row)
     return tally.result()
@@ -158,7 +157,6 @@ class _SystemTallies:
 
     @property
     def datasets(self) -> dict[str, Census]:
-        """Return the census of each dataset, where there are several."""
         return {tag: census for tag, (census, _) in self._by_dataset.items()}
 
 

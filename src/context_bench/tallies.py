@@ -32,7 +32,6 @@ def list_keys(metric: Metric) -> tuple[str, ...] | None:
 
 
 def start_tally(metric: Metric) -> Tally:
-    """Start the tally of a metric, for the rows of one system."""
     if is_built_in(metric):
         tally: Tally = metric.start()  # type: ignore[attr-defined]
         return tally
@@ -91,7 +90,6 @@ class GuardedTally:
         return self.read()[0]
 
     def read(self) -> tuple[dict[str, float], dict[str, str]]:
-        """Give its numbers, and the notes on them."""
         values: dict[str, float] = {}
         notes: dict[str, str] = {}
         if self.failure is None:

@@ -40,7 +40,6 @@ class JudgeOptions:
 
     @property
     def wanted(self) -> bool:
-        """Whether any flag names a judge."""
         return bool(self.url or self.model or self.key_env)
 
 
@@ -69,7 +68,6 @@ class ScoringOptions:
 
     @classmethod
     def read(cls, options: RunOptions) -> ScoringOptions:
-        """Read the options of a run."""
         return cls(
             evaluators=options.evaluator,
             metrics=options.metric,
@@ -111,7 +109,6 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
 
 
 def build_judge(options: JudgeOptions) -> LLMJudge:
-    """Build the judge that the flags name."""
     url, key = _find_server(options)
     if not options.model:
         warnings.warn(f"no --judge-model was given: {DEFAULT_MODEL} judges", stacklevel=2)
@@ -127,7 +124,6 @@ def build_memory_judge(options: JudgeOptions, prompts: str | None) -> MemoryJudg
 
 
 def _find_server(options: JudgeOptions) -> tuple[str, Secret | None]:
-    """Return the URL of the judge's server, and the key for it."""
     if not options.url:
         raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
     return options.url, find_key(check_url(options.url), variable=options.key_env)
@@ -181,7 +177,6 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
 
 
 def _list_controls() -> tuple[str, ...]:
-    """List the systems of --controls, which do not compete."""
     from context_bench.tap.system import CONTROLS
 
     return tuple(CONTROLS)

@@ -306,7 +306,6 @@ def _expand_start(start: str | None, url: str | None, knobs: _Knobs) -> list[tup
 
 
 def choose_answerer(forward: str | None, model: str | None, reply: str | None) -> Answerer:
-    """Choose the one that is given."""
     if forward:
         from context_bench.tap.forward import Forward
 

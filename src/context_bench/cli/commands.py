@@ -158,12 +158,10 @@ class RunParser(Parser):
         return _short_help(len(self.flags))
 
     def format_all(self) -> str:
-        """Format every flag, in its group."""
         return super().format_help()
 
 
 def run_parser() -> RunParser:
-    """Build the parser of a run."""
     parser = RunParser(
         prog="context-bench",
         usage="context-bench (--proxy URL | --system REF)... --dataset REF... [options]\n"

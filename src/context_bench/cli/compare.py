@@ -33,7 +33,6 @@ examples:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the comparison, and judge it by the conditions of --fail-if."""
     options = _build_parser().parse_args(arguments[1:])
     gate = Gate.read(options)
     form = choose_form(options.output, options.out, ("table", "json"))

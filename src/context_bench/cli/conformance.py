@@ -30,7 +30,6 @@ _EXIT_CODES = "exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the checks and print what they found."""
     parser = _build_parser()
     options = parser.parse_args(arguments[1:])
     if options.list:
@@ -105,7 +104,6 @@ def _build_parser() -> Parser:
 
 
 def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
-    """Refuse flags that do not go together."""
     started = options.start or options.vendor
     if options.start and options.vendor:
         parser.error("--start and --vendor both start a proxy: give one")
@@ -167,7 +165,6 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
 
 
 def prepare_proxy(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
-    """Prepare the proxy under test, without starting it."""
     from context_bench.processes.started_proxy import SCRATCH, StartedProxy
     from context_bench.tap.address import free_port, port_of
 

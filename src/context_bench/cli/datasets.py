@@ -33,7 +33,6 @@ _LONG = 1500
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the datasets, or do what the second word says."""
     commands = {"show": _show, "fetch": _fetch, "import": _import}
     command = commands.get(arguments[1] if len(arguments) > 1 else "")
     if command is not None:

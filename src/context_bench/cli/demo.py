@@ -42,7 +42,6 @@ The result is in {saved}. As a page that opens offline:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the demo, save its result, and write its page."""
     parser = Parser(prog="context-bench demo", description=COMMANDS["demo"])
     parser.add_argument(
         "--out",

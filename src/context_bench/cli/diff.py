@@ -34,7 +34,6 @@ _RESPONSE = 2_000
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the comparison for every system of the run, or for one."""
     options = _build_parser().parse_args(arguments[1:])
     with show_warnings(), Store(options.cache_dir or STORE, readonly=True, create=False) as store:
         info = store.run(options.run)

@@ -46,7 +46,6 @@ class View:
         self._count, self._color, self._full = count, color, full
 
     def title(self, text: str) -> str:
-        """Render the heading of a part."""
         return self._style([(f"── {text} ──", False)], "title")
 
     def segments(self, segments: Iterable[Segment]) -> str:

@@ -60,8 +60,6 @@ class _Asked:
 
 @dataclass
 class _Total:
-    """Totals of what would be sent, by system and by judge."""
-
     systems: dict[str, _Asked]
     judges: dict[str, _Asked]
     examples: int = 0

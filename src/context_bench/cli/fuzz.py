@@ -33,7 +33,6 @@ _MAX_SHOWN_CHARS = 110
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the relations and print what they found."""
     parser = _build_parser()
     options = parser.parse_args(arguments[1:])
     if options.list:

@@ -25,8 +25,6 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 @dataclass(frozen=True)
 class Gate:
-    """The flags of a gate."""
-
     conditions: Sequence[Condition]
     junit: str | None
     summary: str | None
@@ -67,12 +65,10 @@ class OpenGate:
 
     @property
     def conditions(self) -> Sequence[Condition]:
-        """The conditions under which it fails."""
         return self._gate.conditions
 
     @property
     def wants_report(self) -> bool:
-        """Whether a table is needed for a summary."""
         return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
 
     def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:

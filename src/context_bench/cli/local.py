@@ -38,7 +38,6 @@ Ctrl-C ends it.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until Ctrl-C or SIGTERM."""
     options = _parse_options(arguments)
 
     from context_bench.local import ModelProcess, Settings

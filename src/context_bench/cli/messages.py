@@ -58,7 +58,6 @@ def show_messages(*, quiet: bool = False, verbose: bool = False) -> Iterator[Non
 
 @contextmanager
 def show_warnings(*, quiet: bool = False) -> Iterator[None]:
-    """Show each warning once, as a sentence."""
     import warnings
 
     shown: set[str] = set()

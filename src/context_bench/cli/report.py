@@ -27,7 +27,6 @@ from context_bench.text import read_regular_file
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one of the three commands."""
     return {"report": _report, "plot": _plot, "view": _view}[arguments[0]](arguments)
 
 

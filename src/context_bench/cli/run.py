@@ -33,7 +33,6 @@ else:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what a file says."""
     parser = Parser(
         prog="context-bench run",
         usage="context-bench run FILE.toml [flags of a run]",

@@ -35,7 +35,6 @@ from context_bench.text.golds import has_gold
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     listed = actions.add_parser("list", help="list all runs, the newest first (default)")

@@ -31,7 +31,6 @@ example:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Listen until Ctrl-C or SIGTERM."""
     options = _build_parser().parse_args(arguments[1:])
 
     from context_bench.cli.build_systems import choose_answerer
@@ -117,8 +116,6 @@ def _watch_signals() -> asyncio.Event:
 
 
 class Log:
-    """Counts, shows and records the requests of one tap."""
-
     def __init__(self, store: Store | None, *, shown: bool) -> None:
         self._store, self._shown = store, shown
         self._run: RunInfo | None = None
@@ -127,7 +124,6 @@ class Log:
         self._failed = self._began = False
 
     def begin(self, command: Sequence[str], answers: str) -> None:
-        """Begin a run, once the tap listens."""
         from context_bench._version import __version__
         from context_bench.utils.tokens import current_tokenizer
 

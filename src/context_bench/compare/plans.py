@@ -72,7 +72,6 @@ class Needs:
     comparisons: int = 1  # systems that compete, which a difference is corrected for
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in asdict(self).items()
@@ -223,7 +222,6 @@ class Lock:
             raise UsageError("a plan must have at least one dataset")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {**asdict(self), "systems": list(self.systems), "datasets": list(self.datasets)}
 
 
@@ -240,7 +238,6 @@ def write_lock(lock: Lock, path: Path) -> None:
 
 
 def read_lock(path: Path) -> Lock:
-    """Read a plan."""
     try:
         values = json.loads(read_small_file(path))
     except OSError as error:

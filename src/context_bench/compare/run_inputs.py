@@ -23,8 +23,6 @@ SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]
 
 @dataclass(frozen=True)
 class RunInput:
-    """A run that is compared."""
-
     label: str  # what the user calls it
     systems: tuple[str, ...]  # their names, in the order of the run
     config: Mapping[str, Any]  # how it was made
@@ -37,12 +35,10 @@ class RunInput:
 
     @property
     def settings(self) -> RunSettings:
-        """The record of the run as typed values."""
         return read_settings(self.config)
 
     @property
     def floors(self) -> frozenset[str]:
-        """Systems that read no context."""
         return find_floors(self.config)
 
     @property
@@ -57,7 +53,6 @@ class RunInput:
 
     @property
     def repeats(self) -> int:
-        """How often it answered each example."""
         return self.settings.repeats
 
 
@@ -101,7 +96,6 @@ def open_file(path: Path) -> RunInput:
 
 
 def open_result(result: EvalResult, label: str = "") -> RunInput:
-    """Open a result that is at hand."""
     return RunInput(
         label,
         tuple(result.summary),

@@ -27,8 +27,6 @@ from context_bench.stats import judge_family
 
 @dataclass
 class RunComparison:
-    """Every system against its baseline."""
-
     baseline: str
     metric: str  # the key of the score that is compared, which depends on whether there are several datasets
     margin: float

@@ -18,8 +18,6 @@ _MOST_SETTINGS = 5
 
 @dataclass(frozen=True)
 class Sweep:
-    """The settings of one knob."""
-
     name: str  # the system, with the parameters that all settings share
     knob: str  # the parameter that differs
     settings: dict[str, str]  # the value of the knob for each system, by the system's name

@@ -68,8 +68,6 @@ class MemoryParameters(Options):
 
 
 class MemoryOptions(MemoryParameters, CommandOptions):
-    """Every flag of `context-bench memory`."""
-
     system: list[str] = redeclare(
         CommandOptions,
         "system",

@@ -147,8 +147,6 @@ class VendorMemory:
 
 
 class ListingVendorMemory(VendorMemory):
-    """A vendor's memory system that can list what it extracted."""
-
     def memories(self, user: str | None = None) -> list[str]:
         listed: list[str] = self._ask("memories", user=user)
         return listed

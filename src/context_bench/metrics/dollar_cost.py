@@ -221,7 +221,6 @@ class _Embeddings:
         return {EMBEDDING_COST_USD: self._dollars if self._known else math.nan}
 
     def notes(self) -> dict[str, str]:
-        """Say which calls are not in the dollars."""
         if not self._unknown:
             return {}
         many = count_things(self._unknown, "call")
@@ -255,7 +254,6 @@ class _TimedOut:
         return {"timed_out_attempts": self._attempts, TIMED_OUT_COST_USD: math.nan if self._unbounded else self._most}
 
     def notes(self) -> dict[str, str]:
-        """Say what may be on the bill."""
         if not self._attempts:
             return {}
         bound = (

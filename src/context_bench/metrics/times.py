@@ -78,7 +78,6 @@ class _Seconds:
         return len(self.alone) >= ENOUGH_ALONE or not self.together
 
     def choose(self) -> list[float]:
-        """Return those that count, in order."""
         return sorted(self.alone if self.enough else self.alone + self.together)
 
 

@@ -29,8 +29,6 @@ class CompressionRatio(RunningMetric):
 
 
 class TokenTally:
-    """Sums tokens on both sides."""
-
     def __init__(self) -> None:
         self._count = 0
         self._tokens = RatioSpread()
@@ -74,8 +72,6 @@ class CostOfPass(RunningMetric):
 
 
 class CostTally:
-    """Counts passes and tokens."""
-
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._cost = RatioSpread(positive=True)
@@ -120,7 +116,6 @@ class ParetoRank(RunningMetric):
         return MetricTraits(rank=self.rank, cost_field=self.cost_field)
 
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
-        """Rank the systems of a summary by this metric's fields."""
         quality = MEAN_SCORE if self.quality_field == "score" else self.quality_field
         competing = {name: values for name, values in summary.items() if name not in self.leave_out}
         return self.rank_systems(competing, quality_field=quality, cost_field=self.cost_field)

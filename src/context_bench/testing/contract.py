@@ -117,7 +117,6 @@ class Rules:
         self.broken: list[str] = []
 
     def check(self, kept: bool, rule: str) -> None:
-        """Note a rule that is broken, once."""
         sentence = f"{self._part} {rule}"
         if not kept and sentence not in self.broken:
             self.broken.append(sentence)
@@ -166,12 +165,10 @@ class Rules:
                 self.check(False, f"must have {what} as its `{name}` (got {_show(value)})")
 
     def finish(self) -> None:
-        """Raise ContractError where a rule is broken."""
         if self.broken:
             self.stop()
 
     def stop(self) -> NoReturn:
-        """Raise ContractError with the rules that are broken so far."""
         raise ContractError(self.broken)
 
 
