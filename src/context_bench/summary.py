@@ -122,8 +122,11 @@ class _SystemTallies:
                 (self.census, [self.tallies[place] for place in self._broken_down])
             )
         for tally in self.tallies:
-            for row in rows:
-                tally.add(row)
+            if (add_all := getattr(type(tally), "add_all", None)) is not None:
+                add_all(tally, rows)
+            else:
+                for row in rows:
+                    tally.add(row)
         for row in rows:
             self.census.add(row)
         if self._by_dataset or len(tags) > 1:
