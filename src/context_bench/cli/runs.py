@@ -66,10 +66,7 @@ def _open_store(options: Any, *, readonly: bool = True) -> Store:
 
 
 def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
-    """Load a recorded run as a result; of one that did not finish, the part that was recorded.
-
-    Without `rows`, those of a run that came to its end stay in the store.
-    """
+    """Load a recorded run, or the part that was recorded. Without `rows`, those of a finished run stay stored."""
     if info.summary:
         return restore_result(info, list(store.run_rows(info)) if rows else [])
     config = dict(info.config)

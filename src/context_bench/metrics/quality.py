@@ -110,10 +110,7 @@ def _exact_parts(values: list[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class PassRate(RunningMetric):
-    """The share of rows whose score reaches the threshold; a score equal to it passes.
-
-    0.0 when no row has the score.
-    """
+    """The share of rows whose score reaches the threshold; a score equal to it passes."""
 
     threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"

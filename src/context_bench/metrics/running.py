@@ -53,11 +53,7 @@ class RunningMetric(ABC):
 
 
 class PlaceholderTally:
-    """Counts nothing, for numbers that compare systems and do not come from the rows of one.
-
-    Args:
-        values: Shown until systems are compared.
-    """
+    """Counts nothing, for numbers that compare systems; `values` are shown until systems are compared."""
 
     def __init__(self, **values: float) -> None:
         self._values = values
@@ -172,15 +168,7 @@ class MeanSpread:
 
 
 class RatioSpread:
-    """A ratio of sums, and its spread.
-
-    Args:
-        positive: Whether it is a cost, which may be far above and never below 0.
-
-    Attributes:
-        above: The sum above the line.
-        below: The sum below it.
-    """
+    """A ratio of sums, and its spread; `positive` is for a cost, which may be far above and never below 0."""
 
     def __init__(self, *, positive: bool = False) -> None:
         self._alone, self._grouped, self._clusters = RatioSums(), RatioSums(), ClusterSums()
