@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
@@ -18,7 +19,7 @@ from context_bench.compare.verdicts import Comparison, read_intervals
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.numbers import BRIEF, COST_OF_PASS, NUM_ERRORS
-from context_bench.registry import registry
+from context_bench.registry import import_object, registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
 from context_bench.text import dump_json
 
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from context_bench.output.plots import ResultPlots
 from context_bench.types import Metric
 
-__all__ = ["EvalResult", "EvalRow", "Scores"]
+__all__ = ["EvalResult", "EvalRow", "Part", "Scores"]
+
+Part = Literal["rows", "summary"]
+"""What of a result is exported."""
 
 
 class Scores(dict[str, float]):
@@ -275,6 +279,23 @@ class EvalResult:
             return result
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
+    def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
+        """Return the rows or the summary as CSV; with a `path` also write it there.
+
+        Args:
+            path: The file.
+            part: `rows` for a line a row, `summary` for a line a system with all numbers and intervals.
+        """
+        return import_object(f"{_EXPORTS}:export_csv")(self, path, part)  # type: ignore[no-any-return]
+
+    def to_latex(self, path: str | Path | None = None, part: Part = "summary") -> str:
+        """Return the tables as LaTeX for `booktabs`, or the rows as a `longtable`; with a `path` also write it."""
+        return import_object(f"{_EXPORTS}:export_latex")(self, path, part)  # type: ignore[no-any-return]
+
+    def to_parquet(self, path: str | Path, part: Part = "rows") -> None:
+        """Write the rows or the summary as Parquet, nested values as JSON texts (needs the extra `parquet`)."""
+        import_object(f"{_EXPORTS}:export_parquet")(self, path, part)
+
     def to_dataframe(self) -> pandas.DataFrame:
         """Make a frame: a line a row, scores and numbers of the metadata as columns (needs extra `dataframe`)."""
         try:
@@ -293,6 +314,9 @@ class EvalResult:
 
 
 _SHOWN_SYSTEMS = 8
+
+_EXPORTS = "context_bench.output.exports"
+"""Stands above this module."""
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:

@@ -17,24 +17,38 @@ if TYPE_CHECKING:
     from context_bench.config import CommandOptions
     from context_bench.results import EvalResult
 
-_FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".html": "html", ".htm": "html"}
+_FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".tex": "latex", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
-_DATA_FORMS = ("json", "csv")
+_ANY_FORM = ("", ".txt")
+"""Endings that promise no form."""
+_VARIANTS = {("table", "md"), ("csv", "csv-summary")}
+"""Forms of one ending: --output may ask for the second."""
+_DATA_FORMS = ("json", "csv", "csv-summary")
 """Forms that hold texts of models and datasets as they came."""
+REPORT_FORMS = ("table", "md", "json", "csv", "csv-summary", "latex", "html")
 
 
 Write = Callable[[str | Iterable[str]], Any]
 
 
-def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("table", "json", "csv", "html")) -> str:
-    """Return the form of a report, one of `forms`: the one that --output says, or that the ending of --out names."""
-    named = _FORMS.get(Path(out).suffix.lower()) if out else None
+def choose_form(output: str | None, out: str | None, forms: Collection[str] = REPORT_FORMS) -> str:
+    """Return the form of a report, one of `forms`: the one that --output says, or that the ending of --out names.
+
+    Raises:
+        UsageError: The ending names another form than --output does, or no form at all and there is no --output.
+    """
+    from context_bench.errors import UsageError
+
+    ending = Path(out).suffix.lower() if out else ""
+    named = _FORMS.get(ending)
     if named not in forms:
         named = None
-    if output in forms and named and output != named:
-        from context_bench.errors import UsageError
-
+    if output in forms and named and output != named and (named, output) not in _VARIANTS:
         raise UsageError(f"--out {out} names the form {named}, and --output says {output}: leave one of them out")
+    if output is None and named is None and ending not in _ANY_FORM and not _is_device(Path(str(out))):
+        known = ", ".join([*(each for each, form in _FORMS.items() if form in forms), ".txt"])
+        more = "; for Parquet, use result.to_parquet() in Python" if ending == ".parquet" else ""
+        raise UsageError(f"--out {out}: unknown ending {ending}; known are {known}, or name a form by --output{more}")
     return output or named or "table"
 
 
