@@ -211,10 +211,7 @@ def _describe_outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[
         yield from (f"  {visible(frame)}\n" for frame in row.metadata.get("traceback", ()))
     answered = record.answer is not None and row.response != record.answer.processed.get("context")
     if answered:
-        shown = row.response if full else row.response[:_RESPONSE]
-        more = len(row.response) - len(shown)
-        note = f"… {more:,} more characters" if more else ""
-        yield "\n" + view.title("response") + "\n" + (visible(shown) or "(empty)") + note + "\n"
+        yield "\n" + view.title("response") + "\n" + (_shorten(row.response, full) or "(empty)") + "\n"
     scores = [f"{visible(key)} {value:.3f}" for key, value in row.scores.items()]
     reasons = [f"no {visible(name)}: {visible(reason)}" for name, reason in row.unscored.items()]
     if scores or reasons:
@@ -274,5 +271,5 @@ def _tell_state(found: Sequence[Any] | None, place: int | None, shown: int | Non
 
 
 def _shorten(text: str, full: bool) -> str:
-    shown = text if full else text[:2000]
+    shown = text if full else text[:_RESPONSE]
     return visible(shown) + (f"… {len(text) - len(shown):,} more characters" if len(shown) < len(text) else "")

@@ -13,7 +13,7 @@ from context_bench.cli.flags import read_values
 from context_bench.config import EvaluateOptions, RunOptions
 
 if TYPE_CHECKING:
-    from context_bench.cli.gate import Gate, OpenGate
+    from context_bench.cli.gate import Gate
     from context_bench.core.judge import Scorer
     from context_bench.results import EvalResult
     from context_bench.types import Metric
@@ -137,7 +137,7 @@ def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
 
 
 def _measure(
-    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: OpenGate
+    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: Gate
 ) -> int:
     from context_bench.caveats import find_unscored
     from context_bench.cli.output import advise_resume, report_run, tell_outcome, tell_stops
@@ -178,7 +178,7 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
             say(sentence)
 
 
-def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
+def _pass_gate(gate: Gate, result: EvalResult) -> int:
     from context_bench.cli.output import build_reporter
 
     outcomes = []

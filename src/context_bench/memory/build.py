@@ -82,7 +82,9 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
         key: value for key, value in models.list_arguments(None if meter is None else meter.url).items() if key in takes
     }
     _check_answered(found, ref, filled)
-    system = call_with(found, Ref(ref.text, ref.target, ref.argument, {**filled, **ref.parameters}), _find_first(takes))
+    # the first parameter gets the text after the colon of a reference
+    first = next((name for name, each in takes.items() if each.kind is not each.KEYWORD_ONLY), None)
+    system = call_with(found, Ref(ref.text, ref.target, ref.argument, {**filled, **ref.parameters}), first)
     members = read_members(system)
     name = members.system.name if own_name else mask_reference(ref.text)
     fingerprint = _identify(found, system, ref, {key: filled.get(key) for key in ("model", "embedding_model", "seed")})
@@ -98,11 +100,6 @@ def _list_parameters(factory: Callable[..., Any]) -> dict[str, inspect.Parameter
         return dict(inspect.signature(factory).parameters)
     except (TypeError, ValueError):
         return {}
-
-
-def _find_first(takes: dict[str, inspect.Parameter]) -> str | None:
-    """Find the parameter that gets the text after the colon of a reference."""
-    return next((name for name, each in takes.items() if each.kind is not each.KEYWORD_ONLY), None)
 
 
 def _check_answered(found: Any, ref: Ref, filled: dict[str, Any]) -> None:

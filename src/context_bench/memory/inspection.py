@@ -135,15 +135,12 @@ class Meter:
             sums.add_cost(None if price is None else price.dollars(tokens, 0), model)
         elif call.asks_model:
             prompt = bill["prompt_tokens"] if "prompt_tokens" in bill else incoming.count_tokens()
-            completion = bill["completion_tokens"] if "completion_tokens" in bill else _count_said(call)
+            said = call.completion.tokens(get_tokenizer()) if call.completion and "completion_tokens" not in bill else 0
+            completion = bill.get("completion_tokens", said)
             sums.prompt_tokens += prompt
             sums.completion_tokens += completion
             full = {**bill, "prompt_tokens": prompt, "completion_tokens": completion}
             sums.add_cost(None if price is None else price.cost(full), model)
-
-
-def _count_said(call: Call) -> int:
-    return call.completion.tokens(get_tokenizer()) if call.completion else 0
 
 
 def _count_input(incoming: Incoming) -> int:
