@@ -24,7 +24,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass
-class Gate:
+class RunGate:
     conditions: Sequence[Condition]
     junit: str | None
     summary: str | None
@@ -32,13 +32,13 @@ class Gate:
     _allowed: Collection[str] = ()
 
     @classmethod
-    def read(cls, flags: Any) -> Gate:
+    def read(cls, flags: Any) -> RunGate:
         if flags.junit and not flags.fail_if:
             raise UsageError("--junit has nothing to write without a condition: add --fail-if")
         return cls(flags.fail_if, flags.junit, flags.summary)
 
     @contextmanager
-    def open(self, allowed: Collection[str] = ()) -> Iterator[Gate]:
+    def open(self, allowed: Collection[str] = ()) -> Iterator[RunGate]:
         """Try the files before anything is run; they are replaced when they are whole.
 
         `allowed` are numbers that the run may have: one that it turns out not to have leaves its condition open.
