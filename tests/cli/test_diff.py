@@ -14,7 +14,7 @@ import pytest
 
 from command import called, environment
 from context_bench import EvalResult, EvalRow
-from context_bench.cli.diff import visible
+from context_bench.cli.diff_view import visible
 from context_bench.store import Store
 from context_bench.store.backend import RunInfo, StoredAnswer
 from numbered import right, write
