@@ -62,8 +62,6 @@ Notes = dict[str, dict[str, str]]
 
 
 class Summary(NamedTuple):
-    """The numbers of a run, and the notes on them."""
-
     numbers: Numbers
     notes: Notes
     columns: dict[str, str]  # the numbers of metrics that are not ours which the table shows, each with its format
@@ -282,7 +280,6 @@ class Summarizer:
     def _put_front(
         self, numbers: Numbers, notes: Notes, config: Mapping[str, Any], comparison: Comparison | None
     ) -> None:
-        """Put in who is on the Pareto front, and who puts the others off it."""
         settings = read_settings(config)
         if self._front is None or self._comparer is None:
             return

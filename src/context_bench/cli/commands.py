@@ -44,7 +44,6 @@ _MODULES = {
 
 
 def find_module(command: str) -> str:
-    """Return the module whose `main` runs the command."""
     return f"context_bench.cli.{_MODULES.get(command, command.replace('-', '_'))}"
 
 
@@ -95,7 +94,6 @@ def _short_help(flags: int) -> str:
 
 
 def first_steps() -> str:
-    """Say what to try first, for a command line without anything."""
     lines = [_ABOUT, "", "To begin:"]
     for example, text in _EXAMPLES.items():
         lines += [f"  {example}", f"      {text}"]
@@ -104,7 +102,6 @@ def first_steps() -> str:
 
 
 def _list_commands() -> str:
-    """List all commands with what they do."""
     width = max(map(len, COMMANDS)) + 2
     return "commands:\n" + "".join(f"  {name:{width}}{text}\n" for name, text in COMMANDS.items())
 

@@ -88,7 +88,6 @@ def _find_parser(*words: str) -> Parser:
 
 
 def _read_actions(parser: Parser) -> dict[str, str]:
-    """Read the actions of a command that has some, with what they do."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return {each.dest: each.help or "" for each in action._choices_actions}
@@ -172,7 +171,6 @@ def _describe(text: str) -> str:
 
 
 def _group_by_values(commands: Commands) -> dict[Offered, list[str]]:
-    """Group the places that offer the same values, each as `command flag`."""
     places: dict[Offered, list[str]] = {}
     for name, command in commands.items():
         for flag, values in command.flags.items():

@@ -196,7 +196,6 @@ def _import(arguments: Sequence[str]) -> int:
 
 
 def markdown_catalog() -> str:
-    """Write the catalog as a Markdown page: one table for each family."""
     families: dict[str, list[Card]] = {}
     for card in catalog().values():
         families.setdefault(card.family, []).append(card)

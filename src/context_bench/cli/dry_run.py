@@ -105,7 +105,6 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
 
 
 def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cache | None:
-    """Open the stored answers that the run would reuse; None where there are none."""
     if options.store_folder is None or not options.reuses_answers or not Path(options.store_folder).is_dir():
         return None
     store = opened.enter_context(Store(options.store_folder, create=False))
@@ -121,7 +120,6 @@ def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cac
 def _count(
     options: RunOptions, systems: list[Any], judges: list[Evaluator], datasets: Any, cache: Cache | None, total: _Total
 ) -> None:
-    """Add up what each example would send to each system and each judge, less what is known."""
     count, reply = get_tokenizer(), options.max_tokens or _GUESSED_REPLY
     for example in read_examples(datasets, None):
         total.examples += 1

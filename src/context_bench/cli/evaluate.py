@@ -75,7 +75,6 @@ def _run(options: RunOptions) -> int:
 
 
 def _check_flags(options: RunOptions) -> None:
-    """Refuse flags that contradict each other, and margins that cannot be."""
     from context_bench.cli.output import check_destinations
     from context_bench.compare.verdicts import check_margin
     from context_bench.errors import UsageError
@@ -271,7 +270,6 @@ def _build_engine(options: RunOptions) -> Any:
 
 
 def _list_models(systems: Sequence[Any]) -> str | None:
-    """Return the model that the systems ask for; several in their order."""
     from context_bench.traits import find_model
 
     names = dict.fromkeys(name for each in systems if (name := find_model(each)) is not None)

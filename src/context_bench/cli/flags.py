@@ -65,7 +65,6 @@ class Parser(argparse.ArgumentParser):
             hook(self)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is not one of the choices, in our form."""
         if action.choices is not None and value not in action.choices:
             from context_bench.errors import suggest
 
@@ -74,7 +73,6 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, said)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one sentence, and exit with 2."""
         from context_bench.cli.messages import say
         from context_bench.text.masking import mask_command
 
@@ -181,7 +179,6 @@ def read_values(
 
 
 def _read_variable(option: Option) -> list[str]:
-    """Return the flags that the environment variable of an option stands for."""
     text = os.environ.get(option.variable, "")
     if not text or option.is_read_elsewhere:
         return []

@@ -157,7 +157,6 @@ def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
 
 
 def _describe_tokens(rows: Sequence[EvalRow]) -> str:
-    """Say what the judge spent by its own count, where it reports one."""
     spent = [row.metadata.get("llm-judge", {}) for row in rows]
     prompt, completion = (sum(each.get(f"{part}_tokens", 0) for each in spent) for part in ("prompt", "completion"))
     return f"The judge read {prompt:,} tokens and wrote {completion:,}." if prompt else ""

@@ -90,7 +90,6 @@ def _find_component(kind: str, name: str) -> Any:
 
 
 def summarize_component(kind: str, name: str) -> str:
-    """Return the first line of a component's docstring."""
     found = _find_component(kind, name)
     if found is None:
         return "cannot be loaded"

@@ -13,7 +13,6 @@ _NARROWEST = 20
 
 
 def say(message: object) -> None:
-    """Print a sentence on stderr as a message of ours."""
     from context_bench.errors import printable
 
     clear = "\r\x1b[2K" if sys.stderr.isatty() else ""  # there may be a progress line

@@ -286,7 +286,6 @@ def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException |
 
 
 def _describe_first(row: Any) -> str:
-    """Describe the first failure: its example, and the place in the user's code where it is a bug there."""
     if row is None:
         return ""
     frames = row.metadata.get("traceback")

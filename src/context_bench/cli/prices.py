@@ -70,7 +70,6 @@ def choose_prices(prices: Prices, name: str | None) -> tuple[dict[str, Price], s
 
 
 def _list_lines(name: str, price: Price) -> Iterator[list[str]]:
-    """List a model's prices, and a line for each of its tiers."""
     yield [name, *_format(price)]
     for tier in price.tiers:
         yield [f"  prompt above {tier.above:,}", *_format(tier.price)]

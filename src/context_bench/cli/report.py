@@ -122,7 +122,6 @@ def _view(arguments: Sequence[str]) -> int:
 
 
 def _watch_signals() -> threading.Event:
-    """Return an event that SIGINT (Ctrl-C) and SIGTERM set."""
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())

@@ -137,7 +137,6 @@ async def _score_again(
     limits: Limits,
     prices: Prices,
 ) -> EvalResult:
-    """Score the run, and record that whatever becomes of it."""
     settings = read_settings(config)
     config = {**config, "rescored": before.id, "stopped": None}
     reasons: list[str] = []

@@ -58,8 +58,6 @@ def _read_sign(interval: Interval) -> int:
 
 @dataclass(frozen=True)
 class Front:
-    """Who is on the front."""
-
     key: str  # the cost that it goes by, one of `PARETO_COSTS`
     costs: dict[str, float]  # the cost of each system, failures included
     names: tuple[str, ...]  # the systems on the front

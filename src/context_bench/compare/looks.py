@@ -34,8 +34,6 @@ SETTLED = ("equivalent", "better", "worse")
 
 @dataclass
 class Looks:
-    """The looks at one system against the baseline."""
-
     planned: int  # examples in all; the last look has them all
     looks: int = 5  # how many
     margin: float = DEFAULT_MARGIN  # of equivalence

@@ -265,7 +265,6 @@ class Pairing:
         self._open = {}
 
     def _place(self, system: str, key: Key, answer: ScoredAnswer) -> None:
-        """Pair an answer with its partner, or keep it until that comes."""
         if self._on_example is not None:
             self._on_example(system, answer)
         if system == self.baseline:

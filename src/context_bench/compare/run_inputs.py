@@ -83,7 +83,6 @@ def open_run(store: Store, name: str) -> RunInput:
 
 
 def open_file(path: Path) -> RunInput:
-    """Open a result that `--output json` wrote."""
     try:
         result = EvalResult.from_json(read_regular_file(path))
     except OSError as error:
@@ -178,7 +177,6 @@ def _find_all(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]
 
 
 def _find_in(one: Mapping[str, Any], other: Mapping[str, Any], key: str, what: str, consequence: str) -> Iterator[str]:
-    """Compare by dataset, for those that both runs have."""
     ours, theirs = one.get(key) or {}, other.get(key) or {}
     for tag in ours:
         if tag in theirs and ours[tag] != theirs[tag]:
@@ -197,7 +195,6 @@ def _name_by_content(sources: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _narrow(one: Any, other: Any) -> tuple[Any, Any]:
-    """Leave out of two documents what they have in common."""
     while isinstance(one, dict) and isinstance(other, dict):
         differing = [key for key in {**one, **other} if one.get(key) != other.get(key)]
         if len(differing) != 1:

@@ -55,8 +55,6 @@ class Question(TypedDict, total=False):
 
 
 class Conversation(TypedDict, total=False):
-    """A history, and what is asked about it."""
-
     id: str
     turns: list[Turn]
     questions: list[Question]

@@ -192,7 +192,6 @@ def _make_arms(
 
 
 def _choose_evaluators(tag: str) -> list[Evaluator]:
-    """Choose what judges every question, and what only the questions of one dataset."""
     own: dict[str, list[Evaluator]] = {
         "locomo": [LocomoScore()],
         "longmemeval": [LongMemEvalRetrieval()],

@@ -35,8 +35,6 @@ QUIET_POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class HostSettings:
-    """How every memory system of a run is treated."""
-
     granularity: str = "session"  # what one call of `ingest` brings: a turn, a pair or a session
     timeout: float = 600.0  # seconds for one call of the system
     quiet: float = 5.0  # seconds without a call at the tap after which a memory counts as written
@@ -47,8 +45,6 @@ class HostSettings:
 
 @dataclass
 class _Written:
-    """The conversation that is in the memory now."""
-
     history: History  # its turns
     failure: SystemFailure | None = None  # why it could not be written
     facts: dict[str, Any] = field(default_factory=dict)  # what writing it took
@@ -278,7 +274,6 @@ class Host:
     # -- what outlives the process
 
     async def _restore(self, key: str, written: _Written) -> bool:
-        """Ask a system with `restore` whether it still has this conversation, written whole."""
         if "restore" not in self.members or self.fingerprint is None:
             return False
         known = await self._call("restore", "restore()", key)

@@ -41,8 +41,6 @@ the benchmark asks for a turn, or for a question once more: that is our doing, a
 
 @dataclass
 class PhaseCosts:
-    """Sums over the calls of one phase."""
-
     calls: int = 0  # of a model
     prompt_tokens: int = 0  # what it read, as its server says, else as we count
     completion_tokens: int = 0  # what it wrote

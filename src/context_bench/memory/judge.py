@@ -280,7 +280,6 @@ class MistakeRate:
 
 
 def read_bank() -> Iterator[dict[str, Any]]:
-    """Yield an example for each question and kind of answer; the kind is the dataset."""
     source = files("context_bench.memory") / "data" / "judge_bank.jsonl"
     for line in source.read_text(encoding="utf-8").splitlines():
         item = orjson.loads(line)

@@ -49,8 +49,6 @@ class DollarCost(RunningMetric):
 
 
 class DollarTally:
-    """Sums of dollars, with the rows that they stand on."""
-
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._scores = threshold, ScoreCount(score_field)
         self._judge_dollars = 0.0
@@ -141,7 +139,6 @@ class DollarTally:
         return unknown | self._bounds()
 
     def unmeasured(self) -> dict[str, str]:
-        """Name the cost of a pass, when no row has the score."""
         return self._scores.unmeasured("cost_of_pass_usd") if self._known else {}
 
     def notes(self) -> dict[str, str]:

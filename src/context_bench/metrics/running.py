@@ -118,8 +118,6 @@ MAX_PENDING = 1024
 
 
 class MeanSpread:
-    """The spread of a mean, or of the share that passes."""
-
     def __init__(self) -> None:
         self._sums = ScoreSums()
         self._pending: list[float] = []

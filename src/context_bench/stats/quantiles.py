@@ -23,7 +23,6 @@ GROWTH = math.log(1.01)
 
 
 def _bucket(value: float) -> int:
-    """Give the number of the bucket: 0 for 0, signed by the value."""
     if value == 0:
         return 0
     place = math.floor(math.log(abs(value)) / GROWTH) + 200_000  # well above 0 for every float

@@ -287,7 +287,6 @@ def judge_family(
 
 
 def _correct(family: Sequence[tuple[Contrast, Difference]]) -> list[float]:
-    """Give the p-values, corrected by Holm but for those of controls."""
     corrected = holm([math.nan if each.control else difference.p_value() for each, difference in family])
     return [difference.p_value() if each.control else p for (each, difference), p in zip(family, corrected)]
 

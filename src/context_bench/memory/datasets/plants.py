@@ -21,8 +21,6 @@ OWNER, STRANGER = "user-a", "user-b"
 
 @dataclass
 class PlantedMention:
-    """One sentence of a user, and the session of that user in which it is said."""
-
     text: str
     session: int
     user: str = OWNER
@@ -92,7 +90,6 @@ class Garden:
         return len(self.mentions) - 1
 
     def pick_sessions(self, count: int = 1, user: str = OWNER) -> list[int]:
-        """Pick different sessions of a user, in their order."""
         return sorted(self.draw.sample(range(self.sessions[user]), count))
 
     def name_thing(self) -> str:

@@ -91,7 +91,6 @@ def make_conversation(length: int, seed: int, index: int, types: Collection[str]
 
 
 def _lay_out(garden: Garden, layout: Layout, length: int, count: int, draw: Draw) -> list[Turn]:
-    """Put every mention into its session, in the order of planting, with small talk around it."""
     waiting: dict[tuple[str, int], list[tuple[int, PlantedMention]]] = defaultdict(list)
     for number, mention in enumerate(garden.mentions):
         waiting[mention.user, mention.session].append((number, mention))

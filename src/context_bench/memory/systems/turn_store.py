@@ -57,7 +57,6 @@ class TurnStore:
         return found
 
     def find(self, ids: Iterable[str]) -> list[int]:
-        """Find the places of turns, in the order of the history."""
         wanted = set(ids)
         return [place for place, item in enumerate(self._items) if item[1] in wanted]
 
