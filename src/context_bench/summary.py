@@ -51,14 +51,11 @@ from context_bench.types import Metric, Tally
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-Numbers = dict[str, dict[str, float]]
-"""System -> key -> value."""
+Numbers = dict[str, dict[str, float]]  # system -> key -> value
 
-Intervals = dict[str, dict[str, Interval]]
-"""System -> key -> interval, for the numbers that have one."""
+Intervals = dict[str, dict[str, Interval]]  # system -> key -> interval, for the numbers that have one
 
-Notes = dict[str, dict[str, str]]
-"""System -> key -> what has to be known to read the value."""
+Notes = dict[str, dict[str, str]]  # system -> key -> what has to be known to read the value
 
 
 class Summary(NamedTuple):

@@ -256,11 +256,9 @@ def _name_program(command: str) -> str:
     return mask_command((scripts or names or [command])[0])
 
 
-_Knobs = dict[str, list[str]]
-"""The values of each knob, by the name of its placeholder."""
+_Knobs = dict[str, list[str]]  # the values of each knob, by the name of its placeholder
 
-_FILLED_IN = ("port", "host", "tap")
-"""Placeholders of a --start that are not the user's to choose."""
+_FILLED_IN = ("port", "host", "tap")  # placeholders of a --start that are not the user's to choose
 
 
 def _parse_sweeps(texts: Sequence[str], starts: Sequence[str]) -> _Knobs:

@@ -26,13 +26,11 @@ from context_bench.traits import asks_model, find_model, is_endpoint, system_tra
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer
 
-_SHOWN = 1200
-"""Characters of a text that are shown."""
+MAX_TEXT_CHARS = 1200  # characters of a text that are shown
 
 _GUESSED_REPLY = 300
 _GUESSED_SECONDS = 2.0
-_JUDGE_REPLY = 100
-"""Tokens of a verdict with its reason."""
+_JUDGE_REPLY = 100  # tokens of a verdict with its reason
 _JUDGE_RETRIES = 3
 
 
@@ -100,7 +98,7 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
     sys.stdout.write(fit_listing(lines, width, head=False) + "\n")
     if total.first is not None:
         body = _build_first_body(endpoints, total.first, options.system_prompt)
-        sys.stdout.write(f"\nthe first prompt:\n{format_json(body, longest=_SHOWN, width=width)}\n")
+        sys.stdout.write(f"\nthe first prompt:\n{format_json(body, longest=MAX_TEXT_CHARS, width=width)}\n")
     return 0
 
 

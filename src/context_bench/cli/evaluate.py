@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from context_bench.types import Metric
 
 TOLERATED_ERRORS = "10%"
-TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
-"""Seconds for one attempt; a model on this machine reads slowly."""
+TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0  # seconds for one attempt; a model on this machine reads slowly
 
 
 def main(

@@ -25,8 +25,7 @@ from context_bench.options import (
     Options,
 )
 
-LEAST_LIKENESS = 0.6
-"""How alike a value and a choice must be, from 0 to 1, before the choice is suggested."""
+LEAST_LIKENESS = 0.6  # how alike a value and a choice must be, from 0 to 1, before the choice is suggested
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -44,8 +43,7 @@ class Parser(argparse.ArgumentParser):
     on_help: ClassVar[Callable[[Parser], None] | None] = None
     """Called instead of printing help, so that completion learns the flags of every command from the command itself."""
 
-    commands: Collection[str] = ()
-    """Words that may stand first, and are looked for before the flags are read."""
+    commands: Collection[str] = ()  # words that may stand first, and are looked for before the flags are read
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"formatter_class": _HelpFormatter, **options})

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-_NARROWEST = 20
-"""Columns below which a terminal does not tell the truth about itself."""
+MIN_COLUMNS = 20  # columns below which a terminal does not tell the truth about itself
 
 
 def say(message: object) -> None:
@@ -45,7 +44,7 @@ def _find_width() -> int:
         width = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
         width = 0
-    return width if width >= _NARROWEST else 80
+    return width if width >= MIN_COLUMNS else 80
 
 
 @contextmanager

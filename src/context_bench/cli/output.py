@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".tex": "latex", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
-_ANY_FORM = ("", ".txt")
-"""Endings that promise no form."""
-_VARIANTS = {("table", "md"), ("csv", "csv-summary")}
-"""Forms of one ending: --output may ask for the second."""
-_DATA_FORMS = ("json", "csv", "csv-summary")
-"""Forms that hold texts of models and datasets as they came."""
+_ANY_FORM = ("", ".txt")  # endings that promise no form
+_VARIANTS = {("table", "md"), ("csv", "csv-summary")}  # forms of one ending: --output may ask for the second
+_DATA_FORMS = ("json", "csv", "csv-summary")  # forms that hold texts of models and datasets as they came
 REPORT_FORMS = ("table", "md", "json", "csv", "csv-summary", "latex", "html")
 
 

@@ -9,11 +9,9 @@ from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAn
 from context_bench.compare.run_inputs import RunInput
 from context_bench.stats import Contrast, Difference, ScoreSums, Verdict, average_differences, compare_means
 
-SYSTEM, BASELINE = "system", "baseline"
-"""The two sides of a contest: both may have the same name, in two runs."""
+SYSTEM, BASELINE = "system", "baseline"  # the two sides of a contest: both may have the same name, in two runs
 
-MAX_LISTED = 1000
-"""Fixed or broken examples that are listed for one system; all are counted."""
+MAX_LISTED = 1000  # fixed or broken examples that are listed for one system; all are counted
 
 
 @dataclass

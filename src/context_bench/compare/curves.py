@@ -84,8 +84,7 @@ class Curve:
         }
 
 
-Tokens = dict[tuple[str, str | int, int], float]
-"""By dataset, example and repeat."""
+Tokens = dict[tuple[str, str | int, int], float]  # by dataset, example and repeat
 
 
 @dataclass(frozen=True)

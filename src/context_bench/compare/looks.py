@@ -44,12 +44,9 @@ class Looks:
     sizes: Sequence[int] = ()
     name: str = ""  # the system
     fixed_groups: bool = False  # whether the groups of the run are all that matter
-    verdict: Verdict | None = None
-    """Set once it is settled, or all planned examples are there."""
-    look: int = 0
-    """How many looks were taken."""
-    p: float = 1.0
-    """The smallest level at which any look so far would have decided."""
+    verdict: Verdict | None = None  # set once it is settled, or all planned examples are there
+    look: int = 0  # how many looks were taken
+    p: float = 1.0  # the smallest level at which any look so far would have decided
     _next: int = 0
     _waiting: dict[int, tuple[ScoredAnswer, ScoredAnswer] | None] = field(default_factory=dict)
     _counted: Pairs = field(default_factory=Pairs)

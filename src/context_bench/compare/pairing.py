@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 SCORE_NAMES = (None, "score", MEAN_SCORE, MACRO_SCORE)
 """Names for the score that counts: over several datasets it is their mean, each with the same weight."""
 
-Key = tuple[str, Any]
-"""Dataset and id of an example."""
+Key = tuple[str, Any]  # dataset and id of an example
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +109,10 @@ def read_value(metric: str, score_field: str, threshold: float) -> Callable[[Eva
 class DatasetPairs:
     """Sums over the pairs of one dataset."""
 
-    clean: PairSums = field(default_factory=PairSums)
-    """Pairs in which neither side failed."""
-    failed: PairSums = field(default_factory=PairSums)
-    """The others."""
-    baseline_total: float = 0.0
-    """Sum of the baseline's scores over the pairs."""
-    both_failed: int = 0
-    """Pairs of which neither side has a score of its own: two failures are no equal answers."""
+    clean: PairSums = field(default_factory=PairSums)  # pairs in which neither side failed
+    failed: PairSums = field(default_factory=PairSums)  # the others
+    baseline_total: float = 0.0  # sum of the baseline's scores over the pairs
+    both_failed: int = 0  # pairs of which neither side has a score of its own: two failures are no equal answers
 
     def add(self, one: ScoredAnswer, two: ScoredAnswer) -> bool:
         """Add a pair if both sides have a score; return whether they have."""
@@ -179,8 +174,7 @@ class Pairs:
         return Contrast(name, self.difference(), self.difference(without_errors=True), control)
 
 
-Answers = dict[Key, ScoredAnswer]
-"""All answers of one system that have a score, one for each example."""
+Answers = dict[Key, ScoredAnswer]  # all answers of one system that have a score, one for each example
 
 
 def gather_answers(rows: Iterable[EvalRow], field: str) -> Answers:

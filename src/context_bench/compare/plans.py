@@ -31,8 +31,7 @@ from context_bench.text import read_small_file
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-DEFAULT_WORKERS = 8
-"""Examples at a time for a system over the network, where the pilot does not say."""
+DEFAULT_WORKERS = 8  # examples at a time for a system over the network, where the pilot does not say
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
 from context_bench.text import read_regular_file
 
-SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]
-"""Answers with the system that gave each."""
+SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]  # answers with the system that gave each
 
 
 @dataclass(frozen=True)

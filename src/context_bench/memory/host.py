@@ -26,11 +26,9 @@ from context_bench.memory.scoring import STOOD_IN
 from context_bench.store.keys import digest
 from context_bench.traits import is_script
 
-REASK_EVERY = 10
-"""Re-ask one question in ten to detect memories that reading changes."""
+REASK_EVERY = 10  # re-ask one question in ten to detect memories that reading changes
 
-QUIET_POLL_SECONDS = 0.02
-"""Pause between two checks whether a memory still makes calls."""
+QUIET_POLL_SECONDS = 0.02  # pause between two checks whether a memory still makes calls
 
 
 @dataclass(frozen=True)

@@ -150,8 +150,7 @@ def rules_digest(prompts: Mapping[str, str] | None) -> str:
     return blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
 
 
-MAX_REPLY_CHARS = 2_000
-"""Characters of a reply that a row keeps."""
+MAX_REPLY_CHARS = 2_000  # characters of a reply that a row keeps
 _EDGES = " \t\r\n.,:;!*_`\"'()[]"
 _MARKED = re.compile(r"(?:verdict|answer|label|correct)\W*(yes|no)", re.IGNORECASE)
 _FIRST = re.compile(r"\A(yes|no)\b")

@@ -25,8 +25,7 @@ _COST_FIELDS = frozenset(
 )
 """Metadata that tells of money; a row without any of it has no known cost."""
 
-_UNPAID = ("scripted/", "local ")
-"""Prefixes of `answered_by` of models behind a tap that send no bill."""
+_UNPAID = ("scripted/", "local ")  # prefixes of `answered_by` of models behind a tap that send no bill
 
 
 @dataclass(frozen=True)

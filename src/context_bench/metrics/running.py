@@ -113,8 +113,7 @@ def _find_cluster(row: EvalRow) -> str | None:
     return f"{row.dataset} {kind} {name}"
 
 
-MAX_PENDING = 1024
-"""Values that wait to be added together, which costs a fraction of adding them one by one."""
+MAX_PENDING = 1024  # values that wait to be added together, which costs a fraction of adding them one by one
 
 
 class MeanSpread:

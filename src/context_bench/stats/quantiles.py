@@ -16,8 +16,7 @@ from context_bench.stats.interval import TOO_FEW, Interval
 
 __all__ = ["Values", "find_ranks", "percentile", "quantile_interval"]
 
-LIMIT = 200_000
-"""So many values are kept exactly: 1.6 MB."""
+LIMIT = 200_000  # so many values are kept exactly: 1.6 MB
 
 GROWTH = math.log(1.01)
 

@@ -36,8 +36,7 @@ __all__ = [
 WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
 ALL_GROUPS, THESE_GROUPS = "all groups", "these groups"
 """What a verdict speaks of: all documents or conversations like those of the run, or those of the run alone."""
-PESSIMISTIC = 0.8
-"""Quantile of the share of discordant examples that a plan after an undecided run assumes."""
+PESSIMISTIC = 0.8  # quantile of the share of discordant examples that a plan after an undecided run assumes
 
 
 @dataclass(frozen=True)

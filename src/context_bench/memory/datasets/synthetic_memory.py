@@ -26,8 +26,7 @@ TYPES = (
 )
 
 MIN_TOKENS, MAX_TOKENS = 4_000, 10_000_000
-SESSION_TOKENS = 2_000
-"""Tokens of a session, about."""
+SESSION_TOKENS = 2_000  # tokens of a session, about
 MIN_SESSIONS = 12
 _FIRST_DAY = date(2024, 3, 4)
 _SPEAKERS = {OWNER: "Nora", STRANGER: "Tomas"}

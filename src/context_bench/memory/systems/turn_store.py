@@ -14,8 +14,7 @@ from context_bench.errors import UsageError
 from context_bench.memory.conversations import Retrieved
 from context_bench.utils.tokens import get_tokenizer
 
-DEFAULT_K = 10
-"""Memories that are returned where neither a number nor a budget is asked for."""
+DEFAULT_K = 10  # memories that are returned where neither a number nor a budget is asked for
 
 
 def write_turn(turn: Mapping[str, Any]) -> str:
