@@ -177,7 +177,7 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
 
 
 def _pass_gate(gate: RunGate, result: EvalResult) -> int:
-    from context_bench.cli.output import build_reporter
+    from context_bench.output.files import build_reporter
 
     outcomes = []
     if gate.conditions:

@@ -154,13 +154,6 @@ def wants_color(out: str | None = None) -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def build_reporter(name: str, width: int | None, store: str | None = None, *, color: bool = False) -> Any:
-    """Build the reporter that a reference names; one that takes a width, colour or the folder of the store gets it."""
-    from context_bench.output.files import build_reporter
-
-    return build_reporter(name, width, store, color=color)
-
-
 def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     """Write a report, piece by piece if the reporter has `render_parts`.
 
@@ -209,6 +202,7 @@ def report_run(options: CommandOptions, run: Callable[[], EvalResult]) -> tuple[
     """Run, and write the report and the page, also of a run that ended early; return what ended it too."""
     from context_bench.errors import ContextBenchError, Interrupted, find_result
     from context_bench.numbers import NUM_EXAMPLES
+    from context_bench.output.files import build_reporter
 
     store = options.store_folder
     width = table_width(wide=options.wide, out=options.out)

@@ -65,7 +65,7 @@ class Contest:
                 if (passes := own.value >= threshold) != (baseline.value >= threshold):
                     (self.fixed if passes else self.broken).add(own)
 
-        repeats, others = self.source.repeats, self.baseline.repeats
+        repeats, others = self.source.settings.repeats, self.baseline.settings.repeats
         return Pairing([SYSTEM], BASELINE, add_pair, repeats=repeats, baseline_repeats=others, on_example=add_example)
 
     def list_datasets(self) -> list[str]:

@@ -41,18 +41,9 @@ class RunInput:
         return find_floors(self.config)
 
     @property
-    def threshold(self) -> float | None:
-        """The lowest score that passes, where the run has one."""
-        return self.settings.threshold
-
-    @property
     def controls(self) -> frozenset[str]:
         """Systems that are not in the competition: floors, ceilings, and the model that got everything."""
         return frozenset(self.settings.controls)
-
-    @property
-    def repeats(self) -> int:
-        return self.settings.repeats
 
 
 @dataclass(frozen=True)

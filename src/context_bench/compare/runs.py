@@ -59,7 +59,7 @@ def compare_runs(
     label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
     if not contests:
         raise UsageError(_explain_no_match(selections, left_out))
-    given = contests[0].baseline.threshold
+    given = contests[0].baseline.settings.threshold
     threshold = DEFAULT_THRESHOLD if given is None else float(given)
     _read_all(contests, threshold)
     for each in contests:

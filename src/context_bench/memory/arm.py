@@ -130,10 +130,10 @@ class Arm:
                 started = perf_counter()
                 made = await self.ask(example)
             except SystemFailure as failure:
-                failure.metadata |= {"memory": {**facts, "query": {"spent": self.host.take_query_costs()}}}
+                failure.metadata |= {"memory": {**facts, "query": {"spent": self.host.take_costs("query")}}}
                 raise
             ended = perf_counter()
-            facts["query"] = {"seconds": ended - started, "spent": self.host.take_query_costs()}
+            facts["query"] = {"seconds": ended - started, "spent": self.host.take_costs("query")}
             if "retrieved" in made:
                 facts["query"]["found"] = sum(bool(item["text"].strip()) for item in made["retrieved"])
             made |= self.host.list_evidence(facts)

@@ -156,8 +156,8 @@ class Host:
             "writes": calls,
             "seconds": ended - started,
             **searchable,
-            "spent": self._take_costs("ingest"),
-            "background": self._take_costs("background"),
+            "spent": self.take_costs("ingest"),
+            "background": self.take_costs("background"),
             **await self._inspection.measure(history),
         }
         written.store = written.facts.get("store")
@@ -251,9 +251,6 @@ class Host:
             evidence["unscorable"] = STOOD_IN
         return evidence
 
-    def take_query_costs(self) -> dict[str, Any] | None:
-        return self._take_costs("query")
-
     # -- the system
 
     async def _call(self, name: str, what: str, *arguments: Any, **named: Any) -> Any:
@@ -263,7 +260,7 @@ class Host:
         if self.meter is not None:
             self.meter.phase = phase
 
-    def _take_costs(self, phase: str) -> dict[str, Any] | None:
+    def take_costs(self, phase: str) -> dict[str, Any] | None:
         """Return the sums of a phase; None where no tap counts, since what was not measured is not 0."""
         if self.meter is not None:
             return self.meter.take(phase).as_dict()
