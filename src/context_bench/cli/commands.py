@@ -101,11 +101,6 @@ def first_steps() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _list_commands() -> str:
-    width = max(map(len, COMMANDS)) + 2
-    return "commands:\n" + "".join(f"  {name:{width}}{text}\n" for name, text in COMMANDS.items())
-
-
 class _HelpAll(argparse.Action):
     """`--help-all`: shows every flag in its group."""
 
@@ -159,12 +154,14 @@ class RunParser(Parser):
 
 
 def run_parser() -> RunParser:
+    width = max(map(len, COMMANDS)) + 2
+    commands = "".join(f"  {name:{width}}{text}\n" for name, text in COMMANDS.items())
     parser = RunParser(
         prog="context-bench",
         usage="context-bench (--proxy URL | --system REF)... --dataset REF... [options]\n"
         "       context-bench COMMAND [--help]",
         description=f"{_EXAMPLE}\n{_ABOUT}",
-        epilog=f"{_list_commands()}\n{_EXIT_CODES}",
+        epilog=f"commands:\n{commands}\n{_EXIT_CODES}",
         allow_abbrev=False,
     )
     parser.add_argument(

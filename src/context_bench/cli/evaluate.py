@@ -199,7 +199,9 @@ def _evaluate(
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
+    from context_bench.traits import find_model
 
+    models = dict.fromkeys(name for each in systems if (name := find_model(each)) is not None)
     given = {name: getattr(options, name) for name in EvaluateOptions.declared()}
     baseline, margin, plan = _follow_plan(options, [each.name for each in systems])
     given |= {
@@ -224,7 +226,7 @@ def _evaluate(
             "threshold_given": options.threshold is not None,
             "run_file": options.run_file,
             "seed": options.seed,
-            "model": _list_models(systems),
+            "model": ", ".join(models) or None,
             "model_given": options.model_given,
             "max_examples": options.max_examples,
             "sample": options.sample,
@@ -266,10 +268,3 @@ def _build_engine(options: RunOptions) -> Any:
         if value is not None:
             raise UsageError(f"{flag} is for a cluster: add --engine ray")
     return options.engine
-
-
-def _list_models(systems: Sequence[Any]) -> str | None:
-    from context_bench.traits import find_model
-
-    names = dict.fromkeys(name for each in systems if (name := find_model(each)) is not None)
-    return ", ".join(names) or None

@@ -300,7 +300,7 @@ def check_memory_judge(
     from context_bench.runner import evaluate
 
     result = evaluate(
-        _answer_from_bank,
+        answer_from_bank,
         list(read_bank()),
         evaluators=[judge],
         metrics=[],
@@ -313,7 +313,7 @@ def check_memory_judge(
     return sum_up_mistakes(result.rows)
 
 
-def _answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
+def answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
     """Answer as the bank says: this is the system that is judged."""
     return {"response": example["meta"]["given"]}
 
