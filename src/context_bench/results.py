@@ -279,7 +279,7 @@ class EvalResult:
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
     def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
-        """Return a line a row, or a line a system with all numbers and intervals, as CSV; with a `path` also write it."""
+        """Return a line a row, or a line a system with all numbers and intervals, as CSV; also write it to `path`."""
         return import_object(f"{_EXPORTS}:export_csv")(self, path, part)  # type: ignore[no-any-return]
 
     def to_latex(self, path: str | Path | None = None, part: Part = "summary") -> str:
