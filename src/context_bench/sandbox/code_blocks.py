@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 
 _REJECTED = re.compile(
-    r"(?i)\b(?:wrong|incorrect|broken|buggy|flawed|rejected|mistakes?|pitfalls?|anti-?patterns?|gotchas?|tempt(?:ed|ing)"
+    r"(?i)\b(?:wrong|incorrect|broken|buggy|flawed|rejected|mistakes?|pitfalls?|anti-?patterns?|gotchas?|tempt(?:ed"
+    r"|ing)"
     r"|do(?:n't|\s+not)\s+(?:use|do|write)|not\s+to\s+do|never\s+(?:use|do|write)|why\s+not|does(?:n't|\s+not)\s+work"
     r"|not\s+(?:be\s+)?(?:correct|right|acceptable|recommended|valid)|(?:would|will|that|which|version|code|this)\s+fails?"
     r"|(?<!\bto\s)avoid|(?:things?|what|code|patterns?|how\s+not)\s+to\s+avoid|instead\s+of\s+(?:this|doing|writing|using)"
@@ -23,7 +24,8 @@ _REJECTED_IN_COMMENT = re.compile(
     r"(?i)\s*#\W*(?:[❌✗✘🚫⛔👎]|(?:wrong|incorrect|bad|buggy|broken|don't|do\s+not|never|anti-?pattern|mistake)\b)"
 )
 _MENDED = re.compile(
-    r"(?i)\b(?:fix(?:ed|es|ing)?|(?<!not\s)(?<!be\s)correct(?:ed|ion)?|instead(?!\s+of)|better|working|final|improved)\b|✅"
+    r"(?i)\b(?:fix(?:ed|es|ing)?|(?<!not\s)(?<!be\s)correct(?:ed|ion)?|instead(?!\s+of)|better|working|final"
+    r"|improved)\b|✅"
 )
 _POINTS_BACK = re.compile(
     r"(?i)\b(?:that|this|it|above|I|my|previous|earlier|first)\b(?!.*\b(?:following|below)\b).*[.!]\W*\Z"
@@ -39,13 +41,7 @@ def is_heading(line: str) -> bool:
 
 
 def is_rejected(before: str, heading: str, first: str) -> bool:
-    """Whether a block is shown as wrong: by its own first comment, the sentence before it, or else its section.
-
-    Args:
-        before: The line before the block that is not blank.
-        heading: The last heading before the block.
-        first: The first line of the block.
-    """
+    """Whether a block is shown as wrong: by its own first comment, the sentence before it, or else its section."""
     sentence = _SENTENCE_END.split(before.strip()[-400:])[-1]
     if _REJECTED_IN_COMMENT.match(first) or (_rejects(sentence) and not _POINTS_BACK.search(sentence)):
         return True
@@ -69,10 +65,7 @@ _CODE_TAGS = re.compile(r"\n?(?:\[(/?)(?:PYTHON|CODE)\]|<(/?)code>)\n?", re.IGNO
 
 @dataclass(frozen=True)
 class Fence:
-    """One fence: the language in its first line, its text, and whether it ends.
-
-    `rejected` says that the words before it call its code wrong.
-    """
+    """One fence; `rejected` says that the words before it call its code wrong."""
 
     language: str
     lines: list[str]

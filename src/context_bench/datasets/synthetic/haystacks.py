@@ -59,13 +59,10 @@ MAX_NEEDLES = 64
 
 
 def multi_needle(*, length: int = 4000, needles: int = 4, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield examples that ask for `needles` values, scattered over the whole of the text.
+    """Yield examples that ask for `needles` values (1 to 64), scattered over the whole of the text.
 
-    The gold answer has parts: `answers` is `[[value, ...]]`, and a right reply gives all of them. `evidence`
-    and `meta["depths"]` are in the order of the question, which is not the order of the text.
-
-    Args:
-        needles: how many facts are hidden and asked for, 1 to 64.
+    The gold answer has parts: `answers` is `[[value, ...]]`, and a right reply gives all of them. `evidence` and
+    `meta["depths"]` are in the order of the question, which is not the order of the text.
     """
     check_whole("needles", needles, 1, MAX_NEEDLES)
     check_cell(length, 30 + 30 * needles, n, seed, what=f"needles={needles}")
@@ -164,13 +161,9 @@ def tracking(
 ) -> Iterator[dict[str, Any]]:
     """Yield examples that ask for all variables that hold a value, directly or through other variables.
 
-    A chain sets one variable to a number and copies it `hops` times, always forwards in the text; one chain is
-    asked for, the others distract. The gold answer has parts: the variables, in the order of assignment.
-    `evidence` is every assignment of the asked chain.
-
-    Args:
-        hops: how often the value is copied on; there are `hops + 1` variables to name.
-        chains: how many chains there are, each with a value of its own.
+    A chain sets one variable to a number of its own and copies it `hops` times, always forwards in the text. One of the
+    `chains` is asked for, the others distract. The gold answer has `hops + 1` parts: the variables, in the order of
+    assignment. `evidence` is every assignment of the asked chain.
     """
     check_whole("hops", hops, 0, 30)
     check_whole("chains", chains, 1, 30)
@@ -253,13 +246,10 @@ WORDS = words(
 
 
 def aggregate(*, length: int = 4000, top: int = 3, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield examples that ask for the `top` most frequent words of a shuffled list.
+    """Yield examples that ask for the `top` (1 to 20) most frequent words of a shuffled list.
 
-    Each of them occurs at least twice as often as any other word. The gold answer has parts, which may be given
-    in any order. There is no `evidence`: no small part of the context holds the answer.
-
-    Args:
-        top: how many words are asked for, 1 to 20.
+    Each of them occurs at least twice as often as any other word. The gold answer has parts, which may be given in any
+    order. There is no `evidence`: no small part of the context holds the answer.
     """
     check_whole("top", top, 1, 20)
     check_cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")

@@ -233,24 +233,7 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 _WRAPPINGS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"), ('"', '"'))
-_NO_WORDS = {
-    "sin",
-    "cos",
-    "tan",
-    "cot",
-    "sec",
-    "csc",
-    "log",
-    "ln",
-    "exp",
-    "sqrt",
-    "pi",
-    "max",
-    "min",
-    "gcd",
-    "and",
-    "or",
-}
+_NO_WORDS = set("sin cos tan cot sec csc log ln exp sqrt pi max min gcd and or".split())
 _LATIN_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 
 
