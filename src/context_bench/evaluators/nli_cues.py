@@ -143,8 +143,8 @@ TICKS = tuple(
 """A line that answers a label with yes or no, or with a mark before or after it."""
 
 JSON_LABEL = re.compile(
-    r"(?i)[\"'](?:\w+[_ ])?(?:label|verdict|answer|classification|prediction|result|relation(?:ship)?|judge?ment|decision"
-    r"|conclusion|category|class|stance|output|inference)[\"']\s*:\s*[\"'](?P<label>[^\"'\n]{1,60})[\"']"
+    r"(?i)[\"'](?:\w+[_ ])?(?:label|verdict|answer|classification|prediction|result|relation(?:ship)?|judge?ment"
+    r"|decision|conclusion|category|class|stance|output|inference)[\"']\s*:\s*[\"'](?P<label>[^\"'\n]{1,60})[\"']"
 )
 """The field of a JSON object that holds the verdict; what stands in the others explains it."""
 
@@ -162,8 +162,8 @@ HEDGE = re.compile(
 FIRST_WORD = re.compile(r"(?i)\W*(yes|no|true|false|correct|incorrect)\b(?!\s+(?:evidence|info\w*|mention|doubt))")
 
 NEGATOR = re.compile(
-    r"(?i)\b(?:not|never|neither|nor|no|none|nothing|nowhere|without|cannot|fails?|failed|unable|insufficient|lacks?|lack"
-    r"|hardly|non|far\s+from|rather\s+than|instead\s+of|as\s+opposed\s+to)\b(?!\s+(?:only|just|merely|doubt|question|surprising))|n't\b"
+    r"(?i)\b(?:not|never|neither|nor|no|none|nothing|nowhere|without|cannot|fails?|failed|unable|insufficient|lacks?"
+    r"|lack|hardly|non|far\s+from|rather\s+than|instead\s+of|as\s+opposed\s+to)\b(?!\s+(?:only|just|merely|doubt|question|surprising))|n't\b"
 )
 LACKING = re.compile(
     r"(?i)(?:\s+\w+){0,6}\s+(?:is|are|was|seems)\s+(?:lacking|absent|missing|insufficient|weak|ruled\s+out)\b"
@@ -244,13 +244,14 @@ CLAUSE_BREAK = re.compile(
     r"(?i)[,;:()–—]|\b(?:but|and|however|although|though|while|whereas|instead|because|since|so|therefore|thus|hence)\b"
 )
 CONCLUDES = re.compile(
-    r"(?i)\b(?:therefore|thus|hence|so|overall|in\s+conclusion|in\s+summary|conclude|consequently|accordingly|finally)\b"
+    r"(?i)\b(?:therefore|thus|hence|so|overall|in\s+conclusion|in\s+summary|conclude|consequently|accordingly"
+    r"|finally)\b"
 )
 CLAIM = re.compile(r"\b(?:claim|hypothesis|statement|assertion|premise)\b", re.IGNORECASE)
 
 LABEL_NOUN = re.compile(
-    r"(?i)(?:\b(?:answer|label|verdict|classification|class|relationship|relation|conclusion|judge?ment|prediction|result"
-    r"|category|determination|decision|output|assessment|stance|inference)\b[\"']?(?:[ \t]+[\w'/-]+){0,8}?"
+    r"(?i)(?:\b(?:answer|label|verdict|classification|class|relationship|relation|conclusion|judge?ment|prediction"
+    r"|result|category|determination|decision|output|assessment|stance|inference)\b[\"']?(?:[ \t]+[\w'/-]+){0,8}?"
     r"(?:[ \t]*(?::|=>?|->|→|–|—|-)|[ \t]+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be)\b)"
     r"|\b(?:classif(?:y|ied)|label(?:l?ed)?|categori[sz]ed?|marked|rated?|judged?)\b(?:[ \t]+[\w'/-]+){0,6}?"
     r"[ \t]+(?:as|to\s+be)\b"

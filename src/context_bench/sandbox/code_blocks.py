@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 
 _REJECTED = re.compile(
-    r"(?i)\b(?:wrong|incorrect|broken|buggy|flawed|rejected|mistakes?|pitfalls?|anti-?patterns?|gotchas?|tempt(?:ed"
-    r"|ing)"
+    r"(?i)\b(?:wrong|incorrect|broken|buggy|flawed|rejected|mistakes?|pitfalls?|anti-?patterns?|gotchas?|tempt(?:ed|ing)"
     r"|do(?:n't|\s+not)\s+(?:use|do|write)|not\s+to\s+do|never\s+(?:use|do|write)|why\s+not|does(?:n't|\s+not)\s+work"
     r"|not\s+(?:be\s+)?(?:correct|right|acceptable|recommended|valid)|(?:would|will|that|which|version|code|this)\s+fails?"
     r"|(?<!\bto\s)avoid|(?:things?|what|code|patterns?|how\s+not)\s+to\s+avoid|instead\s+of\s+(?:this|doing|writing|using)"
@@ -24,8 +23,7 @@ _REJECTED_IN_COMMENT = re.compile(
     r"(?i)\s*#\W*(?:[❌✗✘🚫⛔👎]|(?:wrong|incorrect|bad|buggy|broken|don't|do\s+not|never|anti-?pattern|mistake)\b)"
 )
 _MENDED = re.compile(
-    r"(?i)\b(?:fix(?:ed|es|ing)?|(?<!not\s)(?<!be\s)correct(?:ed|ion)?|instead(?!\s+of)|better|working|final"
-    r"|improved)\b|✅"
+    r"(?i)\b(?:fix(?:ed|es|ing)?|(?<!not\s)(?<!be\s)correct(?:ed|ion)?|instead(?!\s+of)|better|working|final|improved)\b|✅"
 )
 _POINTS_BACK = re.compile(
     r"(?i)\b(?:that|this|it|above|I|my|previous|earlier|first)\b(?!.*\b(?:following|below)\b).*[.!]\W*\Z"

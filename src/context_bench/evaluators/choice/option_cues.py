@@ -70,8 +70,8 @@ SUGGESTED_BEFORE = re.compile(
 """The letter that follows is where an argument arrives."""
 
 ALL_BUT = re.compile(
-    r"(?i)\b(?:all|every\w*|each)\b[^.,;:\n]{0,50}?\b(?:except(?:\s+for)?|but|apart\s+from|other\s+than|save(?:\s+for)?)"
-    + _LEAD
+    r"(?i)\b(?:all|every\w*|each)\b[^.,;:\n]{0,50}?\b(?:except(?:\s+for)?|but|apart\s+from|other\s+than"
+    r"|save(?:\s+for)?)" + _LEAD
 )
 """The letter that follows is the exception: "all of these but C are mammals", "every option except C is wrong"."""
 
