@@ -7,7 +7,7 @@ no small part of the context holds the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from context_bench.datasets.synthetic.building import (
@@ -80,27 +80,18 @@ def _make_needles(length: int, needles: int, index: int, seed: int) -> dict[str,
     built = assemble(length, facts, prose_stock(Prose(draw)))
     order = draw.shuffle(range(needles))
     values = [secrets[place].value for place in order]
+    subjects = "; ".join(secrets[place].subject for place in order)
+    depths = [built.depths[place] for place in order]
     return {
         "id": f"multi-needle-{length}-k{needles}-s{seed}-{index:03d}",
         "context": built.context,
-        "question": f"What is the {label} for {_list_subjects([secrets[place].subject for place in order])}?",
+        "question": f"What is the {label} for {'each of these: ' if needles > 1 else ''}{subjects}?",
         "answer": ", ".join(values),
         "answers": [values],
         "evidence": [built.evidence[place] for place in order],
         "dataset": "multi-needle",
-        "meta": {
-            "length": length,
-            "depths": [built.depths[place] for place in order],
-            "needles": needles,
-            "seed": seed,
-        },
+        "meta": {"length": length, "depths": depths, "needles": needles, "seed": seed},
     }
-
-
-def _list_subjects(subjects: list[str]) -> str:
-    if len(subjects) == 1:
-        return subjects[0]
-    return "each of these: " + "; ".join(subjects)
 
 
 MIN_OBJECT_TOKENS = 90
@@ -126,7 +117,7 @@ def _make_lookup(length: int, depth: float | None, index: int, n: int, seed: int
         unit=lambda: _make_entry(draw),
         scrap=lambda: f'\n  "{draw.hexadecimal(8)}": "{draw.hexadecimal(draw.between(2, 12))}",',
         glue='",',
-        render=_render,
+        render=lambda units: "{" + "".join(units).removesuffix(",") + "\n}",
     )
     built = assemble(length, [Fact(f"\n  {entry},", entry, asked)], stock)
     return {
@@ -147,10 +138,6 @@ def _make_entry(draw: Draw) -> str:
         entry = f'\n  "{draw.uuid()}": "{draw.uuid()}",'
         if abs(tokens(entry) - ENTRY_TOKENS) <= 3:
             return entry
-
-
-def _render(units: Sequence[str]) -> str:
-    return "{" + "".join(units).removesuffix(",") + "\n}"
 
 
 CONSONANTS, VOWELS = "BDFGKLMNPRSTVZ", "AEIOU"
@@ -189,6 +176,7 @@ def _make_chains(length: int, hops: int, chains: int, index: int, seed: int) -> 
             asked.append(place)
         facts.append(Fact(" " + text, text, (place + draw.fraction()) / len(turns)))
     built = assemble(length, facts, prose_stock(Prose(draw)))
+    depths = [built.depths[place] for place in asked]
     return {
         "id": f"tracking-{length}-h{hops}-c{chains}-s{seed}-{index:03d}",
         "context": built.context,
@@ -197,13 +185,7 @@ def _make_chains(length: int, hops: int, chains: int, index: int, seed: int) -> 
         "answers": [members[0]],
         "evidence": [built.evidence[place] for place in asked],
         "dataset": "tracking",
-        "meta": {
-            "length": length,
-            "depths": [built.depths[place] for place in asked],
-            "hops": hops,
-            "chains": chains,
-            "seed": seed,
-        },
+        "meta": {"length": length, "depths": depths, "hops": hops, "chains": chains, "seed": seed},
     }
 
 
@@ -264,32 +246,22 @@ def _make_list(length: int, top: int, index: int, seed: int) -> dict[str, Any]:
     dealt = draw.shuffle([word for word, count in zip(ranked, counts) for _ in range(count)])
     answer = ranked[:top]
     lines = (" ".join(dealt[start : start + WORDS_PER_LINE]) for start in range(0, size, WORDS_PER_LINE))
-    asked = (
-        f"Which {top} words occur most often in the list?" if top > 1 else "Which word occurs most often in the list?"
-    )
+    most = f"{top} words occur" if top > 1 else "word occurs"
+    meta = {"length": length, "top": top, "seed": seed, "words": size}
     return {
         "id": f"aggregate-{length}-top{top}-s{seed}-{index:03d}",
         "context": "\n".join(lines),
-        "question": asked,
+        "question": f"Which {most} most often in the list?",
         "answer": ", ".join(answer),
         "answers": [answer],
         "dataset": "aggregate",
-        "meta": {
-            "length": length,
-            "top": top,
-            "seed": seed,
-            "words": size,
-            "counts": counts[:top],
-            "next_count": counts[top],
-        },
+        "meta": {**meta, "counts": counts[:top], "next_count": counts[top]},
     }
 
 
 def _count_words_in(length: int) -> int:
     """Return how many words fill `length` tokens: one token each, and one for each line break."""
-    lines, rest = divmod(
-        length + 1, WORDS_PER_LINE + 1
-    )  # a full line takes WORDS_PER_LINE tokens and a break, but for the last
+    lines, rest = divmod(length + 1, WORDS_PER_LINE + 1)  # a line takes WORDS_PER_LINE tokens and a break, but the last
     return lines * WORDS_PER_LINE + max(rest - 1, 0)
 
 

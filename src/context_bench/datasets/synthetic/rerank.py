@@ -78,6 +78,7 @@ def _make_example(documents: int, relevant: int, index: int, seed: int, length: 
     numbers = [entry.number for entry in wanted]
     subjects = "; ".join(entry.subject for entry in wanted)
     asked = f"is {subjects} entered" if relevant == 1 else f"do we find each of these: {subjects}"
+    depths = [built.depths[2 * place + 1] for place in places]
     return {
         "id": f"rerank-{documents}x{relevant}-{length}-s{seed}-{index:03d}",
         "context": built.context,
@@ -91,13 +92,7 @@ def _make_example(documents: int, relevant: int, index: int, seed: int, length: 
         ],
         "relevant_ids": [f"d{place}" for place in places],
         "dataset": "rerank",
-        "meta": {
-            "length": length,
-            "depths": [built.depths[2 * place + 1] for place in places],
-            "documents": documents,
-            "relevant": relevant,
-            "seed": seed,
-        },
+        "meta": {"length": length, "depths": depths, "documents": documents, "relevant": relevant, "seed": seed},
     }
 
 
