@@ -72,11 +72,7 @@ class _ListTally:
 
 
 class GuardedTally:
-    """The tally of a metric that is not ours.
-
-    Attributes:
-        failure: What it raised, or how it broke its contract; None while all is well.
-    """
+    """The tally of a metric that is not ours; `failure` is what it raised, or how it broke its contract."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
@@ -99,8 +95,7 @@ class GuardedTally:
     def add(self, row: EvalRow) -> None:
         """Take one row in, unless the metric has failed before.
 
-        Raises:
-            Exception: What the metric raised. The run ends there, before more is paid for a number that is missing.
+        What the metric raises ends the run, before more is paid for a number that is missing.
         """
         if self.failure is None:
             try:
@@ -172,10 +167,7 @@ class _BoundedTally(Protocol):
 
 
 def read_tally(tally: Tally, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """Read the numbers of a tally with their notes, NaN where one stands on nothing.
-
-    `report` is what the system said at the end of the run.
-    """
+    """Read the numbers of a tally with their notes, NaN where one stands on nothing; `report` is the system's own."""
     if isinstance(tally, GuardedTally):
         return tally.read()
     values = tally.result()
@@ -202,11 +194,7 @@ def list_columns(metric: Metric, values: Mapping[str, float]) -> dict[str, str]:
 
 
 def check_metric_members(metric: Metric) -> None:
-    """Refuse a metric whose optional members cannot work, before anything is sent.
-
-    Raises:
-        UsageError: With the member and what it must be.
-    """
+    """Refuse a metric whose optional members cannot work, before anything is sent."""
     if is_built_in(metric):
         return
     if can_start(metric):

@@ -55,37 +55,21 @@ class JudgeOptions:
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """How rows are scored and summarized, in a new run and in one that is scored again.
+    """How rows are scored and summarized, in a new run and in one that is scored again."""
 
-    Attributes:
-        evaluators: References of evaluators beside those of the datasets.
-        metrics: References of metrics beside the default ones.
-        score_field: The score that counts; None takes the primary one of each dataset.
-        threshold: A score from here on passes; None takes the default.
-        keep_reasoning: Score whole replies, with the reasoning in them.
-        judge: The model that judges answers.
-        unsafe_code: Run model-written code without a sandbox.
-        sees_upstream: It will be known what the model behind some system read.
-        ranks_by_upstream: That will be known for every system, so that they are ranked by what it costs.
-        controls: The run has the systems of --controls.
-        repeats: How often each example is answered.
-        answering_model: The model that answers for the systems, if one does.
-        judges_contexts: Some systems return a context that nobody reads: it is judged as an answer.
-    """
-
-    evaluators: Sequence[str] = ()
-    metrics: Sequence[str] = ()
-    score_field: str | None = None
-    threshold: float | None = None
-    keep_reasoning: bool = False
-    judge: JudgeOptions = JudgeOptions()
-    unsafe_code: bool = False
-    sees_upstream: bool = False
-    ranks_by_upstream: bool = False
-    controls: bool = False
-    answering_model: str | None = None
-    judges_contexts: bool = False
-    repeats: int = 1
+    evaluators: Sequence[str] = ()  # references of evaluators beside those of the datasets
+    metrics: Sequence[str] = ()  # references of metrics beside the default ones
+    score_field: str | None = None  # the score that counts; None takes the primary one of each dataset
+    threshold: float | None = None  # a score from here on passes; None takes the default
+    keep_reasoning: bool = False  # score whole replies, with the reasoning in them
+    judge: JudgeOptions = JudgeOptions()  # the model that judges answers
+    unsafe_code: bool = False  # run model-written code without a sandbox
+    sees_upstream: bool = False  # it will be known what the model behind some system read
+    ranks_by_upstream: bool = False  # that will be known for every system, so that they are ranked by what it costs
+    controls: bool = False  # the run has the systems of --controls
+    answering_model: str | None = None  # the model that answers for the systems, if one does
+    judges_contexts: bool = False  # some systems return a context that nobody reads: it is judged as an answer
+    repeats: int = 1  # how often each example is answered
 
     @property
     def field(self) -> str:

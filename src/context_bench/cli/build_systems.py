@@ -112,21 +112,13 @@ def _split_header(line: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _Arm:
-    """One proxy of the run: where it listens, how it is started if it is, and what it is called.
+    """One proxy of the run: where it listens, how it is started if it is, and what it is called."""
 
-    Attributes:
-        url: Where it is asked.
-        launch: How it is started; None for one that runs already.
-        name: Its name in the report; None takes host and port.
-        headers: Sent with every request to it.
-        known_as: What it is in a cache key, where that is not its address.
-    """
-
-    url: str
-    launch: Launch | None
-    name: str | None
-    headers: Mapping[str, str] | None = None
-    known_as: str | None = None
+    url: str  # where it is asked
+    launch: Launch | None  # how it is started; None for one that runs already
+    name: str | None  # its name in the report; None takes host and port
+    headers: Mapping[str, str] | None = None  # sent with every request to it
+    known_as: str | None = None  # what it is in a cache key, where that is not its address
 
 
 def _name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:

@@ -42,13 +42,7 @@ def _replace_control(char: str) -> str:
 
 
 class View:
-    """Turns segments into text.
-
-    Args:
-        count: Counts the tokens of what is folded away.
-        color: Colours instead of marks.
-        full: Fold nothing.
-    """
+    """Turns segments into text, with colours or marks; `full` folds nothing."""
 
     def __init__(self, count: Tokenizer, *, color: bool = False, full: bool = False) -> None:
         self._count, self._color, self._full = count, color, full

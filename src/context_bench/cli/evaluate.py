@@ -31,14 +31,7 @@ def main(
     typed: Sequence[str] | None = None,
     from_file: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """Run what the flags, a run file and the environment say.
-
-    Args:
-        arguments: The flags that were typed.
-        run_file: The text of a run file.
-        typed: The command line that named that file.
-        from_file: The flags of that file, by the name of their option.
-    """
+    """Run what the flags, a run file and the environment say; `typed` is the command line that named the run file."""
     if not arguments and typed is None:
         sys.stderr.write(first_steps())
         return 2

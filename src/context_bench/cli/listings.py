@@ -39,11 +39,8 @@ def print_listing(
 ) -> None:
     """Print lines as a table, the first as its head.
 
-    Args:
-        lines: Cells of text.
-        options: The flags of `listing_parser`.
-        wrapped: Columns that may take several lines on a narrow terminal.
-        give_way: Columns that are left out where there is still no room.
+    On a narrow terminal the columns in `wrapped` take several lines; where that is not enough, those in `give_way` are
+    left out.
     """
     cells = [list(line) for line in lines]
     sys.stdout.write(fit_listing(cells, table_width(wide=options.wide), wrapped=wrapped, give_way=give_way) + "\n")

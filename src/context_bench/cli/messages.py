@@ -78,7 +78,6 @@ def show_warnings(*, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _show_requests() -> Iterator[None]:
-    """Show requests and replies on stderr meanwhile."""
     import logging
 
     logger, handler = logging.getLogger("context_bench"), logging.StreamHandler(sys.stderr)

@@ -85,7 +85,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
-    """Score the answers of a run anew, as the flags say."""
     before = store.run(flags.run)
     config = load_result(store, before).config
     settings = read_settings(config)

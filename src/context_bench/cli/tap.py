@@ -91,7 +91,6 @@ def _build_parser() -> Parser:
 
 
 async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str]) -> None:
-    """Listen until a signal comes."""
     from context_bench.tap.address import is_open_to_others
     from context_bench.tap.answering import describe_answerer
 
@@ -196,11 +195,7 @@ class Log:
             say(f"requests are not recorded any more: {failure}")
 
     def close(self) -> None:
-        """Close the run and the store, then say how many requests came and how many are recorded.
-
-        Raises:
-            StoreError: Not all of them are.
-        """
+        """Close the run and the store, then say how many requests came and how many are recorded."""
         from context_bench.errors import StoreError
 
         failure, recorded = None, ""

@@ -34,23 +34,7 @@ class Changes:
 
 @dataclass
 class Contest:
-    """One system against its baseline.
-
-    Attributes:
-        name: What it is called in the report.
-        pairs: Sums over the examples that both answered.
-        scores: What the system scored by dataset, paired or not.
-        baseline_scores: The same for the baseline.
-        fixed: Examples that pass with the system alone.
-        broken: Examples that pass with the baseline alone.
-        same_content: Pairs whose contents are known to agree; the others agree in their id.
-        other_content: Examples with the same id on both sides, and another content.
-        only_here: Examples that the baseline lacks.
-        only_in_baseline: Examples that the system lacks.
-        verdict: On the headline number.
-        by_dataset: On each dataset.
-        context_unneeded: Why the examples cannot show that it lost nothing; empty where they can.
-    """
+    """One system against its baseline."""
 
     name: str
     source: RunInput
@@ -58,18 +42,18 @@ class Contest:
     baseline: RunInput
     baseline_system: str
     control: bool = False
-    pairs: Pairs = field(default_factory=Pairs)
-    scores: dict[str, ScoreSums] = field(default_factory=dict)
-    baseline_scores: dict[str, ScoreSums] = field(default_factory=dict)
-    fixed: Changes = field(default_factory=Changes)
-    broken: Changes = field(default_factory=Changes)
-    same_content: int = 0
-    other_content: int = 0
-    only_here: int = 0
-    only_in_baseline: int = 0
-    verdict: Verdict | None = None
-    by_dataset: dict[str, Verdict] = field(default_factory=dict)
-    context_unneeded: str = ""
+    pairs: Pairs = field(default_factory=Pairs)  # sums over the examples that both answered
+    scores: dict[str, ScoreSums] = field(default_factory=dict)  # what the system scored by dataset, paired or not
+    baseline_scores: dict[str, ScoreSums] = field(default_factory=dict)  # the same for the baseline
+    fixed: Changes = field(default_factory=Changes)  # examples that pass with the system alone
+    broken: Changes = field(default_factory=Changes)  # examples that pass with the baseline alone
+    same_content: int = 0  # pairs whose contents are known to agree; the others agree in their id
+    other_content: int = 0  # examples with the same id on both sides, and another content
+    only_here: int = 0  # examples that the baseline lacks
+    only_in_baseline: int = 0  # examples that the system lacks
+    verdict: Verdict | None = None  # on the headline number
+    by_dataset: dict[str, Verdict] = field(default_factory=dict)  # on each dataset
+    context_unneeded: str = ""  # why the examples cannot show that it lost nothing; empty where they can
 
     def start_pairing(self, threshold: float) -> Pairing:
         """Return a pairing that adds what it matches to this contest; `threshold` is the lowest score that passes."""

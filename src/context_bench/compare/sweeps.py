@@ -20,17 +20,11 @@ _MOST_SETTINGS = 5
 
 @dataclass(frozen=True)
 class Sweep:
-    """The settings of one knob.
+    """The settings of one knob."""
 
-    Attributes:
-        name: The system, with the parameters that all settings share.
-        knob: The parameter that differs.
-        settings: The value of the knob for each system, by the system's name.
-    """
-
-    name: str
-    knob: str
-    settings: dict[str, str]
+    name: str  # the system, with the parameters that all settings share
+    knob: str  # the parameter that differs
+    settings: dict[str, str]  # the value of the knob for each system, by the system's name
 
 
 @dataclass(frozen=True)

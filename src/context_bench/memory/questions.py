@@ -65,11 +65,7 @@ class History:
 
 
 class Questions:
-    """The examples of a memory dataset, read lazily.
-
-    Args:
-        tag: The dataset of conversations that do not name theirs.
-    """
+    """The examples of a memory dataset, read lazily; `tag` is for conversations that do not name their dataset."""
 
     def __init__(
         self,
@@ -181,11 +177,7 @@ def open_conversations(
     data_dir: str | None = None,
     types: Collection[str] | None = None,
 ) -> tuple[Iterable[Mapping[str, Any]], str]:
-    """Return the conversations that a caller means, and the tag of their dataset.
-
-    Args:
-        given: An iterable of conversations, a reference such as `synthetic-memory:turns=500`, or a file.
-    """
+    """Return the conversations that a caller means, and the tag of their dataset."""
     if not isinstance(given, str | Path):
         if not isinstance(given, Iterable) or isinstance(given, Mapping):
             kind = type(given).__name__

@@ -44,13 +44,7 @@ class Vendor:
 
 
 class VendorMemory:
-    """A vendor's memory system, started when it is first used.
-
-    Args:
-        base_url: Of the model and of the embedder that it asks: a tap, so that its calls are counted.
-        dimensions: Of its vectors; None asks the embedder.
-        k: How many memories it retrieves when nobody says.
-    """
+    """A vendor's memory system, started when it is first used. It asks a tap, so that its calls are counted."""
 
     name: str
     vendor: Vendor

@@ -117,11 +117,7 @@ def default_metrics(
 
 
 def load_metrics(text: str) -> Iterator[Metric]:
-    """Build the metric that a reference names; several when it is a sweep.
-
-    Raises:
-        UsageError: Nothing has that name, or it is not a metric.
-    """
+    """Build the metric that a reference names; several when it is a sweep."""
     for ref in parse("metric", text):
         metric = _build(ref, resolve("metric", ref))
         find_name(metric)

@@ -53,11 +53,7 @@ class RunningMetric(ABC):
 
 
 class PlaceholderTally:
-    """Counts nothing, for numbers that compare systems and do not come from the rows of one.
-
-    Args:
-        values: Shown until systems are compared.
-    """
+    """Counts nothing, for numbers that compare systems; `values` are shown until systems are compared."""
 
     def __init__(self, **values: float) -> None:
         self._values = values
@@ -90,6 +86,14 @@ class ScoreCount:
         else:
             self.scored += 1
         return value
+
+    def take_all(self, rows: Sequence[EvalRow]) -> list[tuple[EvalRow, float]]:
+        """Count rows, and return those that count in a mean, each with what it counts."""
+        values = [row.scores.get(self.field) for row in rows if row.error is None]
+        if len(values) == len(rows) and None not in values:
+            self.scored += len(values)
+            return list(zip(rows, values))  # type: ignore[arg-type]
+        return [(row, value) for row in rows if (value := self.take(row)) is not None]
 
     def passes(self, row: EvalRow, threshold: float) -> bool:
         """Count a row, and say whether it has a score of at least the threshold; a failed row has none."""
@@ -137,7 +141,17 @@ class MeanSpread:
             self._sums.add(value, _find_cluster(row))
             return
         self._pending.append(value)
-        if len(self._pending) == MAX_PENDING:
+        if len(self._pending) >= MAX_PENDING:
+            self._add_pending()
+
+    def add_all(self, values: Sequence[tuple[EvalRow, float]]) -> None:
+        """Add the values of several rows; where none shares anything, all at once."""
+        if any("cluster" in row.metadata for row, _ in values):
+            for row, value in values:
+                self.add(row, value)
+            return
+        self._pending += [value for _, value in values]
+        if len(self._pending) >= MAX_PENDING:
             self._add_pending()
 
     def _add_pending(self) -> None:
@@ -154,15 +168,7 @@ class MeanSpread:
 
 
 class RatioSpread:
-    """A ratio of sums, and its spread.
-
-    Args:
-        positive: Whether it is a cost, which may be far above and never below 0.
-
-    Attributes:
-        above: The sum above the line.
-        below: The sum below it.
-    """
+    """A ratio of sums, and its spread; `positive` is for a cost, which may be far above and never below 0."""
 
     def __init__(self, *, positive: bool = False) -> None:
         self._alone, self._grouped, self._clusters = RatioSums(), RatioSums(), ClusterSums()
@@ -181,11 +187,26 @@ class RatioSpread:
         self.below += below
         if "cluster" not in row.metadata or (cluster := _find_cluster(row)) is None:
             self._pending.append((above, below))
-            if len(self._pending) == MAX_PENDING:
+            if len(self._pending) >= MAX_PENDING:
                 self._add_pending()
         else:
             self._grouped.add(above, below)
             self._clusters.add(cluster, above, below)
+
+    def add_all(self, parts: Sequence[tuple[EvalRow, float, float]]) -> None:
+        """Add the two parts of several rows; where none shares anything, all at once."""
+        if any("cluster" in row.metadata for row, _, _ in parts):
+            for row, above, below in parts:
+                self.add(row, above, below)
+            return
+        total, under = self.above, self.below
+        for _, above, below in parts:  # not `sum`, which rounds in another way from Python 3.12 on
+            total += above
+            under += below
+        self.above, self.below = total, under
+        self._pending += [(above, below) for _, above, below in parts]
+        if len(self._pending) >= MAX_PENDING:
+            self._add_pending()
 
     def _add_pending(self) -> None:
         self._alone.extend(self._pending)

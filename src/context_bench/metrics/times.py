@@ -20,10 +20,7 @@ _QUANTILES = {LATENCY_MEDIAN: 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
 @dataclass(frozen=True)
 class Latency(RunningMetric):
-    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out.
-
-    All are 0.0 when there are no rows.
-    """
+    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out."""
 
     name = "latency"
 

@@ -42,6 +42,12 @@ class TokenTally:
             self._count += 1
             self._tokens.add(row, row.output_tokens, row.input_tokens)
 
+    def add_all(self, rows: Sequence[EvalRow]) -> None:
+        """Add several rows at once."""
+        parts = [(row, row.output_tokens, row.input_tokens) for row in rows if row.error is None]
+        self._count += len(parts)
+        self._tokens.add_all(parts)
+
     def result(self) -> dict[str, float]:
         tokens, count = self._tokens, self._count or 1
         return {

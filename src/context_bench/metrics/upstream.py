@@ -77,7 +77,6 @@ class SavingsTally:
             self._untouched_spread.add(row, untouched == 1)
 
     def _add_unknown(self, row: EvalRow) -> None:
-        """Add a row of which only bounds are known."""
         keys = ("sent_tokens", "least_upstream_tokens", "most_upstream_tokens")
         sent, least, most = (read_fact(row, key) for key in keys)
         if row.error is None and sent is not None and least is not None and most is not None:

@@ -76,10 +76,9 @@ class Interval:
         return places + (not round(self.low, places) <= shown <= round(self.high, places))
 
     def render(self, decimals: int | None = None) -> str:
-        """Write it as in `0.742 [0.70, 0.78]`, or as in `0.742 ± 0.04` where it is symmetric.
+        """Write it as `0.742 [0.70, 0.78]`, or as `0.742 ± 0.04` where it is symmetric.
 
-        Args:
-            decimals: Of the limits; the value has one more, but not more than three unless the limits do.
+        The value has one decimal more than the limits, but not more than three unless the limits do.
         """
         if not math.isfinite(self.value):
             return "not measured"

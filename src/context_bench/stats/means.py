@@ -116,12 +116,8 @@ def wilson_limits(mean: float, size: float, critical: float) -> tuple[float, flo
 def effective_size(deviations: float, mean: float, n: float, *, unseen: float, size: float = 1.0) -> float:
     """Give the number of pass/fail examples that would know the mean as well as these scores do.
 
-    Args:
-        deviations: Sum of squared deviations (of clusters: n² times the squared standard error).
-        mean: The mean score.
-        n: Number of scores.
-        unseen: Weight of scores not seen, `END_WEIGHT`; of clusters more.
-        size: Scores in a cluster, on average; 1 without clusters.
+    `deviations` is the sum of squared deviations (of clusters: n² times the squared standard error), `unseen` the
+    weight of scores not seen (`END_WEIGHT`; of clusters more), `size` the scores in a cluster on average.
     """
     extra = unseen * (mean * mean + (1 - mean) ** 2)
     spread, possible = deviations + extra, n * mean * (1 - mean) + extra / size
@@ -167,12 +163,7 @@ class Mean:
 
 
 def estimate_mean(moments: Moments, *, scores: bool = True) -> Mean:
-    """Estimate a mean: by Wilson's form for scores in [0, 1], by Student's for any other numbers.
-
-    Args:
-        moments: Sums over the numbers.
-        scores: Whether they are scores; seconds that happen to lie between 0 and 1 are not.
-    """
+    """Estimate a mean: by Wilson's form for scores, by Student's for others (seconds may be below 1 by chance)."""
     n, mean = moments.n, moments.mean
     if n < 2:
         return Mean(mean, math.nan, math.nan, 0, n, "wilson")

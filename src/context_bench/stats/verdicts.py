@@ -206,18 +206,10 @@ def decide_verdict(
     control: bool = False,
     fixed_groups: bool = False,
 ) -> Verdict:
-    """Decide which word a difference from the baseline deserves.
+    """Decide which word a difference from the baseline deserves; `p_holm` is corrected for the family of `comparisons`.
 
-    Args:
-        difference: System less baseline; above 0 is better.
-        margin: A difference within it does not matter.
-        alpha: The level of the test.
-        p_holm: The p-value corrected for the family; without it, the plain one.
-        comparisons: Size of the family, for the number of examples that would decide.
-        name: The system.
-        control: Whether it is a floor, a ceiling or a control.
-        fixed_groups: Whether the documents or conversations of the run are all that matter: "equivalent" and "not
-            worse" then go by row. Better and worse keep their p-value.
+    With `fixed_groups` the documents or conversations of the run are all that matter: "equivalent" and "not worse" then
+    go by row. Better and worse keep their p-value.
     """
     p = difference.p_value()
     corrected = p if p_holm is None else p_holm

@@ -31,7 +31,6 @@ Member = tuple[str, Callable[[Any], bool]]
 
 
 def _can_take(method: Any, count: int) -> bool:
-    """Whether it can be called with so many arguments."""
     if not callable(method):
         return False
     try:
@@ -113,11 +112,7 @@ _ABSENT = object()
 
 
 class Rules:
-    """Uses a part as a run would, and collects the rules that it breaks.
-
-    Args:
-        part: What it is, with its article: "a system".
-    """
+    """Uses a part as a run would, and collects the rules that it breaks; `part` has its article: "a system"."""
 
     def __init__(self, part: str) -> None:
         self._part = part
@@ -142,12 +137,8 @@ class Rules:
     def call_twice(self, what: str, function: Callable[..., Any], *given: Any, left: str, same: str) -> Any:
         """Call what a run would call, and again: it must leave what it is given as it was, and give the same again.
 
-        Args:
-            what: The method, for the sentence.
-            function: What is called.
-            given: What it is called with.
-            left: The rule that it breaks by a change of what it is given.
-            same: The rule that it breaks by another result.
+        `left` is the rule that it breaks by a change of what it is given, `same` the one that it breaks by another
+        result.
         """
         before = copy.deepcopy(given)
         first = self.call(what, function, *given)
@@ -167,12 +158,6 @@ class Rules:
         return adapted
 
     def check_members(self, part: Any, kind: str) -> None:
-        """Check the types of the optional members that a part has.
-
-        Args:
-            part: A part.
-            kind: The name of its Protocol.
-        """
         for name, (what, holds) in MEMBERS.get(kind, {}).items():
             try:
                 value = getattr(part, name, _ABSENT)

@@ -149,9 +149,7 @@ def load_convomem(
 ) -> ConversationFiles:
     """Questions whose evidence lies in one to six conversations, among any number of others.
 
-    Args:
-        size: Conversations in a history; the authors use 2 to 300.
-        seed: For what fills them up, and the order.
+    A history has `size` conversations; the authors use 2 to 300.
     """
     check_count(size, "size")
     chosen = choose_types(types, CONVOMEM_TYPES, "convomem")
@@ -183,7 +181,6 @@ def _find_type(category: str, path: Path) -> str:
 
 
 def _mix(record: Mapping[str, Any], place: str, *, size: int, seed: int) -> Iterable[Conversation]:
-    """Put the evidence conversations of an item among others."""
     draw = Draw("convomem", seed, record["_id"])
     own = list(record["conversations"])
     pool = [each for item in record["_others"] for each in item["conversations"]]

@@ -33,10 +33,7 @@ def check_count(value: int, name: str) -> int:
 
 
 class TurnStore:
-    """The written turns of one user, in the order of their arrival.
-
-    Only what a result needs is kept: text, id, date and session.
-    """
+    """The written turns of one user, in the order of their arrival, with only the fields that a result needs."""
 
     def __init__(self) -> None:
         self._items: list[tuple[str, str | None, str | None, str | None]] = []
@@ -134,11 +131,7 @@ class Naive:
 
 
 class Last(Naive):
-    """Returns the last turns, newest first: what a chat window with a limit knows.
-
-    Args:
-        n: How many turns.
-    """
+    """Returns the last turns, newest first: what a chat window with a limit knows."""
 
     is_control = False
 
