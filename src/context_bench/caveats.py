@@ -33,8 +33,6 @@ from context_bench.text.evidence_state import NOT_IN_CONTEXT
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["NO_CONTEXT", "Census", "add_caveats", "explain_unranked", "find_unscored"]
-
 NO_CONTEXT = "response against prompt"
 """Begins the note on a compression ratio that says nothing of a prompt: an answer is shorter than what was asked."""
 
@@ -67,7 +65,6 @@ class Census:
         self.kinds: set[bool] = set()
 
     def add(self, row: EvalRow) -> None:
-        """Count one row."""
         self.rows += 1
         if row.error is not None:
             self.errors += 1
@@ -99,7 +96,6 @@ class Census:
                 self.causes[cause] += 1
 
     def counts(self) -> dict[str, float]:
-        """Return the counts that stand in every summary."""
         return {
             NUM_EXAMPLES: float(self.rows),
             NUM_ERRORS: float(self.errors),

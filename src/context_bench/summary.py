@@ -51,19 +51,6 @@ from context_bench.types import Metric, Tally
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = [
-    "Intervals",
-    "Notes",
-    "Numbers",
-    "Summarizer",
-    "Summary",
-    "describe_metric",
-    "fold",
-    "list_suffixes",
-    "rebuild_metrics",
-    "summarize",
-]
-
 Numbers = dict[str, dict[str, float]]
 """System -> key -> value."""
 
@@ -86,7 +73,6 @@ class Summary(NamedTuple):
 
 
 def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
-    """Add all rows to a tally and return its result."""
     for row in rows:
         tally.add(row)
     return tally.result()
@@ -174,7 +160,6 @@ class _SystemTallies:
 
     @property
     def datasets(self) -> dict[str, Census]:
-        """Return the census of each dataset, where there are several."""
         return {tag: census for tag, (census, _) in self._by_dataset.items()}
 
 

@@ -14,29 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from context_bench.errors import UsageError, describe
 from context_bench.numbers import list_keys as list_declared_keys
 from context_bench.stats import Interval
-from context_bench.traits import (
-    can_start,
-    find_columns,
-    find_keys,
-    read_intervals,
-    read_notes,
-    read_unmeasured,
-)
+from context_bench.traits import can_start, find_columns, find_keys, read_intervals, read_notes, read_unmeasured
 from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
-
-__all__ = [
-    "GuardedTally",
-    "check_metric_members",
-    "is_built_in",
-    "list_columns",
-    "list_keys",
-    "read_tally",
-    "read_tally_intervals",
-    "start_tally",
-]
 
 
 def is_built_in(metric: Metric) -> bool:
@@ -50,7 +32,6 @@ def list_keys(metric: Metric) -> tuple[str, ...] | None:
 
 
 def start_tally(metric: Metric) -> Tally:
-    """Start the tally of a metric, for the rows of one system."""
     if is_built_in(metric):
         tally: Tally = metric.start()  # type: ignore[attr-defined]
         return tally
@@ -109,7 +90,6 @@ class GuardedTally:
         return self.read()[0]
 
     def read(self) -> tuple[dict[str, float], dict[str, str]]:
-        """Give its numbers, and the notes on them."""
         values: dict[str, float] = {}
         notes: dict[str, str] = {}
         if self.failure is None:

@@ -17,21 +17,12 @@ from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url
-from context_bench.metrics import (
-    BilledRatio,
-    CardPassRate,
-    DollarCost,
-    OfficialScore,
-    default_metrics,
-    load_metrics,
-)
+from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, OfficialScore, default_metrics, load_metrics
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.types import Evaluator, Metric
 
 if TYPE_CHECKING:
     from context_bench.memory.judge import MemoryJudge
-
-__all__ = ["JudgeOptions", "ScoringOptions", "build_judge", "build_memory_judge", "build_metrics", "build_scorer"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +40,6 @@ class JudgeOptions:
 
     @property
     def wanted(self) -> bool:
-        """Whether any flag names a judge."""
         return bool(self.url or self.model or self.key_env)
 
 
@@ -78,7 +68,6 @@ class ScoringOptions:
 
     @classmethod
     def read(cls, options: RunOptions) -> ScoringOptions:
-        """Read the options of a run."""
         return cls(
             evaluators=options.evaluator,
             metrics=options.metric,
@@ -120,7 +109,6 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
 
 
 def build_judge(options: JudgeOptions) -> LLMJudge:
-    """Build the judge that the flags name."""
     url, key = _find_server(options)
     if not options.model:
         warnings.warn(f"no --judge-model was given: {DEFAULT_MODEL} judges", stacklevel=2)
@@ -136,7 +124,6 @@ def build_memory_judge(options: JudgeOptions, prompts: str | None) -> MemoryJudg
 
 
 def _find_server(options: JudgeOptions) -> tuple[str, Secret | None]:
-    """Return the URL of the judge's server, and the key for it."""
     if not options.url:
         raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
     return options.url, find_key(check_url(options.url), variable=options.key_env)
@@ -190,7 +177,6 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
 
 
 def _list_controls() -> tuple[str, ...]:
-    """List the systems of --controls, which do not compete."""
     from context_bench.tap.system import CONTROLS
 
     return tuple(CONTROLS)

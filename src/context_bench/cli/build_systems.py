@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from context_bench.tap.answering import Answerer
     from context_bench.tap.system import Launch
 
-__all__ = ["build_system_list", "choose_answerer"]
-
 PROXY_WORKERS = 8
 
 
@@ -308,7 +306,6 @@ def _expand_start(start: str | None, url: str | None, knobs: _Knobs) -> list[tup
 
 
 def choose_answerer(forward: str | None, model: str | None, reply: str | None) -> Answerer:
-    """Choose the one that is given."""
     if forward:
         from context_bench.tap.forward import Forward
 

@@ -25,11 +25,6 @@ from context_bench.options import (
     Options,
 )
 
-__all__ = [
-    *("Parser", "Values", "add_flags", "add_groups", "add_store", "amount", "count", "number", "page", "port_number"),
-    *("positive", "read_values"),
-]
-
 LEAST_LIKENESS = 0.6
 """How alike a value and a choice must be, from 0 to 1, before the choice is suggested."""
 

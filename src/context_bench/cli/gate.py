@@ -20,15 +20,11 @@ if TYPE_CHECKING:
     from context_bench.core.judge import Scorer
     from context_bench.types import Metric
 
-__all__ = ["Gate", "OpenGate", "check_gate"]
-
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The flags of a gate."""
-
     conditions: Sequence[Condition]
     junit: str | None
     summary: str | None
@@ -69,12 +65,10 @@ class OpenGate:
 
     @property
     def conditions(self) -> Sequence[Condition]:
-        """The conditions under which it fails."""
         return self._gate.conditions
 
     @property
     def wants_report(self) -> bool:
-        """Whether a table is needed for a summary."""
         return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
 
     def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from context_bench.config import CommandOptions
     from context_bench.results import EvalResult
 
-__all__ = [
-    *("advise_resume", "build_reporter", "check_destinations", "choose_form", "format_json", "open_destination"),
-    *("report_run", "shorten_texts", "table_width", "tell_outcome", "tell_stops", "wants_color", "write_report"),
-]
-
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".tex": "latex", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
 _ANY_FORM = ("", ".txt")

@@ -25,11 +25,8 @@ from context_bench.results import EvalResult
 from context_bench.store import Store
 from context_bench.text import read_regular_file
 
-__all__ = ["load_run", "main"]
-
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one of the three commands."""
     return {"report": _report, "plot": _plot, "view": _view}[arguments[0]](arguments)
 
 

@@ -33,11 +33,8 @@ from context_bench.store.backend import restore_result
 from context_bench.summary import rebuild_metrics, summarize
 from context_bench.text.golds import has_gold
 
-__all__ = ["load_result", "main"]
-
 
 def main(arguments: Sequence[str]) -> int:
-    """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     listed = actions.add_parser("list", help="list all runs, the newest first (default)")

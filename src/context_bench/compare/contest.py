@@ -9,8 +9,6 @@ from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAn
 from context_bench.compare.run_inputs import RunInput
 from context_bench.stats import Contrast, Difference, ScoreSums, Verdict, average_differences, compare_means
 
-__all__ = ["BASELINE", "MAX_LISTED", "SYSTEM", "Changes", "Contest"]
-
 SYSTEM, BASELINE = "system", "baseline"
 """The two sides of a contest: both may have the same name, in two runs."""
 
@@ -26,7 +24,6 @@ class Changes:
     examples: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, answer: ScoredAnswer) -> None:
-        """Add one example."""
         self.count += 1
         if len(self.examples) < MAX_LISTED:
             self.examples.append((answer.dataset, str(answer.id)))
@@ -34,8 +31,6 @@ class Changes:
 
 @dataclass
 class Contest:
-    """One system against its baseline."""
-
     name: str
     source: RunInput
     system: str
@@ -80,7 +75,6 @@ class Contest:
         return sorted(self.scores.keys() & self.baseline_scores.keys())
 
     def get_pairs(self, tag: str) -> DatasetPairs:
-        """Return the pairs of one dataset."""
         return self.pairs.datasets.get(tag) or DatasetPairs()
 
     def is_paired(self, tag: str) -> bool:

@@ -24,13 +24,9 @@ from context_bench.stats import (
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Curve", "Point", "draw_curves"]
-
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of the knob."""
-
     system: str  # the name of the system with this setting
     setting: str  # the value of the knob
     tokens: float  # tokens that reached the model, for each example on average; NaN where that is not known
@@ -39,7 +35,6 @@ class Point:
     difference: Interval | None  # the score less the baseline's, with its 95% interval; None for the baseline itself
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {
             "system": self.system,
             "setting": self.setting,
@@ -77,11 +72,9 @@ class Curve:
 
     @property
     def best_point(self) -> Point | None:
-        """The point of the largest saving that is not worse."""
         return next((point for point in self.points if point.system == self.best), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {
             "name": self.name,
             "knob": self.knob,
@@ -104,8 +97,6 @@ Tokens = dict[tuple[str, str | int, int], float]
 
 @dataclass(frozen=True)
 class _SweptSystem:
-    """One system: its scores and its tokens, by example."""
-
     scores: Answers
     tokens: Tokens
 

@@ -31,19 +31,6 @@ from context_bench.text import read_small_file
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = [
-    "Lock",
-    "Needs",
-    "Target",
-    "assume_needs",
-    "count_earlier",
-    "describe_lock",
-    "find_deviations",
-    "find_needs",
-    "read_lock",
-    "write_lock",
-]
-
 DEFAULT_WORKERS = 8
 """Examples at a time for a system over the network, where the pilot does not say."""
 
@@ -85,7 +72,6 @@ class Needs:
     comparisons: int = 1  # systems that compete, which a difference is corrected for
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in asdict(self).items()
@@ -236,7 +222,6 @@ class Lock:
             raise UsageError("a plan must have at least one dataset")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {**asdict(self), "systems": list(self.systems), "datasets": list(self.datasets)}
 
 
@@ -253,7 +238,6 @@ def write_lock(lock: Lock, path: Path) -> None:
 
 
 def read_lock(path: Path) -> Lock:
-    """Read a plan."""
     try:
         values = json.loads(read_small_file(path))
     except OSError as error:

@@ -17,25 +17,12 @@ from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
 from context_bench.text import read_regular_file
 
-__all__ = [
-    "RunInput",
-    "Selection",
-    "find_differences",
-    "find_other_score",
-    "open_file",
-    "open_result",
-    "open_run",
-    "select",
-]
-
 SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]
 """Answers with the system that gave each."""
 
 
 @dataclass(frozen=True)
 class RunInput:
-    """A run that is compared."""
-
     label: str  # what the user calls it
     systems: tuple[str, ...]  # their names, in the order of the run
     config: Mapping[str, Any]  # how it was made
@@ -48,12 +35,10 @@ class RunInput:
 
     @property
     def settings(self) -> RunSettings:
-        """The record of the run as typed values."""
         return read_settings(self.config)
 
     @property
     def floors(self) -> frozenset[str]:
-        """Systems that read no context."""
         return find_floors(self.config)
 
     @property
@@ -68,7 +53,6 @@ class RunInput:
 
     @property
     def repeats(self) -> int:
-        """How often it answered each example."""
         return self.settings.repeats
 
 
@@ -112,7 +96,6 @@ def open_file(path: Path) -> RunInput:
 
 
 def open_result(result: EvalResult, label: str = "") -> RunInput:
-    """Open a result that is at hand."""
     return RunInput(
         label,
         tuple(result.summary),

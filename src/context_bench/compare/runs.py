@@ -24,13 +24,9 @@ from context_bench.errors import UnknownName, UsageError
 from context_bench.numbers import choose_score_key
 from context_bench.stats import judge_family
 
-__all__ = ["RunComparison", "compare_runs"]
-
 
 @dataclass
 class RunComparison:
-    """Every system against its baseline."""
-
     baseline: str
     metric: str  # the key of the score that is compared, which depends on whether there are several datasets
     margin: float
@@ -274,10 +270,7 @@ def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) 
 def _explain_no_dataset(contest: Contest) -> str:
     names = [
         f"{name} has scores for {', '.join(tags) or 'none'}"
-        for name, tags in (
-            (contest.source.label, contest.scores),
-            (contest.baseline.label, contest.baseline_scores),
-        )
+        for name, tags in ((contest.source.label, contest.scores), (contest.baseline.label, contest.baseline_scores))
     ]
     return f"{contest.name} cannot be compared, as no dataset has scores on both sides: {'; '.join(names)}"
 

@@ -122,7 +122,6 @@ class Arm:
         await self.host.finish()
 
     async def aprocess(self, example: Example) -> Example:
-        """Write the conversation if it is not written yet, and ask the question."""
         asked = perf_counter()
         facts: dict[str, Any] = {}
         async with self.host.lock:
@@ -162,7 +161,6 @@ class OwnAnswer(Arm):
         super().__init__(name, host, "own query")
 
     async def ask(self, example: Example) -> Example:
-        """Ask for the answer; what was retrieved for it is not known."""
         return {"response": await self.host.query(example)}
 
     def describe(self) -> dict[str, Any]:

@@ -26,8 +26,6 @@ _ASKS = "base_url"
 
 @dataclass(frozen=True)
 class Models:
-    """Settings for memory systems that ask models."""
-
     answerer: Answerer | None = None  # who answers behind their taps; None where nobody does
     model: str | None = None  # the model that extracts and summarises
     embedding_model: str | None = None
@@ -36,7 +34,6 @@ class Models:
     seed: int | None = None  # for those that take one
 
     def list_arguments(self, url: str | None) -> dict[str, Any]:
-        """List the arguments that a constructor may take."""
         given = {
             _ASKS: url,
             "model": self.model,

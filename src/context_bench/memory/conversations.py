@@ -17,8 +17,6 @@ from context_bench.utils.tokens import Tokenizer
 
 
 class Turn(TypedDict, total=False):
-    """One message of a conversation."""
-
     id: str
     role: str  # "user", "assistant" or "system"
     speaker: str
@@ -66,8 +64,6 @@ class Conversation(TypedDict, total=False):
 
 
 class Retrieved(TypedDict, total=False):
-    """One thing that a memory found for a question."""
-
     text: str
     ids: list[str]  # of the turns that it came from
     score: float  # kept with the row; the order of the list is the ranking
@@ -191,7 +187,6 @@ def _count_line(line: str, count: Tokenizer) -> int:
 
 
 def render_history(turns: Sequence[Turn]) -> str:
-    """Render a whole conversation as a reader without a memory would get it."""
     return "\n".join(_put_date(_write_turn(turn), turn) for turn in turns)
 
 

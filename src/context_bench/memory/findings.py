@@ -190,7 +190,6 @@ class _Costs:
 
 
 def find_repayments(result: EvalResult) -> dict[str, Repayment]:
-    """Find the break-even of every system that competes."""
     comparison = result.comparison
     if comparison is None or not comparison.baseline.startswith("naive"):
         return {}

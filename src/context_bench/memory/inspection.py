@@ -83,7 +83,6 @@ class Meter:
 
     @property
     def url(self) -> str:
-        """The base URL for a client of OpenAI's API."""
         return f"{self._tap.url}/v1"
 
     async def start(self) -> None:
@@ -166,8 +165,6 @@ FIRST_PAUSE, PAUSE_GROWTH = 0.02, 1.25
 
 @dataclass
 class Inspection:
-    """Inspects one memory system."""
-
     name: str
     members: Members
     worker: Worker

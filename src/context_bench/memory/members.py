@@ -189,7 +189,6 @@ class _Trial:
         self._worker = Worker(members.system.name, timeout)
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a method; SystemFailure when it raises or hangs."""
         return asyncio.run(self._worker.call(f"{name}()", self.members[name], *arguments))
 
     def close(self) -> None:

@@ -39,8 +39,6 @@ _GOLD_FIELDS = ("answer", "answers", "instruction")
 
 @dataclass
 class History:
-    """The turns of one conversation."""
-
     name: str  # the id of the conversation
     turns: list[Turn]  # in order, each with an id of its own
     number: int  # which conversation of the dataset it is
@@ -80,7 +78,6 @@ class Questions:
         self._histories: dict[str, tuple[History, int]] = {}
 
     def find(self, name: str) -> History:
-        """Return the history of a conversation whose questions are being asked."""
         return self._histories[name][0]
 
     def __iter__(self) -> Iterator[Example]:

@@ -147,8 +147,6 @@ class VendorMemory:
 
 
 class ListingVendorMemory(VendorMemory):
-    """A vendor's memory system that can list what it extracted."""
-
     def memories(self, user: str | None = None) -> list[str]:
         listed: list[str] = self._ask("memories", user=user)
         return listed
@@ -191,10 +189,7 @@ class _Process:
         environment = {key: os.environ[key] for key in _PASSED_VARIABLES if key in os.environ}
         environment |= {"PYTHONUNBUFFERED": "1", "DO_NOT_TRACK": "1", "ANONYMIZED_TELEMETRY": "False"}
         self._child = start_child(
-            [python, str(_PROGRAM), name],
-            stderr=subprocess.PIPE,
-            env=environment,
-            cwd=str(self.directory),
+            [python, str(_PROGRAM), name], stderr=subprocess.PIPE, env=environment, cwd=str(self.directory)
         )
         assert self._child.stderr is not None
         self._said = LastLines(self._child.stderr, MAX_ERROR_LINES)

@@ -13,19 +13,9 @@ from typing import ClassVar
 
 from context_bench.numbers import list_keys
 from context_bench.results import EvalRow
-from context_bench.stats import (
-    ClusterSums,
-    Interval,
-    Mean,
-    RatioSums,
-    ScoreSums,
-    clustered_ratio,
-    ratio_interval,
-)
+from context_bench.stats import ClusterSums, Interval, Mean, RatioSums, ScoreSums, clustered_ratio, ratio_interval
 from context_bench.summary import fold
 from context_bench.types import Tally
-
-__all__ = ["MeanSpread", "PlaceholderTally", "RatioSpread", "RunningMetric", "ScoreCount"]
 
 
 class RunningMetric(ABC):
@@ -48,7 +38,6 @@ class RunningMetric(ABC):
         """Return a new tally, to which the rows of one system are added."""
 
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Add all rows to a new tally, and return its numbers."""
         return fold(self.start(), rows)
 
 
@@ -62,7 +51,6 @@ class PlaceholderTally:
         """Ignore the row."""
 
     def result(self) -> dict[str, float]:
-        """Return the placeholder."""
         return dict(self._values)
 
 
@@ -163,7 +151,6 @@ class MeanSpread:
         return self._sums.estimate()
 
     def interval(self) -> Interval:
-        """Return the mean with its interval."""
         return self.estimate().interval()
 
 
@@ -213,7 +200,6 @@ class RatioSpread:
         self._pending.clear()
 
     def interval(self) -> Interval:
-        """Return the ratio with its interval."""
         self._add_pending()
         if self._clusters.shared:
             return clustered_ratio(self._clusters, self._alone, positive=self._positive)
@@ -249,5 +235,4 @@ def was_repeated(row: EvalRow) -> bool:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Average at least one value."""
     return math.fsum(values) / len(values)

@@ -195,13 +195,7 @@ def power_of_difference(
 
 
 def power_of_equivalence(
-    n: float,
-    spread: float,
-    margin: float,
-    *,
-    difference: float = 0.0,
-    alpha: float = 0.05,
-    scores: bool = True,
+    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
     """Give the chance that n examples, or clusters, show two systems equivalent within the margin.
 
@@ -225,13 +219,7 @@ def power_of_equivalence(
 
 
 def power_of_non_inferiority(
-    n: float,
-    spread: float,
-    margin: float,
-    *,
-    difference: float = 0.0,
-    alpha: float = 0.05,
-    scores: bool = True,
+    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
     """Give the chance that n examples show a system not worse than the baseline by the margin."""
     discordant = _count_discordant(spread, difference)

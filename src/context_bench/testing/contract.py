@@ -13,8 +13,6 @@ from context_bench.results import EvalResult, EvalRow
 from context_bench.summary import describe_metric, summarize
 from context_bench.types import Example
 
-__all__ = ["MEMBERS", "ContractError", "Rules", "sample_examples", "sample_pairs", "sample_results", "sample_rows"]
-
 
 class ContractError(AssertionError):
     """A part breaks its contract; `broken` has a sentence for each rule."""
@@ -119,7 +117,6 @@ class Rules:
         self.broken: list[str] = []
 
     def check(self, kept: bool, rule: str) -> None:
-        """Note a rule that is broken, once."""
         sentence = f"{self._part} {rule}"
         if not kept and sentence not in self.broken:
             self.broken.append(sentence)
@@ -168,12 +165,10 @@ class Rules:
                 self.check(False, f"must have {what} as its `{name}` (got {_show(value)})")
 
     def finish(self) -> None:
-        """Raise ContractError where a rule is broken."""
         if self.broken:
             self.stop()
 
     def stop(self) -> NoReturn:
-        """Raise ContractError with the rules that are broken so far."""
         raise ContractError(self.broken)
 
 

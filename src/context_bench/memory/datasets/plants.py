@@ -31,8 +31,6 @@ class PlantedMention:
 
 @dataclass
 class Layout:
-    """Where each mention went."""
-
     ids: dict[int, str] = field(default_factory=dict)
     sessions: dict[int, str] = field(default_factory=dict)
     dates: dict[int, date] = field(default_factory=dict)
@@ -90,7 +88,6 @@ class Garden:
         self.probes: list[Probe] = []
 
     def plant(self, text: str, session: int, user: str = OWNER, forget: str | None = None) -> int:
-        """Plant a sentence; returns its number."""
         self.mentions.append(PlantedMention(text, session, user, forget))
         return len(self.mentions) - 1
 

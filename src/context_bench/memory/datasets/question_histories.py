@@ -227,10 +227,7 @@ _MEMBENCH_SOURCE = "https://github.com/import-myself/Membench (no licence stated
 
 
 def load_membench(
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    data_dir: str | Path | None = None, n: int | None = None, seed: int = 0, types: Sequence[str] | str | None = None
 ) -> ConversationFiles:
     """Short histories of remarks or dialogues, each with a multiple-choice question."""
     chosen = [each.strip() for each in types.split(",")] if isinstance(types, str) else types

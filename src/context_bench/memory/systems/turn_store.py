@@ -26,7 +26,6 @@ def write_turn(turn: Mapping[str, Any]) -> str:
 
 
 def check_count(value: int, name: str) -> int:
-    """Return a number of things, which must be a positive integer."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UsageError(f"{name} must be an integer of at least 1 (got {value!r})")
     return value
@@ -47,7 +46,6 @@ class TurnStore:
         return text
 
     def read(self, place: int, score: float | None = None) -> Retrieved:
-        """Return the turn at a place as something that was found."""
         text, turn_id, timestamp, session = self._items[place]
         found = Retrieved(text=text, ids=[turn_id] if turn_id is not None else [])
         if score is not None:

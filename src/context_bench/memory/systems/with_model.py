@@ -230,10 +230,7 @@ class RecursiveMemory:
     def _answer(self, question: str, look: _Look, span: range, depth: int) -> str:
         """Go through requests until the model answers; the last one has no tools, so that it must."""
         opening = _SYSTEM.format(size=len(span), first=span.start + 1, last=span.stop)
-        messages: list[dict[str, Any]] = [
-            {"role": "system", "content": opening},
-            {"role": "user", "content": question},
-        ]
+        messages: list[dict[str, Any]] = [{"role": "system", "content": opening}, {"role": "user", "content": question}]
         tools = [_SEARCH, _READ, *([_ASK] if depth > 0 else [])]
         for step in range(self.max_steps):
             reply = self._model.ask(messages, tools if step < self.max_steps - 1 else None)
