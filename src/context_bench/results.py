@@ -32,8 +32,7 @@ from context_bench.types import Metric
 
 __all__ = ["EvalResult", "EvalRow", "Part", "Scores"]
 
-Part = Literal["rows", "summary"]
-"""What of a result is exported."""
+Part = Literal["rows", "summary"]  # what of a result is exported
 
 
 class Scores(dict[str, float]):
@@ -315,8 +314,7 @@ class EvalResult:
 
 _SHOWN_SYSTEMS = 8
 
-_EXPORTS = "context_bench.output.exports"
-"""Stands above this module."""
+_EXPORTS = "context_bench.output.exports"  # stands above this module
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:

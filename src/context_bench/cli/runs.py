@@ -12,14 +12,7 @@ from typing import Any
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.output import (
-    build_reporter,
-    choose_form,
-    open_destination,
-    table_width,
-    wants_color,
-    write_report,
-)
+from context_bench.cli.output import choose_form, open_destination, table_width, wants_color, write_report
 from context_bench.compare.pairing import is_unread_row
 from context_bench.config import STORE
 from context_bench.core.judge import Scorer
@@ -28,6 +21,7 @@ from context_bench.core.row import Item
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.errors import UsageError
 from context_bench.numbers import NUM_EXAMPLES
+from context_bench.output.files import build_reporter
 from context_bench.output.layout import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store

@@ -34,34 +34,19 @@ SETTLED = ("equivalent", "better", "worse")
 
 @dataclass
 class Looks:
-    """The looks at one system against the baseline.
-
-    Args:
-        planned: Examples in all; the last look has them all.
-        looks: How many.
-        margin: Of equivalence.
-        alpha: Level of the whole family.
-        comparisons: Size of the family: each system stops on its own, at alpha / comparisons.
-        sizes: The number of examples at each look; without it, equal parts of those planned. Where examples come in
-            groups the order must keep each group together, and each look hold whole groups.
-        name: The system.
-        fixed_groups: Whether the groups of the run are all that matter.
-    """
-
-    planned: int
-    looks: int = 5
-    margin: float = DEFAULT_MARGIN
-    alpha: float = 0.05
-    comparisons: int = 1
+    planned: int  # examples in all; the last look has them all
+    looks: int = 5  # how many
+    margin: float = DEFAULT_MARGIN  # of equivalence
+    alpha: float = 0.05  # level of the whole family
+    comparisons: int = 1  # size of the family: each system stops on its own, at alpha / comparisons
+    # the number of examples at each look; without it, equal parts of those planned. Where examples come in groups
+    # the order must keep each group together, and each look hold whole groups.
     sizes: Sequence[int] = ()
-    name: str = ""
-    fixed_groups: bool = False
-    verdict: Verdict | None = None
-    """Set once it is settled, or all planned examples are there."""
-    look: int = 0
-    """How many looks were taken."""
-    p: float = 1.0
-    """The smallest level at which any look so far would have decided."""
+    name: str = ""  # the system
+    fixed_groups: bool = False  # whether the groups of the run are all that matter
+    verdict: Verdict | None = None  # set once it is settled, or all planned examples are there
+    look: int = 0  # how many looks were taken
+    p: float = 1.0  # the smallest level at which any look so far would have decided
     _next: int = 0
     _waiting: dict[int, tuple[ScoredAnswer, ScoredAnswer] | None] = field(default_factory=dict)
     _counted: Pairs = field(default_factory=Pairs)
@@ -72,7 +57,6 @@ class Looks:
         return self.verdict is not None
 
     def __post_init__(self) -> None:
-        """Fix the number of examples at each look."""
         if self.planned < self.looks:
             raise UsageError(f"the planned examples must be at least as many as the looks (got {self.planned})")
         self.sizes = self.sizes or [math.ceil(self.planned * look / self.looks) for look in range(1, self.looks + 1)]

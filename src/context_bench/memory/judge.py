@@ -150,8 +150,7 @@ def rules_digest(prompts: Mapping[str, str] | None) -> str:
     return blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
 
 
-MAX_REPLY_CHARS = 2_000
-"""Characters of a reply that a row keeps."""
+MAX_REPLY_CHARS = 2_000  # characters of a reply that a row keeps
 _EDGES = " \t\r\n.,:;!*_`\"'()[]"
 _MARKED = re.compile(r"(?:verdict|answer|label|correct)\W*(yes|no)", re.IGNORECASE)
 _FIRST = re.compile(r"\A(yes|no)\b")
@@ -280,7 +279,6 @@ class MistakeRate:
 
 
 def read_bank() -> Iterator[dict[str, Any]]:
-    """Yield an example for each question and kind of answer; the kind is the dataset."""
     source = files("context_bench.memory") / "data" / "judge_bank.jsonl"
     for line in source.read_text(encoding="utf-8").splitlines():
         item = orjson.loads(line)
@@ -302,7 +300,7 @@ def check_memory_judge(
     from context_bench.runner import evaluate
 
     result = evaluate(
-        _answer_from_bank,
+        answer_from_bank,
         list(read_bank()),
         evaluators=[judge],
         metrics=[],
@@ -315,7 +313,7 @@ def check_memory_judge(
     return sum_up_mistakes(result.rows)
 
 
-def _answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
+def answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
     """Answer as the bank says: this is the system that is judged."""
     return {"response": example["meta"]["given"]}
 

@@ -96,7 +96,6 @@ class VendorMemory:
 
     @property
     def storage(self) -> Path | None:
-        """The directory that it may keep its memory in, while it runs."""
         return None if self._process is None else self._process.directory
 
     def reset(self) -> None:
@@ -181,8 +180,6 @@ class Cognee(VendorMemory):
 
 
 class _Process:
-    """The child that a vendor runs in, and its directory."""
-
     def __init__(self, name: str, python: str, settings: dict[str, Any], seconds: float) -> None:
         self._name = name
         self.directory = Path(tempfile.mkdtemp(prefix=f"context-bench-{name}-"))

@@ -157,8 +157,7 @@ def _count_independent(sums: ClusterSums, alone: int) -> float:
 class ScoreSums:
     """Sums of scores, with those that share a document or a conversation by cluster."""
 
-    alone: Moments = field(default_factory=Moments)
-    """Scores of examples that have no cluster: each counts by itself."""
+    alone: Moments = field(default_factory=Moments)  # scores of examples that have no cluster: each counts by itself
     grouped: Moments = field(default_factory=Moments)
     clusters: ClusterSums = field(default_factory=ClusterSums)
 
@@ -188,8 +187,7 @@ class ScoreSums:
 class PairSums:
     """Sums over pairs, with those that share a document or a conversation by cluster."""
 
-    alone: PairedSums = field(default_factory=PairedSums)
-    """Pairs that have no cluster: each counts by itself."""
+    alone: PairedSums = field(default_factory=PairedSums)  # pairs that have no cluster: each counts by itself
     grouped: PairedSums = field(default_factory=PairedSums)
     clusters: ClusterSums = field(default_factory=ClusterSums)
 

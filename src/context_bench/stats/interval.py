@@ -12,8 +12,7 @@ __all__ = ["FIRST", "ROUGH", "TOO_FEW", "Interval"]
 TOO_FEW = "too few"
 """Mark of an interval that cannot be given with so few examples; its limits are NaN, or all that is possible."""
 
-ROUGH = "rough"
-"""Mark of an interval that covers less often than it says, as a few examples outweigh the rest."""
+ROUGH = "rough"  # mark of an interval that covers less often than it says, as a few examples outweigh the rest
 
 
 FIRST = "first"

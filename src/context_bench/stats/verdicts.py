@@ -36,8 +36,7 @@ __all__ = [
 WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
 ALL_GROUPS, THESE_GROUPS = "all groups", "these groups"
 """What a verdict speaks of: all documents or conversations like those of the run, or those of the run alone."""
-PESSIMISTIC = 0.8
-"""Quantile of the share of discordant examples that a plan after an undecided run assumes."""
+PESSIMISTIC = 0.8  # quantile of the share of discordant examples that a plan after an undecided run assumes
 
 
 @dataclass(frozen=True)
@@ -287,7 +286,6 @@ def judge_family(
 
 
 def _correct(family: Sequence[tuple[Contrast, Difference]]) -> list[float]:
-    """Give the p-values, corrected by Holm but for those of controls."""
     corrected = holm([math.nan if each.control else difference.p_value() for each, difference in family])
     return [difference.p_value() if each.control else p for (each, difference), p in zip(family, corrected)]
 
