@@ -33,17 +33,14 @@ from context_bench.store.backend import restore_result
 from context_bench.summary import rebuild_metrics, summarize
 from context_bench.text.golds import has_gold
 
-__all__ = ["load_result", "main"]
-
 
 def main(arguments: Sequence[str]) -> int:
-    """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     listed = actions.add_parser("list", help="list all runs, the newest first (default)")
     add_store(listed)
     show = actions.add_parser("show", help="show how a run was made, and its table")
-    export = actions.add_parser("export", help="write a run as json, csv, table or html")
+    export = actions.add_parser("export", help="write a run in any form of --output")
     requests = actions.add_parser("requests", help="print a tap's requests that belong to no example, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
@@ -66,10 +63,7 @@ def _open_store(options: Any, *, readonly: bool = True) -> Store:
 
 
 def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
-    """Load a recorded run as a result; of one that did not finish, the part that was recorded.
-
-    Without `rows`, those of a run that came to its end stay in the store.
-    """
+    """Load a recorded run, or the part that was recorded. Without `rows`, those of a finished run stay stored."""
     if info.summary:
         return restore_result(info, list(store.run_rows(info)) if rows else [])
     config = dict(info.config)
