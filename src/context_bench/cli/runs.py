@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
@@ -25,12 +26,14 @@ from context_bench.core.judge import Scorer
 from context_bench.core.record import count_recorded_fields
 from context_bench.core.row import Item
 from context_bench.datasets.catalog import find_weak_thresholds
+from context_bench.errors import UsageError
 from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.layout import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.backend import restore_result
 from context_bench.summary import rebuild_metrics, summarize
+from context_bench.text import read_regular_file
 from context_bench.text.golds import has_gold
 
 
@@ -94,6 +97,23 @@ def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult
     summary = summarize(found, info.settings.systems, metrics, config)
     config["columns"] = summary.columns
     return EvalResult.from_summary(found, summary, config, metrics)
+
+
+def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
+    """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
+    if name.endswith(".json"):
+        try:
+            result = EvalResult.from_json(read_regular_file(Path(name)))
+        except OSError as error:
+            raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
+        result.config.pop("run", None)  # the store of this folder may be another one
+        result.config["file"] = Path(name).name
+        return result
+    with Store(folder, readonly=True, create=False) as store:
+        info = store.run(name)
+        result = load_result(store, info, rows=rows)
+        result.config["run"] = info.id
+        return result
 
 
 def _list(options: Any) -> int:
