@@ -279,12 +279,7 @@ class EvalResult:
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
     def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
-        """Return the rows or the summary as CSV; with a `path` also write it there.
-
-        Args:
-            path: The file.
-            part: `rows` for a line a row, `summary` for a line a system with all numbers and intervals.
-        """
+        """Return a line a row, or a line a system with all numbers and intervals, as CSV; also write it to `path`."""
         return import_object(f"{_EXPORTS}:export_csv")(self, path, part)  # type: ignore[no-any-return]
 
     def to_latex(self, path: str | Path | None = None, part: Part = "summary") -> str:

@@ -127,10 +127,7 @@ def _name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:
 
 
 def _build_tapped(options: RunOptions) -> list[Any]:
-    """Build each proxy with a tap of its own behind it, then the systems of this process, then the controls.
-
-    All of them are answered by the same model.
-    """
+    """Build each proxy with its own tap, then the systems of this process and the controls, all for one model."""
     from context_bench.tap.system import Tapped
 
     answerer = _share_answerer(options)

@@ -21,10 +21,7 @@ def say(message: object) -> None:
 
 
 def wrap_message(text: str) -> str:
-    """Wrap the lines of a text for the terminal that stderr is; without one it stays as it is.
-
-    Lines that are indented are commands to copy, and stay whole.
-    """
+    """Wrap a text for the terminal behind stderr, if any; indented lines are commands to copy, and stay whole."""
     if not sys.stderr.isatty():
         return text
     from textwrap import fill

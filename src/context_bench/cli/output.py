@@ -240,10 +240,7 @@ def advise_resume(words: Sequence[str], *, kept: bool) -> str:
 
 
 def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException | None = None) -> None:
-    """Tell what went wrong: examples that failed for each system and how, and why the run stopped.
-
-    A `failure` that ended the run is told by whoever raises it.
-    """
+    """Tell which examples failed and how, and why the run stopped; whoever raises a `failure` tells it."""
     from context_bench.caveats import find_unscored
     from context_bench.numbers import NUM_ERRORS, NUM_EXAMPLES
 

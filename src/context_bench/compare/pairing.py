@@ -76,10 +76,7 @@ def read_dollars(row: EvalRow) -> float | None:
 
 
 def read_group(row: EvalRow) -> str | None:
-    """Return the document or conversation that an example shares with others, where it does.
-
-    The answers to one repeated example are no group: they are averaged.
-    """
+    """Return the document or conversation that an example shares with others; repeats of one example are no group."""
     cluster = row.metadata.get("cluster")
     return str(cluster) if isinstance(cluster, str | int) else None
 

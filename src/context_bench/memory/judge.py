@@ -172,16 +172,10 @@ def read_yes_no(reply: str) -> bool:
 class MemoryJudge(LLMJudge):
     """Scores `memory_judge`: 1.0 when the judge says that the answer is right by the rule of its type.
 
-    A question with a `rubric` is judged criterion by criterion, 0, 0.5 or 1 each, and gets their mean. A judge that is
-    down or cannot be read gives no score and a reason.
-
-    Args:
-        base_url: A server that speaks OpenAI's chat completions.
-        model: The model that judges. It should not be the one that answered.
-        api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
-        prompts: A TOML file with wordings of one's own by rule, or the wordings.
-        official: Cut half points of a rubric to 0, as BEAM's own code does.
-        settings: More of LLMJudge's: timeout, max_retries, temperature, extra_body, max_rpm.
+    A question with a `rubric` is judged criterion by criterion, 0, 0.5 or 1 each, and gets their mean; `official` cuts
+    half points to 0, as BEAM's own code does. A judge that is down or cannot be read gives no score and a reason. The
+    model that judges should not be the one that answered. `prompts` is a TOML file with your own wordings by rule, or
+    the wordings; `settings` are more of LLMJudge's.
     """
 
     name = "memory-judge"

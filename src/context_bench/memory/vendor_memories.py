@@ -202,10 +202,7 @@ class _Process:
         return self._child.poll() is None
 
     def call(self, request: dict[str, Any], seconds: float) -> Any:
-        """Send a request and wait for its reply.
-
-        One that is late ends the process: its reply would be taken for the next one's.
-        """
+        """Send a request and wait for its reply. If it is late, end the process: it would pass for the next reply."""
         stdin, stdout = self._child.stdin, self._child.stdout
         assert stdin is not None
         assert stdout is not None
