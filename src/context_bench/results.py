@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import orjson
 
@@ -21,12 +21,13 @@ from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.numbers import BRIEF, COST_OF_PASS, NUM_ERRORS
 from context_bench.registry import import_object, registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
-from context_bench.text import dump_json
+from context_bench.text import dump_json, read_regular_file
 
 if TYPE_CHECKING:
     import pandas
 
     from context_bench.compare.curves import Curve
+    from context_bench.compare.runs import RunComparison
     from context_bench.output.plots import ResultPlots
 from context_bench.types import Metric
 
@@ -230,23 +231,41 @@ class EvalResult:
 
         return draw_curves(self, baseline, margin)
 
+    @overload
+    def compare(self, baseline: EvalResult, metric: None = None, margin: float | None = None) -> RunComparison: ...
+
+    @overload
     def compare(
         self, baseline: str | None = None, metric: str | None = None, margin: float | None = None
-    ) -> Comparison | None:
-        """Hold every system against one of them: difference, interval, corrected p, and one word for each.
+    ) -> Comparison | None: ...
+
+    def compare(
+        self, baseline: str | EvalResult | None = None, metric: str | None = None, margin: float | None = None
+    ) -> Comparison | RunComparison | None:
+        """Compare the systems with one of them, or with those of another result.
+
+        With a result as the baseline, each system is compared with the one of the same name there, or with its only
+        one, example by example.
 
         Args:
-            baseline: The run's by default: `direct`, else `passthrough`, else the first system.
+            baseline: A system, by default the run's: `direct`, else `passthrough`, else the first. Or another result.
             metric: `score` (the default), `pass_rate`, or any score of the rows, such as `f1`.
             margin: A difference within it does not matter; the run's by default, else `DEFAULT_MARGIN`.
 
         Returns:
-            None where there are not two systems with scores of the same examples.
+            For each system the difference, its interval, the corrected p and a word. None where there are not two
+            systems with scores of the same examples.
         Raises:
-            UsageError: There is no such system, or the rows were not kept and something else than what the run
-                compared is asked for.
+            UsageError: There is no such system, the results share no system or example, or the rows were not kept and
+                something else than what the run compared is asked for.
         """
-        return compare_systems(self, baseline, metric, margin)
+        if not isinstance(baseline, EvalResult):
+            return compare_systems(self, baseline, metric, margin)
+        from context_bench.compare.runs import compare_results
+
+        if metric is not None:
+            raise UsageError("results are compared by their score: leave metric out, or set score_field= in both runs")
+        return compare_results(self, baseline, margin)
 
     def describe_accuracy(self) -> dict[str, Any]:
         """Describe how sure the numbers are, as JSON can hold it."""
@@ -291,6 +310,21 @@ class EvalResult:
         if not rows:
             return result
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
+
+    @classmethod
+    def load(cls, path: str | Path) -> EvalResult:
+        """Read a result from a file that `--out FILE.json` or `to_json` wrote.
+
+        Raises:
+            UsageError: The file cannot be read.
+            DataError: It is not a result.
+        """
+        try:
+            return cls.from_json(read_regular_file(Path(path)))
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
 
     def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
         """Return the rows or the summary as CSV; with a `path` also write it there.

@@ -97,7 +97,7 @@ def _load_pilot(flags: argparse.Namespace) -> EvalResult:
         except OSError as error:
             raise UsageError(f"{flags.run}: cannot be read: {error.strerror or error}") from error
     else:
-        from context_bench.cli.runs import load_result
+        from context_bench.core.record import load_result
         from context_bench.store import Store
 
         with Store(flags.cache_dir or STORE, readonly=True, create=False) as store:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,21 +18,13 @@ from context_bench.cli.output import (
     wants_color,
     write_report,
 )
-from context_bench.compare.pairing import is_unread_row
 from context_bench.config import STORE
-from context_bench.core.judge import Scorer
-from context_bench.core.record import count_recorded_fields
-from context_bench.core.row import Item
-from context_bench.datasets.catalog import find_weak_thresholds
+from context_bench.core.record import load_result
 from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.layout import fit_listing
-from context_bench.results import EvalResult, EvalRow
-from context_bench.store import RunInfo, Store
-from context_bench.store.backend import restore_result
-from context_bench.summary import rebuild_metrics, summarize
-from context_bench.text.golds import has_gold
+from context_bench.store import Store
 
-__all__ = ["load_result", "main"]
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,43 +54,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def _open_store(options: Any, *, readonly: bool = True) -> Store:
     return Store(options.cache_dir or STORE, readonly=readonly, create=False)
-
-
-def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
-    """Load a recorded run as a result; of one that did not finish, the part that was recorded.
-
-    Without `rows`, those of a run that came to its end stay in the store.
-    """
-    if info.summary:
-        return restore_result(info, list(store.run_rows(info)) if rows else [])
-    config = dict(info.config)
-    for name in ("notes", "intervals", "comparison"):
-        config.pop(name, None)
-    found: list[EvalRow] = []
-    gold: dict[str, bool] = {}
-    scorer = Scorer(score_field=info.settings.score_field)
-    scorer.settle(count_recorded_fields(store, info))
-    for record in store.run_records(info):
-        row = record.row
-        found.append(row)
-        scorer.note_known(Item(record.example, row.dataset), row)
-        gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
-    examples = {(row.dataset, row.example_id) for row in found}
-    config |= {
-        "stopped": "the run did not come to its end",
-        "samples": dict.fromkeys((tag for tag, _ in examples), "first"),
-        "datasets": dict(Counter(tag for tag, _ in examples)),
-        "gold": gold,
-        "primary": scorer.primaries,
-        "context_primary": scorer.context_primaries,
-        "unread": list(dict.fromkeys(row.system for row in found if is_unread_row(row))),
-        "returns": {row.system: row.metadata["output"] for row in found if "output" in row.metadata},
-        "weak_thresholds": find_weak_thresholds(gold),
-    }
-    metrics = rebuild_metrics(info.settings.metrics)
-    summary = summarize(found, info.settings.systems, metrics, config)
-    config["columns"] = summary.columns
-    return EvalResult.from_summary(found, summary, config, metrics)
 
 
 def _list(options: Any) -> int:
