@@ -174,10 +174,8 @@ class EvalResult:
     ) -> EvalResult:
         """Return the part of the result for some of its rows, its summary computed anew.
 
-        Args:
-            system: One name, several, or a function of a row that says whether it stays.
-            dataset: One tag or several.
-            fields: Any other field of a row: its value, or a list of values.
+        `system` is one name, several, or a function of a row that says whether it stays; `fields` are other fields of a
+        row, each a value or a list of values.
         """
         keep = system if callable(system) else None
         systems = None if callable(system) else _list_wanted(system)
@@ -220,13 +218,7 @@ class EvalResult:
         return self
 
     def curves(self, baseline: str | None = None, margin: float | None = None) -> list[Curve]:
-        """Quality against tokens for each system that was run with several settings of a knob.
-
-        Args:
-            baseline: The system that savings are against; by default the run's, else `direct`, else `passthrough`,
-                else the setting that keeps the most tokens.
-            margin: A difference in quality within it does not matter; by default the run's, else `DEFAULT_MARGIN`.
-        """
+        """Return quality against tokens for each system with several settings of a knob; see `draw_curves`."""
         from context_bench.compare.curves import draw_curves
 
         return draw_curves(self, baseline, margin)
@@ -242,22 +234,16 @@ class EvalResult:
     def compare(
         self, baseline: str | EvalResult | None = None, metric: str | None = None, margin: float | None = None
     ) -> Comparison | RunComparison | None:
-        """Compare the systems with one of them, or with those of another result.
+        """Compare every system with one of them: difference, interval, corrected p, and one word for each.
 
         With a result as the baseline, each system is compared with the one of the same name there, or with its only
-        one, example by example.
+        one, example by example. Otherwise the baseline is a system, the run's by default: `direct`, else `passthrough`,
+        else the first.
 
-        Args:
-            baseline: A system, by default the run's: `direct`, else `passthrough`, else the first. Or another result.
-            metric: `score` (the default), `pass_rate`, or any score of the rows, such as `f1`.
-            margin: A difference within it does not matter; the run's by default, else `DEFAULT_MARGIN`.
-
-        Returns:
-            For each system the difference, its interval, the corrected p and a word. None where there are not two
-            systems with scores of the same examples.
-        Raises:
-            UsageError: There is no such system, the results share no system or example, or the rows were not kept and
-                something else than what the run compared is asked for.
+        `metric` is `score` (the default), `pass_rate`, or any score of the rows, such as `f1`. Differences within the
+        margin do not matter; it is the run's by default, else `DEFAULT_MARGIN`. Return None where there are not two
+        systems with scores of the same examples. Raise UsageError for an unknown system, for results without a common
+        system or example, or if the rows were not kept and the run did not compare this.
         """
         if not isinstance(baseline, EvalResult):
             return compare_systems(self, baseline, metric, margin)

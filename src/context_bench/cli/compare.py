@@ -23,8 +23,6 @@ from context_bench.output.verdict_tables import build_diff_command, describe_pai
 from context_bench.store import Store
 from context_bench.text import dump_json
 
-__all__ = ["main"]
-
 _EXAMPLES = """\
 examples:
   context-bench compare last~1 last          the newest against the one before
@@ -35,7 +33,6 @@ examples:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the comparison, and judge it by the conditions of --fail-if."""
     options = _build_parser().parse_args(arguments[1:])
     gate = Gate.read(options)
     form = choose_form(options.output, options.out, ("table", "json"))

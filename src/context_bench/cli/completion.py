@@ -16,8 +16,6 @@ from importlib import import_module
 from context_bench.cli.commands import COMMANDS, find_module, run_parser
 from context_bench.cli.flags import Parser, add_flags
 
-__all__ = ["Command", "Values", "collect", "main"]
-
 _EXAMPLE = """\
 examples:
   bash, in ~/.bashrc:
@@ -48,11 +46,7 @@ _REGISTERED = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the script for a shell."""
-    parser = Parser(
-        prog="context-bench completion",
-        description=f"{_EXAMPLE}\n{COMMANDS['completion']}",
-    )
+    parser = Parser(prog="context-bench completion", description=f"{_EXAMPLE}\n{COMMANDS['completion']}")
     parser.add_argument("shell", choices=tuple(WRITERS), help="your shell")
     add_flags(parser, "imports")
     options = parser.parse_args(arguments[1:])
@@ -231,7 +225,6 @@ complete -F _context_bench context-bench
 
 
 def write_bash(commands: Commands) -> str:
-    """Write the script for bash."""
     values = [
         f"    {' | '.join(places)}) words={_quote_posix(' '.join(each.words))} files={_quote_posix(each.files)} ;;"
         for each, places in _group_by_values(commands).items()
@@ -301,7 +294,6 @@ fi
 
 
 def write_zsh(commands: Commands) -> str:
-    """Write the script for zsh."""
     values = [
         f"    {' | '.join(places)}) offered=({_zsh_items(each.words)}) files={_quote_posix(each.files)} ;;"
         for each, places in _group_by_values(commands).items()
@@ -350,7 +342,6 @@ complete -c context-bench -f
 
 
 def write_fish(commands: Commands) -> str:
-    """Write the script for fish."""
     first, second = ([name for name in commands if name.count(" ") == spaces and name] for spaces in (0, 1))
     head = _FISH.replace("@COMMANDS@", " ".join(first)).replace("@ACTIONS@", " ".join(map(_quote, second)))
     lines = []

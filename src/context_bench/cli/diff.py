@@ -26,8 +26,6 @@ from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.traffic.text_diff import compare_passed_on, mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-__all__ = ["main"]
-
 _FEW = 5
 _FEW_MEMORIES = 20
 """Memories that are shown unless all are asked for."""
@@ -36,7 +34,6 @@ _RESPONSE = 2_000
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the comparison for every system of the run, or for one."""
     options = _build_parser().parse_args(arguments[1:])
     with show_warnings(), Store(options.cache_dir or STORE, readonly=True, create=False) as store:
         info = store.run(options.run)

@@ -11,8 +11,6 @@ from typing import TextIO
 from context_bench.traffic.text_diff import Segment
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["View", "visible", "wants_color"]
-
 _COLORS = {"dropped": "31;9", "added": "32", "evidence": "1;4", "aside": "2", "title": "1"}
 _MARKS = {"dropped": ("[-", "-]"), "added": ("{+", "+}"), "evidence": ("⟦", "⟧")}
 
@@ -42,19 +40,12 @@ def _replace_control(char: str) -> str:
 
 
 class View:
-    """Turns segments into text.
-
-    Args:
-        count: Counts the tokens of what is folded away.
-        color: Colours instead of marks.
-        full: Fold nothing.
-    """
+    """Turns segments into text, with colours or marks; `full` folds nothing."""
 
     def __init__(self, count: Tokenizer, *, color: bool = False, full: bool = False) -> None:
         self._count, self._color, self._full = count, color, full
 
     def title(self, text: str) -> str:
-        """Render the heading of a part."""
         return self._style([(f"── {text} ──", False)], "title")
 
     def segments(self, segments: Iterable[Segment]) -> str:

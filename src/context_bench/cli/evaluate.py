@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult
     from context_bench.types import Metric
 
-__all__ = ["main"]
-
 TOLERATED_ERRORS = "10%"
 TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 """Seconds for one attempt; a model on this machine reads slowly."""
@@ -31,14 +29,7 @@ def main(
     typed: Sequence[str] | None = None,
     from_file: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """Run what the flags, a run file and the environment say.
-
-    Args:
-        arguments: The flags that were typed.
-        run_file: The text of a run file.
-        typed: The command line that named that file.
-        from_file: The flags of that file, by the name of their option.
-    """
+    """Run what the flags, a run file and the environment say; `typed` is the command line that named the run file."""
     if not arguments and typed is None:
         sys.stderr.write(first_steps())
         return 2
@@ -116,7 +107,6 @@ def _check_gate(
 
 
 def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
-    """Build the systems, the datasets, and what scores them."""
     from context_bench.cli.build_scoring import ScoringOptions, build_scorer
     from context_bench.cli.build_systems import build_system_list
     from context_bench.datasets.files import parse_mapping
@@ -180,7 +170,6 @@ def _measure(
 
 
 def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
-    """Write the plots, and say which."""
     from context_bench.cli.messages import say
     from context_bench.output.page.html_page import write_plots
 
@@ -190,7 +179,6 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
 
 
 def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
-    """Judge the conditions, write the files of the gate, and return its exit code."""
     from context_bench.cli.output import build_reporter
 
     outcomes = []
@@ -270,7 +258,6 @@ def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | Non
 
 
 def _build_engine(options: RunOptions) -> Any:
-    """Build what says where the run is done."""
     from context_bench.errors import UsageError
 
     if options.engine == "ray":

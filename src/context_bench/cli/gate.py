@@ -20,26 +20,17 @@ if TYPE_CHECKING:
     from context_bench.core.judge import Scorer
     from context_bench.types import Metric
 
-__all__ = ["Gate", "OpenGate", "check_gate"]
-
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The flags of a gate."""
-
     conditions: Sequence[Condition]
     junit: str | None
     summary: str | None
 
     @classmethod
     def read(cls, flags: Any) -> Gate:
-        """Read the flags of a gate.
-
-        Raises:
-            UsageError: There is a file for the outcomes of conditions, and no condition.
-        """
         if flags.junit and not flags.fail_if:
             raise UsageError("--junit has nothing to write without a condition: add --fail-if")
         return cls(flags.fail_if, flags.junit, flags.summary)
@@ -74,12 +65,10 @@ class OpenGate:
 
     @property
     def conditions(self) -> Sequence[Condition]:
-        """The conditions under which it fails."""
         return self._gate.conditions
 
     @property
     def wants_report(self) -> bool:
-        """Whether a table is needed for a summary."""
         return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
 
     def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:
@@ -126,11 +115,7 @@ def _append(path: Path, text: str) -> None:
 def check_gate(
     conditions: Sequence[Condition], systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
 ) -> list[str]:
-    """Refuse conditions on numbers that the run cannot have; return the numbers of the conditions, where all are known.
-
-    Raises:
-        UsageError: One sentence on what is wrong with a condition.
-    """
+    """Refuse conditions on numbers that the run cannot have; return those of the conditions, where all are known."""
     numbers = _Numbers(metrics, datasets.tags, datasets.tags_known, len(systems))
     own_score = _has_own_score(metrics, scorer)
     allowed = []
@@ -153,11 +138,7 @@ def _has_own_score(metrics: Sequence[Metric], scorer: Scorer) -> bool:
 
 
 class _Numbers:
-    """The keys that the summary of a run may have.
-
-    Attributes:
-        all_told: Every metric tells its keys; one of a user's may not.
-    """
+    """The keys that the summary of a run may have; `all_told` is false where a user's metric does not tell its keys."""
 
     def __init__(self, metrics: Sequence[Metric], tags: Sequence[str], tags_known: bool, systems: int) -> None:
         from context_bench.summary import list_suffixes

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from context_bench.memory.judge import MistakeRate
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Rate", "bank", "main", "rates", "wilson"]
-
 PASS = DEFAULT_THRESHOLD
 TOLERATED = 0.1
 WORKERS = 8
@@ -44,11 +42,7 @@ _NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = answers tha
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Let the judge rate the bank, and print how often it is wrong."""
-    parser = Parser(
-        prog="context-bench judge-check",
-        description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
-    )
+    parser = Parser(prog="context-bench judge-check", description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}")
     add_flags(parser, "judge_url", required=True, help="server of a model that rates answers")
     add_flags(parser, "judge_model", "judge_key_env", "prices_file", "max_cost", "max_total_tokens")
     parser.add_argument(
@@ -67,7 +61,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(options: Namespace) -> int:
-    """Check the judge of ordinary answers."""
     from context_bench.cli.build_scoring import JudgeOptions, build_judge
     from context_bench.cli.messages import show_warnings
     from context_bench.cli.output import table_width, tell_stops
@@ -120,8 +113,6 @@ def bank() -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Rate:
-    """How often a judge was wrong about answers of some kinds."""
-
     kinds: tuple[str, ...]
     n: int
     mistakes: int
@@ -177,7 +168,6 @@ def _tell_unscored(result: EvalResult) -> int:
 
 
 def _check_memory(options: Namespace) -> int:
-    """Check the judge of `context-bench memory`, on the bank of its own."""
     from context_bench.cli.build_scoring import JudgeOptions, build_memory_judge
     from context_bench.cli.messages import show_warnings
     from context_bench.cli.output import table_width

@@ -23,11 +23,8 @@ from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
 from context_bench.text import read_regular_file
 
-__all__ = ["main", "plan_parser"]
-
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what each system needs; with --lock also fix the plan."""
     flags = plan_parser().parse_args(arguments[1:])
     with show_warnings():
         return _plan(flags)
@@ -38,7 +35,6 @@ _DIFFERENCE = 0.05
 
 
 def plan_parser() -> Parser:
-    """Make the parser of the command's flags."""
     parser = Parser(prog="context-bench plan", description=COMMANDS["plan"])
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")

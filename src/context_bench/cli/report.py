@@ -22,16 +22,12 @@ from context_bench.output.page.html_page import write_plots
 from context_bench.results import EvalResult
 from context_bench.store import Store
 
-__all__ = ["load_run", "main"]
-
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one of the three commands."""
     return {"report": _report, "plot": _plot, "view": _view}[arguments[0]](arguments)
 
 
 def _report(arguments: Sequence[str]) -> int:
-    """Write the page, or files of plots."""
     parser = Parser(prog="context-bench report", description=COMMANDS["report"])
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
@@ -82,7 +78,6 @@ _KINDS = ("pareto", "curve")
 
 
 def _plot(arguments: Sequence[str]) -> int:
-    """Draw the plots."""
     parser = Parser(prog="context-bench plot", description=COMMANDS["plot"])
     add = parser.add_argument
     add(
@@ -109,7 +104,6 @@ def _plot(arguments: Sequence[str]) -> int:
 
 
 def _view(arguments: Sequence[str]) -> int:
-    """Serve until Ctrl-C or SIGTERM."""
     parser = Parser(prog="context-bench view", description=COMMANDS["view"])
     add = parser.add_argument
     add(

@@ -24,11 +24,8 @@ from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.layout import fit_listing
 from context_bench.store import Store
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
-    """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     listed = actions.add_parser("list", help="list all runs, the newest first (default)")

@@ -26,26 +26,14 @@ _ASKS = "base_url"
 
 @dataclass(frozen=True)
 class Models:
-    """Settings for memory systems that ask models.
-
-    Attributes:
-        answerer: Who answers behind their taps; None where nobody does.
-        model: The model that extracts and summarises.
-        embedding_model: The model that embeds.
-        api_key: Passed on by the tap to whom it forwards to.
-        prices: For what they spend.
-        seed: For those that take one.
-    """
-
-    answerer: Answerer | None = None
-    model: str | None = None
+    answerer: Answerer | None = None  # who answers behind their taps; None where nobody does
+    model: str | None = None  # the model that extracts and summarises
     embedding_model: str | None = None
-    api_key: str | None = None
-    prices: Prices | None = None
-    seed: int | None = None
+    api_key: str | None = None  # passed on by the tap to whom it forwards to
+    prices: Prices | None = None  # for what they spend
+    seed: int | None = None  # for those that take one
 
     def list_arguments(self, url: str | None) -> dict[str, Any]:
-        """List the arguments that a constructor may take."""
         given = {
             _ASKS: url,
             "model": self.model,
@@ -57,13 +45,7 @@ class Models:
 
 
 def build_hosts(given: Any, models: Models, settings: Sequence[HostSettings]) -> list[Host]:
-    """Build every memory system, once for each granularity: they do not share what was written.
-
-    Args:
-        given: One or several: names with parameters, objects, classes.
-        models: For those that ask models.
-        settings: One for each granularity.
-    """
+    """Build every memory system, once for each granularity: they do not share what was written."""
     listed = given if isinstance(given, list | tuple) else [given]
     if not listed:
         raise UsageError("no memory system to measure: pass at least one")
@@ -124,7 +106,6 @@ def _find_first(takes: dict[str, inspect.Parameter]) -> str | None:
 
 
 def _check_answered(found: Any, ref: Ref, filled: dict[str, Any]) -> None:
-    """Refuse a system that cannot be made without somebody who answers."""
     needed = _list_parameters(found).get(_ASKS)
     if needed is not None and needed.default is needed.empty and _ASKS not in {**filled, **ref.parameters}:
         raise UsageError(

@@ -167,7 +167,6 @@ def _make_arms(
     answers: Sequence[str],
     count: Tokenizer,
 ) -> list[Arm]:
-    """List the ways in which one memory system is asked."""
     arms: list[Arm] = []
     if "retrieve" in host.members and ("reader" in answers or host.members.is_control):
         if host.members.is_control:

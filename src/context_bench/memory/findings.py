@@ -44,7 +44,6 @@ class _System:
 
 
 def _group_arms(result: EvalResult) -> dict[str, _System]:
-    """Group the lines of a result by memory system, without controls."""
     reports: Mapping[str, Any] = result.settings.reports
     systems: dict[str, _System] = {}
     for name, values in result.summary.items():
@@ -191,7 +190,6 @@ class _Costs:
 
 
 def find_repayments(result: EvalResult) -> dict[str, Repayment]:
-    """Find the break-even of every system that competes."""
     comparison = result.comparison
     if comparison is None or not comparison.baseline.startswith("naive"):
         return {}
@@ -207,11 +205,7 @@ def find_repayments(result: EvalResult) -> dict[str, Repayment]:
 
 
 def price_right_answer(result: EvalResult, name: str) -> float:
-    """Divide all dollars of a system by its right answers: to write, to ask, and to answer.
-
-    Returns:
-        NaN where something has no price, infinite where nothing was right.
-    """
+    """Divide all dollars of a system by its right answers; NaN where a price is missing, infinite if none is right."""
     values = result.summary[name]
     spent = math.fsum(
         (
@@ -286,12 +280,10 @@ def _find_tokens(result: EvalResult, name: str, baseline: str) -> _Costs:
 
 
 def _count_written(full: Mapping[str, float]) -> float:
-    """Count the tokens that the reader wrote for one question."""
     return full.get("answer_tokens", math.nan) - full.get(MEAN_UPSTREAM_TOKENS, math.nan)
 
 
 def _share_by_conversation(result: EvalResult, name: str, per_thousand: float) -> float:
-    """Turn a cost of 1,000 turns into that of one conversation."""
     rows = [row for row in result.rows if row.system == name and row.error is None]
     conversations = len({row.metadata.get("group") for row in rows})
     turns = result.summary[name].get("ingest_turns", math.nan)

@@ -60,13 +60,7 @@ class _Written:
 class Host:
     """Writes conversations into one memory system and asks it questions.
 
-    Args:
-        fingerprint: What makes its answers differ; None where that is not known.
-        meter: The tap that it was pointed at; None when it was pointed at none.
-        asks_nobody: It is known to ask no model, so that it costs nothing although no tap counts.
-
-    Attributes:
-        status_text: How far it has written the conversation; "" while it writes none.
+    With `asks_nobody` it is known to ask no model, so that it costs nothing although no tap counts.
     """
 
     def __init__(
@@ -131,11 +125,7 @@ class Host:
     # -- a conversation
 
     async def ensure_written(self, name: str) -> dict[str, Any]:
-        """Write a conversation into the memory unless it is there already; return what writing it took.
-
-        Raises:
-            SystemFailure: It could not be written.
-        """
+        """Write a conversation into the memory unless it is there already; return what writing it took."""
         assert self.questions is not None
         if self._written is None or self._written.history.name != name:
             await self._reask_questions()
@@ -193,11 +183,7 @@ class Host:
         return calls
 
     async def _wait_until_quiet(self, history: History, started: float) -> dict[str, Any]:
-        """Wait until the turns can be found: call `flush()`, probe for them, then wait until the tap is quiet.
-
-        Returns:
-            What `Inspection.wait_until_found` does.
-        """
+        """Wait until the turns can be found: call `flush()`, probe for them, then wait until the tap is quiet."""
         self._set_phase("background")
         if "flush" in self.members:
             await self._call("flush", "flush()")

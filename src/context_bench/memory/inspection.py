@@ -65,18 +65,14 @@ class Spending:
 
 @dataclass
 class Meter:
-    """A tap for one memory system, which knows what the system is doing.
-
-    Args:
-        last_call: When the last call ended that the system made for itself.
-        inspected: The benchmark asks a question of its own now: calls that repeat it belong to the phase `again`.
-    """
+    """A tap for one memory system, which knows what the system is doing."""
 
     answerer: Answerer
     port: int
     prices: Prices | None = None
     phase: str = "late"
-    last_call: float = 0.0
+    last_call: float = 0.0  # when the last call ended that the system made for itself
+    # the benchmark asks a question of its own now: calls that repeat it belong to the phase `again`
     inspected: bool = False
     _under_way: int = 0
     _sums: dict[str, Spending] = field(default_factory=dict)
@@ -87,7 +83,6 @@ class Meter:
 
     @property
     def url(self) -> str:
-        """The base URL for a client of OpenAI's API."""
         return f"{self._tap.url}/v1"
 
     async def start(self) -> None:
@@ -170,31 +165,17 @@ FIRST_PAUSE, PAUSE_GROWTH = 0.02, 1.25
 
 @dataclass
 class Inspection:
-    """Inspects one memory system.
-
-    Args:
-        quiet: Seconds without any change after which what was not found counts as lost.
-        limit: The most seconds that are waited for a turn to be found.
-
-    Attributes:
-        asked: Calls of `retrieve` that were made for this, which no question is charged for.
-        sampled: Turns that were asked for after they were written.
-        found: Those of them that came back, in their words or by their id.
-        resets: Conversations before which a memory was emptied.
-        survived: Those of them before which something was still there.
-    """
-
     name: str
     members: Members
     worker: Worker
     meter: Meter | None
-    quiet: float
-    limit: float
-    asked: int = 0
-    sampled: int = 0
-    found: int = 0
-    resets: int = 0
-    survived: int = 0
+    quiet: float  # seconds without any change after which what was not found counts as lost
+    limit: float  # the most seconds that are waited for a turn to be found
+    asked: int = 0  # calls of `retrieve` that were made for this, which no question is charged for
+    sampled: int = 0  # turns that were asked for after they were written
+    found: int = 0  # those of them that came back, in their words or by their id
+    resets: int = 0  # conversations before which a memory was emptied
+    survived: int = 0  # those of them before which something was still there
     _known: Turn | None = field(default=None, init=False)
     _named: int = field(default=0, init=False)  # turns of a conversation whose ids were given without their text
 
@@ -223,8 +204,7 @@ class Inspection:
     async def wait_until_found(self, history: History, started: float) -> dict[str, Any]:
         """Ask for some turns until each of them is found; what is not found while nothing changes is lost.
 
-        Returns:
-            `searchable_seconds` since the start of writing, or `unsearchable`, which says why it is not known.
+        Return `searchable_seconds` since the start of writing, or `unsearchable` with the reason why it is not known.
         """
         if not self._can_be_asked:
             return {} if self.members.is_control else {"unsearchable": "it has no retrieve() to be asked"}

@@ -29,10 +29,8 @@ _OPTIONAL = ("retrieve", "flush", "memories", "forget", "restore", "point_to")
 class Members:
     """The methods of one memory system.
 
-    Attributes:
-        is_control: It shows where others lie, and is not ranked.
-        takes_dates: It reads the timestamps of turns itself; for others the date stands before the text.
-        takes_user: Both `ingest` and `query` (and `retrieve`, where it is there) say whose memory is meant.
+    Unless it `takes_dates`, the date stands before the text of each turn. It `takes_user` if `ingest` and all ways of
+    asking take one.
     """
 
     def __init__(self, system: Any) -> None:
@@ -105,11 +103,7 @@ class Worker:
         self._hanging: tuple[str, asyncio.Future[Any]] | None = None
 
     async def call(self, what: str, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call a method and return its result; whatever goes wrong becomes a SystemFailure that says what was done.
-
-        Args:
-            what: The call in words, for the message: `query()`.
-        """
+        """Call a method; whatever goes wrong becomes a SystemFailure that names the call by `what` (`query()`)."""
         if self._hanging is not None:
             doing, task = self._hanging
             if not task.done():
@@ -195,7 +189,6 @@ class _Trial:
         self._worker = Worker(members.system.name, timeout)
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a method; SystemFailure when it raises or hangs."""
         return asyncio.run(self._worker.call(f"{name}()", self.members[name], *arguments))
 
     def close(self) -> None:

@@ -39,8 +39,6 @@ class MemoryCosts(RunningMetric):
 
 
 class CostTally:
-    """Keeps what each conversation took, and the times of the questions."""
-
     def __init__(self) -> None:
         self._written: dict[str, Mapping[str, Any]] = {}
         self._seconds: list[float] = []

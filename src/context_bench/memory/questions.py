@@ -39,8 +39,6 @@ _GOLD_FIELDS = ("answer", "answers", "instruction")
 
 @dataclass
 class History:
-    """The turns of one conversation."""
-
     name: str  # the id of the conversation
     turns: list[Turn]  # in order, each with an id of its own
     number: int  # which conversation of the dataset it is
@@ -65,11 +63,7 @@ class History:
 
 
 class Questions:
-    """The examples of a memory dataset, read lazily.
-
-    Args:
-        tag: The dataset of conversations that do not name theirs.
-    """
+    """The examples of a memory dataset, read lazily; `tag` is for conversations that do not name their dataset."""
 
     def __init__(
         self,
@@ -84,7 +78,6 @@ class Questions:
         self._histories: dict[str, tuple[History, int]] = {}
 
     def find(self, name: str) -> History:
-        """Return the history of a conversation whose questions are being asked."""
         return self._histories[name][0]
 
     def __iter__(self) -> Iterator[Example]:
@@ -181,11 +174,7 @@ def open_conversations(
     data_dir: str | None = None,
     types: Collection[str] | None = None,
 ) -> tuple[Iterable[Mapping[str, Any]], str]:
-    """Return the conversations that a caller means, and the tag of their dataset.
-
-    Args:
-        given: An iterable of conversations, a reference such as `synthetic-memory:turns=500`, or a file.
-    """
+    """Return the conversations that a caller means, and the tag of their dataset."""
     if not isinstance(given, str | Path):
         if not isinstance(given, Iterable) or isinstance(given, Mapping):
             kind = type(given).__name__

@@ -312,7 +312,6 @@ def _render_turn(turn: Turn) -> str:
 
 
 def _render_edge(edge: Any) -> str:
-    """Render a fact with the time for which it held."""
     moments = (("from", edge.valid_at), ("until", edge.invalid_at))
     dates = [f"{word} {moment:%Y-%m-%d}" for word, moment in moments if moment]
     return f"{edge.fact} ({', '.join(dates)})" if dates else str(edge.fact)

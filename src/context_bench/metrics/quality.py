@@ -79,7 +79,6 @@ class MeanTally:
 
     @property
     def count(self) -> int:
-        """How many rows the mean is over."""
         return self._rows.count
 
     @property
@@ -110,10 +109,7 @@ def _exact_parts(values: list[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class PassRate(RunningMetric):
-    """The share of rows whose score reaches the threshold; a score equal to it passes.
-
-    0.0 when no row has the score.
-    """
+    """The share of rows whose score reaches the threshold; a score equal to it passes."""
 
     threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
@@ -124,8 +120,6 @@ class PassRate(RunningMetric):
 
 
 class PassTally:
-    """Counts passes."""
-
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._passing = 0
@@ -198,7 +192,6 @@ class CardPassTally:
         return self._rows.unmeasured("card_pass_rate") if self._thresholds else {}
 
     def notes(self) -> dict[str, str]:
-        """Name the thresholds."""
         if not self._thresholds:
             return {}
         shown = ", ".join(f"{threshold:g}" for threshold in sorted(self._thresholds))
@@ -221,8 +214,6 @@ class PerDatasetBreakdown(RunningMetric):
 
 
 class BreakdownTally:
-    """Keeps one mean for each tag."""
-
     def __init__(self, score_field: str) -> None:
         self._field = score_field
         self._means: dict[str, MeanTally] = {}
@@ -401,7 +392,6 @@ class Retention(RunningMetric):
         return MetricTraits(compare=self.compare)
 
     def compare(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-        """Compute the retention of every system that is not a control."""
         scores = {
             name: values[MEAN_SCORE]
             for name, values in summary.items()

@@ -13,19 +13,9 @@ from typing import ClassVar
 
 from context_bench.numbers import list_keys
 from context_bench.results import EvalRow
-from context_bench.stats import (
-    ClusterSums,
-    Interval,
-    Mean,
-    RatioSums,
-    ScoreSums,
-    clustered_ratio,
-    ratio_interval,
-)
+from context_bench.stats import ClusterSums, Interval, Mean, RatioSums, ScoreSums, clustered_ratio, ratio_interval
 from context_bench.summary import fold
 from context_bench.types import Tally
-
-__all__ = ["MeanSpread", "PlaceholderTally", "RatioSpread", "RunningMetric", "ScoreCount"]
 
 
 class RunningMetric(ABC):
@@ -48,16 +38,11 @@ class RunningMetric(ABC):
         """Return a new tally, to which the rows of one system are added."""
 
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Add all rows to a new tally, and return its numbers."""
         return fold(self.start(), rows)
 
 
 class PlaceholderTally:
-    """Counts nothing, for numbers that compare systems and do not come from the rows of one.
-
-    Args:
-        values: Shown until systems are compared.
-    """
+    """Counts nothing, for numbers that compare systems; `values` are shown until systems are compared."""
 
     def __init__(self, **values: float) -> None:
         self._values = values
@@ -66,7 +51,6 @@ class PlaceholderTally:
         """Ignore the row."""
 
     def result(self) -> dict[str, float]:
-        """Return the placeholder."""
         return dict(self._values)
 
 
@@ -167,20 +151,11 @@ class MeanSpread:
         return self._sums.estimate()
 
     def interval(self) -> Interval:
-        """Return the mean with its interval."""
         return self.estimate().interval()
 
 
 class RatioSpread:
-    """A ratio of sums, and its spread.
-
-    Args:
-        positive: Whether it is a cost, which may be far above and never below 0.
-
-    Attributes:
-        above: The sum above the line.
-        below: The sum below it.
-    """
+    """A ratio of sums, and its spread; `positive` is for a cost, which may be far above and never below 0."""
 
     def __init__(self, *, positive: bool = False) -> None:
         self._alone, self._grouped, self._clusters = RatioSums(), RatioSums(), ClusterSums()
@@ -225,7 +200,6 @@ class RatioSpread:
         self._pending.clear()
 
     def interval(self) -> Interval:
-        """Return the ratio with its interval."""
         self._add_pending()
         if self._clusters.shared:
             return clustered_ratio(self._clusters, self._alone, positive=self._positive)
@@ -261,5 +235,4 @@ def was_repeated(row: EvalRow) -> bool:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Average at least one value."""
     return math.fsum(values) / len(values)

@@ -127,11 +127,7 @@ def _find_least_net(n: int, changed: int, alpha: float) -> int:
 def _enumerate(n: int, discordant: float, difference: float, share: Callable[[int, float], float]) -> float:
     """Add up, over all numbers of changes, their chance times the share of runs that succeed with so many.
 
-    Args:
-        n: Examples.
-        discordant: The share of them that change.
-        difference: The true one.
-        share: Takes the changes and the chance that one of them is a loss.
+    `share` takes the changes and the chance that one of them is a loss.
     """
     if not discordant:
         return share(0, 0.5)
@@ -199,23 +195,11 @@ def power_of_difference(
 
 
 def power_of_equivalence(
-    n: float,
-    spread: float,
-    margin: float,
-    *,
-    difference: float = 0.0,
-    alpha: float = 0.05,
-    scores: bool = True,
+    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
-    """Give the chance that n examples show two systems equivalent within the margin.
+    """Give the chance that n examples, or clusters, show two systems equivalent within the margin.
 
-    Args:
-        n: Examples, or clusters.
-        spread: Standard deviation of one example's difference.
-        margin: Of equivalence.
-        difference: The true one.
-        alpha: The level of each side.
-        scores: Whether they are scores in [0, 1], of which a verdict bounds the losses that were not seen.
+    Of `scores` in [0, 1] a verdict bounds the losses that were not seen.
     """
     discordant = _count_discordant(spread, difference)
     if _is_enumerated(n, discordant, scores):
@@ -235,13 +219,7 @@ def power_of_equivalence(
 
 
 def power_of_non_inferiority(
-    n: float,
-    spread: float,
-    margin: float,
-    *,
-    difference: float = 0.0,
-    alpha: float = 0.05,
-    scores: bool = True,
+    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
     """Give the chance that n examples show a system not worse than the baseline by the margin."""
     discordant = _count_discordant(spread, difference)
@@ -306,8 +284,6 @@ def _find_n(
     power: float,
     scores: bool,
 ) -> int | None:
-    """Find the number of examples from which on the power is reached."""
-
     def chance(n: int) -> float:
         return compute(n, spread, margin, difference=difference, alpha=alpha, scores=scores)
 

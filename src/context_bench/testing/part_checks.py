@@ -24,10 +24,6 @@ from context_bench.testing.contract import Rules, sample_examples, sample_pairs,
 from context_bench.traits import can_start, find_columns, find_render_parts, find_score_fields, scores_asynchronously
 from context_bench.types import Example, Metric
 
-__all__ = [
-    *("check_dataset", "check_evaluator", "check_memory_system", "check_metric", "check_reporter", "check_system"),
-]
-
 _GOLD = ("answer", "answers", "relevant_ids", "evidence")
 
 

@@ -91,12 +91,7 @@ def load_locomo(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Ten long conversations of two people, with 1,986 questions in five categories.
-
-    Args:
-        refusal: `free` or `choice`: the protocol of category 5.
-        seed: For the order of the two choices of category 5.
-    """
+    """Ten long conversations of two people, with 1,986 questions in five categories."""
     if refusal not in PROTOCOLS:
         raise UsageError(f"refusal must be one of {', '.join(PROTOCOLS)} (got {refusal!r})")
     chosen = choose_types(types, tuple(CATEGORIES.values()), "locomo")
@@ -282,8 +277,7 @@ def load_halumem(
 ) -> ConversationFiles:
     """Twenty users with dialogues of months, what should be remembered of each, and questions.
 
-    Args:
-        variant: `medium` has about 160,000 tokens for each user, `long` a million.
+    `medium` has about 160,000 tokens for each user, `long` a million.
     """
     if variant not in HALUMEM_VARIANTS:
         raise UsageError(f"halumem has the variants {', '.join(HALUMEM_VARIANTS)} (got {variant!r})")

@@ -149,9 +149,7 @@ def load_convomem(
 ) -> ConversationFiles:
     """Questions whose evidence lies in one to six conversations, among any number of others.
 
-    Args:
-        size: Conversations in a history; the authors use 2 to 300.
-        seed: For what fills them up, and the order.
+    A history has `size` conversations; the authors use 2 to 300.
     """
     check_count(size, "size")
     chosen = choose_types(types, CONVOMEM_TYPES, "convomem")
@@ -183,7 +181,6 @@ def _find_type(category: str, path: Path) -> str:
 
 
 def _mix(record: Mapping[str, Any], place: str, *, size: int, seed: int) -> Iterable[Conversation]:
-    """Put the evidence conversations of an item among others."""
     draw = Draw("convomem", seed, record["_id"])
     own = list(record["conversations"])
     pool = [each for item in record["_others"] for each in item["conversations"]]
@@ -230,10 +227,7 @@ _MEMBENCH_SOURCE = "https://github.com/import-myself/Membench (no licence stated
 
 
 def load_membench(
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    data_dir: str | Path | None = None, n: int | None = None, seed: int = 0, types: Sequence[str] | str | None = None
 ) -> ConversationFiles:
     """Short histories of remarks or dialogues, each with a multiple-choice question."""
     chosen = [each.strip() for each in types.split(",")] if isinstance(types, str) else types
