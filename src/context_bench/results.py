@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas
 
     from context_bench.compare.curves import Curve
+    from context_bench.compare.groups import Groups
     from context_bench.compare.runs import RunComparison
     from context_bench.output.plots import ResultPlots
 from context_bench.types import Metric
@@ -59,8 +60,23 @@ class Scores(dict[str, float]):
         self.details = dict(details) if details else {}
 
 
+class _ExampleFacts:
+    """Room for what a row knows of its example beside its fields: it is neither compared nor written with them."""
+
+    __slots__ = ("_meta",)
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `meta` of the example, where it is known: in the process of the run, and of a row from a store."""
+        return getattr(self, "_meta", {})
+
+    @meta.setter
+    def meta(self, meta: Any) -> None:
+        self._meta = meta if isinstance(meta, Mapping) else {}
+
+
 @dataclass(slots=True)
-class EvalRow:
+class EvalRow(_ExampleFacts):
     """One system on one example.
 
     `output_tokens` counts what a model would now be sent when the system returned a context, else the
@@ -198,6 +214,20 @@ class EvalResult:
             return self._with_rows(rows, names, timing, config)
         return self._with_rows(rows, names, timing)._keep_unknown(self.summary, self.notes)
 
+    def group_by(self, field: str) -> Groups:
+        """Split the result by a field of its rows, such as `meta.lang` or `dataset`: a result for each value.
+
+        Each part has its own summary, intervals and verdicts; shown in a notebook, it is a table of scores.
+        """
+        from context_bench.compare.groups import Groups, split_rows
+
+        config = {key: value for key, value in self.config.items() if key != "looks"}  # the looks were at all rows
+        parts = {}
+        for value, rows in split_rows(self.rows, field).items():
+            present = {row.system for row in rows}
+            parts[value] = self._with_rows(rows, [name for name in self.summary if name in present], {}, config)
+        return Groups(field, parts)
+
     def _with_rows(
         self, rows: list[EvalRow], names: list[str], timing: dict[str, float], config: dict[str, Any] | None = None
     ) -> EvalResult:
@@ -269,9 +299,15 @@ class EvalResult:
             "timing": self.timing,
             "config": self.config,
             **({"curves": [curve.to_dict() for curve in curves]} if (curves := self.curves()) else {}),
-            "rows": [row.as_dict() for row in self.rows],
+            "rows": [row.as_dict() | self._keep_sliced(row) for row in self.rows],
         }
         return dump_json(document, indent=indent)
+
+    def _keep_sliced(self, row: EvalRow) -> dict[str, Any]:
+        """Return the fields of `meta` that the run is sliced by, so that a file can be sliced too."""
+        names = [field.split(".")[1] for field in self.settings.slices if field.startswith("meta.")]
+        kept = {name: row.meta[name] for name in names if name in row.meta}
+        return {"meta": kept} if kept else {}
 
     def read_accuracy(self, document: Mapping[str, Any]) -> None:
         """Take over what `describe_accuracy` wrote."""
@@ -330,7 +366,7 @@ class EvalResult:
         import_object(f"{_EXPORTS}:export_parquet")(self, path, part)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Make a frame: a line a row, scores and numbers of the metadata as columns (needs extra `dataframe`)."""
+        """Make a frame (extra `dataframe`): a line a row, with columns for scores, metadata and `meta.<field>`."""
         try:
             import pandas
         except ImportError as error:
@@ -342,6 +378,7 @@ class EvalResult:
             # A score called like a field of the row must not replace it.
             record.update({(f"score:{key}" if key in record else key): value for key, value in scores.items()})
             record.update({f"metadata:{key}": value for key, value in metadata_numbers(row).items()})
+            record.update({f"meta.{key}": value for key, value in row.meta.items()})
             records.append(record)
         return pandas.DataFrame.from_records(records)
 
@@ -370,8 +407,9 @@ def _fits(value: Any, wanted: list[Any] | None) -> bool:
 
 def _read_row(values: Any, number: int) -> EvalRow:
     try:
-        row = EvalRow(**values)
-    except TypeError as error:
+        row = EvalRow(**{key: value for key, value in values.items() if key != "meta"})
+        row.meta = values.get("meta")
+    except (AttributeError, TypeError) as error:
         raise DataError(f"row {number} of this result cannot be read: {error}") from None
     row.scores = {key: value for key, value in row.scores.items() if value is not None}
     return row

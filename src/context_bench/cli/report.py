@@ -32,12 +32,12 @@ def _report(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
     add("--out", type=page, metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
-    add_flags(parser, "plots")
+    add_flags(parser, "plots", "slice")
     add_store(parser)
     options = parser.parse_args(arguments[1:])
     folder = options.cache_dir or STORE
     with show_warnings():
-        results = [load_run(name, folder) for name in dict.fromkeys(options.run)]
+        results = [load_run(name, folder, slices=options.slice) for name in dict.fromkeys(options.run)]
         _tell_files_apart(results)
         if options.plots is not None:
             _write_plots(results, options.plots, folder)
@@ -63,15 +63,18 @@ def _write_plots(results: Sequence[EvalResult], folder: str, store: str) -> None
             say(sentence)
 
 
-def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
+def load_run(name: str, folder: str, *, rows: bool = False, slices: Sequence[str] = ()) -> EvalResult:
     """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
     if name.endswith(".json"):
         result = EvalResult.load(name)
         result.config.pop("run", None)  # the store of this folder may be another one
-        result.config["file"] = Path(name).name
+        result.config |= {"file": Path(name).name, **({"slices": slices} if slices else {})}
         return result
     with Store(folder, readonly=True, create=False) as store:
-        return store.load(name, rows=rows)
+        info = store.run(name)
+        result = store.load(info, rows=rows or bool(slices or info.settings.slices))
+        result.config |= {"slices": slices} if slices else {}
+        return result
 
 
 _KINDS = ("pareto", "curve")

@@ -38,8 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
         add_store(action)
     add_flags(listed, "wide")
-    add_flags(show, "wide")
-    add_flags(export, "output", "out", "wide")
+    add_flags(show, "wide", "slice")
+    add_flags(export, "output", "out", "wide", "slice")
     given = arguments[1:]
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given = ["list", *given]
@@ -82,6 +82,7 @@ def _show(options: Any) -> int:
         info = store.run(options.run)
         status = store.find_status(info)
         result = load_result(store, info)
+    result.config |= {"slices": options.slice} if options.slice else {}
     shown = {"run": info.id, "when": info.created, "status": status, **result.config}
     lines = [[key, _format_value(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     width = table_width(wide=options.wide)
@@ -106,7 +107,8 @@ def _export(options: Any) -> int:
     reporter = build_reporter(form, width, folder, color=wants_color(options.out))
     with _open_store(options) as store, open_destination(options.out) as write:
         info = store.run(options.run)
-        result = load_result(store, info, rows=form != "html")
+        result = load_result(store, info, rows=form != "html" or bool(options.slice or info.settings.slices))
+        result.config |= {"slices": options.slice} if options.slice else {}
         if form == "html":
             result.config["run"] = info.id  # its page reads rows and contexts from the store
         write_report(write, reporter, form, result)

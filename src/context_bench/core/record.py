@@ -200,12 +200,14 @@ def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judge
     kept = {key: value for key, value in row.metadata.items() if key not in left_out}
     if (threshold := scorer.find_threshold(row.dataset)) is not None:
         kept["card_threshold"] = threshold
-    return dataclasses.replace(
+    replaced = dataclasses.replace(
         row,
         scores=judgement.scores,
         unscored=judgement.unscored,
         metadata={**kept, **judgement.details, **price_judges(prices, judgement.details)},
     )
+    replaced.meta = row.meta
+    return replaced
 
 
 def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
