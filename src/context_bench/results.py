@@ -219,14 +219,14 @@ class EvalResult:
 
         Each part has its own summary, intervals and verdicts; shown in a notebook, it is a table of scores.
         """
-        from context_bench.compare.groups import Groups, split_rows
-
         config = {key: value for key, value in self.config.items() if key != "looks"}  # the looks were at all rows
-        parts = {}
-        for value, rows in split_rows(self.rows, field).items():
+
+        def make_part(rows: list[EvalRow]) -> EvalResult:
             present = {row.system for row in rows}
-            parts[value] = self._with_rows(rows, [name for name in self.summary if name in present], {}, config)
-        return Groups(field, parts)
+            return self._with_rows(rows, [name for name in self.summary if name in present], {}, config)
+
+        groups: Groups = import_object("context_bench.compare.groups:make_groups")(self.rows, field, make_part)
+        return groups
 
     def _with_rows(
         self, rows: list[EvalRow], names: list[str], timing: dict[str, float], config: dict[str, Any] | None = None
@@ -277,11 +277,10 @@ class EvalResult:
         """
         if not isinstance(baseline, EvalResult):
             return compare_systems(self, baseline, metric, margin)
-        from context_bench.compare.runs import compare_results
-
         if metric is not None:
             raise UsageError("results are compared by their score: leave metric out, or set score_field= in both runs")
-        return compare_results(self, baseline, margin)
+        found: RunComparison = import_object("context_bench.compare.runs:compare_results")(self, baseline, margin)
+        return found
 
     def describe_accuracy(self) -> dict[str, Any]:
         """Describe how sure the numbers are, as JSON can hold it."""

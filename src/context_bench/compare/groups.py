@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import MissingExtra, UsageError
@@ -77,6 +77,11 @@ def _write_score(part: EvalResult, name: str) -> str:
         return interval.render()
     value = part.summary.get(name, {}).get(key, math.nan)
     return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def make_groups(rows: Iterable[EvalRow], field: str, make_part: Callable[[list[EvalRow]], EvalResult]) -> Groups:
+    """Group rows as `EvalResult.group_by` says; `make_part` sums up those of a value."""
+    return Groups(field, {value: make_part(own) for value, own in split_rows(rows, field).items()})
 
 
 def split_rows(rows: Iterable[EvalRow], field: str) -> dict[Any, list[EvalRow]]:
