@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, count, number
-from context_bench.cli.gate import Gate
+from context_bench.cli.gate import RunGate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
 from context_bench.compare.contest import Contest
@@ -34,7 +34,7 @@ examples:
 
 def main(arguments: Sequence[str]) -> int:
     options = _build_parser().parse_args(arguments[1:])
-    gate = Gate.read(options)
+    gate = RunGate.read(options)
     form = choose_form(options.output, options.out, ("table", "json"))
     margin = None if options.margin is None else check_margin(options.margin)
     with (

@@ -13,7 +13,7 @@ from context_bench.cli.flags import read_values
 from context_bench.config import EvaluateOptions, RunOptions
 
 if TYPE_CHECKING:
-    from context_bench.cli.gate import Gate, OpenGate
+    from context_bench.cli.gate import RunGate
     from context_bench.core.judge import Scorer
     from context_bench.results import EvalResult
     from context_bench.types import Metric
@@ -53,10 +53,10 @@ def main(
 
 def _run(options: RunOptions) -> int:
     from context_bench.cli.build_scoring import ScoringOptions, build_metrics
-    from context_bench.cli.gate import Gate
+    from context_bench.cli.gate import RunGate
 
     _check_flags(options)
-    gate = Gate.read(options)
+    gate = RunGate.read(options)
     with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
         systems, datasets, scorer = _build(options)
         metrics = build_metrics(ScoringOptions.read(options), datasets.tags, len(systems))
@@ -94,7 +94,7 @@ def _check_flags(options: RunOptions) -> None:
 
 
 def _check_gate(
-    gate: Gate, options: RunOptions, systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
+    gate: RunGate, options: RunOptions, systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
 ) -> list[str]:
     """Refuse conditions that this run cannot be judged by, before anything is sent; return the numbers it may have."""
     if not gate.conditions:
@@ -139,7 +139,7 @@ def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
 
 
 def _measure(
-    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: OpenGate
+    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: RunGate
 ) -> int:
     from context_bench.caveats import find_unscored
     from context_bench.cli.output import advise_resume, report_run, tell_outcome, tell_stops
@@ -180,7 +180,7 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
             say(sentence)
 
 
-def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
+def _pass_gate(gate: RunGate, result: EvalResult) -> int:
     from context_bench.cli.output import build_reporter
 
     outcomes = []

@@ -153,7 +153,7 @@ def add_groups(parser: Parser, options: type[Options], groups: Mapping[str, Sequ
             _add_flag(group, declared[name], default=argparse.SUPPRESS)
 
 
-class Values(NamedTuple):
+class OptionValues(NamedTuple):
     """The options that a command line, its run file and the environment set."""
 
     given: dict[str, Any]  # their values
@@ -163,7 +163,7 @@ class Values(NamedTuple):
 
 def read_values(
     parser: Parser, options: type[Options], typed: Sequence[str], from_file: Mapping[str, Sequence[str]] | None = None
-) -> Values:
+) -> OptionValues:
     """Read flags, then the run file, then the environment: a flag wins over the file, and the file over a variable."""
     from_file = from_file or {}
     given = vars(parser.parse_args(typed))
@@ -177,7 +177,7 @@ def read_values(
             variables += flags
             origins[option.key] = "environment"
     arguments = [*variables, *(flag for flags in from_file.values() for flag in flags), *typed]
-    return Values(vars(parser.parse_args(arguments)), arguments, origins)
+    return OptionValues(vars(parser.parse_args(arguments)), arguments, origins)
 
 
 def _read_variable(option: Option) -> list[str]:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +23,22 @@ if TYPE_CHECKING:
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-@dataclass(frozen=True)
-class Gate:
+@dataclass
+class RunGate:
     conditions: Sequence[Condition]
     junit: str | None
     summary: str | None
+    _writers: dict[str, Any] = field(default_factory=dict)
+    _allowed: Collection[str] = ()
 
     @classmethod
-    def read(cls, flags: Any) -> Gate:
+    def read(cls, flags: Any) -> RunGate:
         if flags.junit and not flags.fail_if:
             raise UsageError("--junit has nothing to write without a condition: add --fail-if")
         return cls(flags.fail_if, flags.junit, flags.summary)
 
     @contextmanager
-    def open(self, allowed: Collection[str] = ()) -> Iterator[OpenGate]:
+    def open(self, allowed: Collection[str] = ()) -> Iterator[RunGate]:
         """Try the files before anything is run; they are replaced when they are whole.
 
         `allowed` are numbers that the run may have: one that it turns out not to have leaves its condition open.
@@ -44,40 +46,32 @@ class Gate:
         from context_bench.cli.output import open_destination
 
         with ExitStack() as stack:
-            writers = {
-                flag: stack.enter_context(open_destination(path, quiet=True, flag=flag))
-                for flag, path in (("--junit", self.junit), ("--summary", self._find_summary()))
-                if path
-            }
-            yield OpenGate(self, writers, allowed)
+            self._allowed, self._writers = (
+                allowed,
+                {
+                    flag: stack.enter_context(open_destination(path, quiet=True, flag=flag))
+                    for flag, path in (("--junit", self.junit), ("--summary", self._find_summary()))
+                    if path
+                },
+            )
+            yield self
 
     def _find_summary(self) -> str | None:
         """Return the file of --summary, unless it is the one that is appended to anyway."""
         same = self.summary and self.conditions and self.summary == os.environ.get(STEP_SUMMARY)
         return None if same else self.summary
 
-
-class OpenGate:
-    """A gate whose files can be written."""
-
-    def __init__(self, gate: Gate, writers: dict[str, Any], allowed: Collection[str] = ()) -> None:
-        self._gate, self._writers, self._allowed = gate, writers, allowed
-
-    @property
-    def conditions(self) -> Sequence[Condition]:
-        return self._gate.conditions
-
     @property
     def wants_report(self) -> bool:
-        return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
+        return "--summary" in self._writers or bool(self.conditions and os.environ.get(STEP_SUMMARY))
 
     def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:
         """Judge the conditions, and say what each came to; `missing` systems have failed already."""
-        if not self._gate.conditions:
+        if not self.conditions:
             return []
         from context_bench.compare.gates import judge_gate
 
-        outcomes = [*missing, *judge_gate(self._gate.conditions, candidates, self._allowed)]
+        outcomes = [*missing, *judge_gate(self.conditions, candidates, self._allowed)]
         for each in outcomes:
             say(f"gate: {each.sentence}")
         return outcomes
@@ -94,7 +88,7 @@ class OpenGate:
             text = render_summary(report, outcomes)
             if "--summary" in self._writers:
                 self._writers["--summary"](text)
-            if self._gate.conditions and os.environ.get(STEP_SUMMARY):
+            if self.conditions and os.environ.get(STEP_SUMMARY):
                 _append(Path(os.environ[STEP_SUMMARY]), text)
         if not outcomes:
             return 0

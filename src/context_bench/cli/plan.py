@@ -21,7 +21,6 @@ from context_bench.numbers import choose_score_key, dollars
 from context_bench.output.layout import fit_listing, wrap
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
-from context_bench.text import read_regular_file
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -87,17 +86,9 @@ def _plan(flags: argparse.Namespace) -> int:
 
 
 def _load_pilot(flags: argparse.Namespace) -> EvalResult:
-    if flags.run.endswith(".json"):
-        try:
-            result = EvalResult.from_json(read_regular_file(Path(flags.run)))
-        except OSError as error:
-            raise UsageError(f"{flags.run}: cannot be read: {error.strerror or error}") from error
-    else:
-        from context_bench.core.record import load_result
-        from context_bench.store import Store
+    from context_bench.cli.runs import load_run
 
-        with Store(flags.cache_dir or STORE, readonly=True, create=False) as store:
-            result = load_result(store, store.run(flags.run))
+    result = load_run(flags.run, flags.cache_dir or STORE, rows=True)
     if not result.rows:
         raise UsageError(f"the pilot {flags.run} has no rows: a plan needs its scores")
     if flags.score_field:

@@ -16,11 +16,11 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, page, port_number
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import open_destination, wants_color
+from context_bench.cli.runs import load_run
 from context_bench.config import STORE
 from context_bench.output.page import HtmlReporter
 from context_bench.output.page.html_page import write_plots
 from context_bench.results import EvalResult
-from context_bench.store import Store
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -61,20 +61,6 @@ def _write_plots(results: Sequence[EvalResult], folder: str, store: str) -> None
         own = Path(folder) / str(result.settings.run or number) if len(results) > 1 else Path(folder)
         for sentence in write_plots(result, str(own), store):
             say(sentence)
-
-
-def load_run(name: str, folder: str, *, rows: bool = False, slices: Sequence[str] = ()) -> EvalResult:
-    """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
-    if name.endswith(".json"):
-        result = EvalResult.load(name)
-        result.config.pop("run", None)  # the store of this folder may be another one
-        result.config |= {"file": Path(name).name, **({"slices": slices} if slices else {})}
-        return result
-    with Store(folder, readonly=True, create=False) as store:
-        info = store.run(name)
-        result = store.load(info, rows=rows or bool(slices or info.settings.slices))
-        result.config |= {"slices": slices} if slices else {}
-        return result
 
 
 _KINDS = ("pareto", "curve")

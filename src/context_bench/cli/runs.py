@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
@@ -22,6 +23,7 @@ from context_bench.config import STORE
 from context_bench.core.record import load_result
 from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.layout import fit_listing
+from context_bench.results import EvalResult
 from context_bench.store import Store
 
 
@@ -51,6 +53,20 @@ def main(arguments: Sequence[str]) -> int:
 
 def _open_store(options: Any, *, readonly: bool = True) -> Store:
     return Store(options.cache_dir or STORE, readonly=readonly, create=False)
+
+
+def load_run(name: str, folder: str, *, rows: bool = False, slices: Sequence[str] = ()) -> EvalResult:
+    """Load a run from the store, or from a file; without `rows` or slices, the rows of the store stay there."""
+    if name.endswith(".json"):
+        result = EvalResult.load(name)
+        result.config.pop("run", None)  # the store of this folder may be another one
+        result.config["file"] = Path(name).name
+    else:
+        with Store(folder, readonly=True, create=False) as store:
+            info = store.run(name)
+            result = store.load(info, rows=rows or bool(slices or info.settings.slices))
+    result.config |= {"slices": slices} if slices else {}
+    return result
 
 
 def _list(options: Any) -> int:

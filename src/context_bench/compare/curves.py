@@ -76,18 +76,11 @@ class Curve:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "name": self.name,
-            "knob": self.knob,
-            "metric": self.metric,
-            "meter": self.meter,
+            **vars(self),
             "points": [point.to_dict() for point in self.points],
-            "baseline": self.baseline,
-            "margin": self.margin,
             "span": None if self.span is None else list(self.span),
             "area": self.area and self.area.to_dict(),
             "area_difference": self.area_difference and self.area_difference.to_dict(),
-            "best": self.best,
-            "note": self.note,
         }
 
 

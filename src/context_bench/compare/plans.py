@@ -269,23 +269,20 @@ def find_deviations(lock: Lock, config: Mapping[str, Any]) -> list[str]:
     settings = read_settings(config)
     datasets = settings.datasets
     metric = choose_score_key(len(datasets))
+    # where systems stopped when they were decided, the examples that were there for that
+    examples = int(settings.looks.get("planned") or sum(datasets.values()))
     found = [
         _compare("metric", metric, lock.metric),
         _compare("score", settings.score_field, lock.score_field),
         _compare("margin", settings.margin, lock.margin),
         _compare("baseline", settings.baseline, lock.baseline),
-        _compare("number of examples", _count_examples(settings), lock.n),
+        _compare("number of examples", examples, lock.n),
         *_compare_names("system", _list_systems(settings), lock.systems),
         *_compare_names("dataset", list(datasets), lock.datasets),
         f"the run stopped early ({settings.stopped})" if settings.stopped else "",
         *(f"{name} was stopped" for name in settings.stopped_systems),
     ]
     return [clause for clause in found if clause]
-
-
-def _count_examples(settings: RunSettings) -> int:
-    """Count the examples of a run; where systems stopped when they were decided, those that were there for that."""
-    return int(settings.looks.get("planned") or sum(settings.datasets.values()))
 
 
 def _list_systems(settings: RunSettings) -> list[str]:

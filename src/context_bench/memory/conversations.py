@@ -187,7 +187,11 @@ def _count_line(line: str, count: Tokenizer) -> int:
 
 
 def render_history(turns: Sequence[Turn]) -> str:
-    return "\n".join(_put_date(_write_turn(turn), turn) for turn in turns)
+    lines = []
+    for turn in turns:
+        speaker, content = turn.get("speaker") or turn.get("role"), str(turn.get("content", ""))
+        lines.append(_put_date(f"{speaker}: {content}" if speaker else content, turn))
+    return "\n".join(lines)
 
 
 def _write_line(item: Retrieved, turns: Mapping[str, Placed]) -> tuple[int, str]:
@@ -201,11 +205,6 @@ def _write_line(item: Retrieved, turns: Mapping[str, Placed]) -> tuple[int, str]
 def _put_date(text: str, turn: Turn) -> str:
     date = write_date(turn.get("timestamp"))
     return text if not date or date in text else f"[{date}] {text}"
-
-
-def _write_turn(turn: Turn) -> str:
-    speaker = turn.get("speaker") or turn.get("role")
-    return f"{speaker}: {turn.get('content', '')}" if speaker else str(turn.get("content", ""))
 
 
 def _cut(text: str, budget: int, count: Tokenizer) -> str:

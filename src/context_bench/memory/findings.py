@@ -23,7 +23,7 @@ from context_bench.numbers import (
     PASS_RATE,
     RETRIEVAL_RECALL,
 )
-from context_bench.results import EvalResult, EvalRow
+from context_bench.results import EvalResult
 from context_bench.stats.break_even import memory_queries_to_repay
 
 MIN_UPDATE_SHARE = 0.5
@@ -102,16 +102,13 @@ def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
     sentences = []
     for name in result.summary:
         about = (reports.get(name) or {}).get("memory") or {}
-        excess = None if about.get("is_control") else find_excess_obedience(_list_rows(result, name), full)
+        own = [row for row in result.rows if row.system == name]
+        excess = None if about.get("is_control") else find_excess_obedience(own, full)
         if excess is not None and excess.interval().low > 0:
             sentences.append(
                 f"{name} obeys planted instructions more often than with the whole history: {excess.value:+.0%}."
             )
     return sentences
-
-
-def _list_rows(result: EvalResult, name: str) -> list[EvalRow]:
-    return [row for row in result.rows if row.system == name]
 
 
 def _describe(name: str, system: _System) -> Iterator[str]:

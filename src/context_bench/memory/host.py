@@ -19,7 +19,7 @@ from zlib import crc32
 
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.conversations import Retrieved, check_retrieved, plan_steps
-from context_bench.memory.inspection import Inspection, Meter, Spending
+from context_bench.memory.inspection import Inspection, Meter, PhaseCosts
 from context_bench.memory.members import Members, Worker
 from context_bench.memory.questions import History, Questions
 from context_bench.memory.scoring import STOOD_IN
@@ -273,7 +273,7 @@ class Host:
         """Return the sums of a phase; None where no tap counts, since what was not measured is not 0."""
         if self.meter is not None:
             return self.meter.take(phase).as_dict()
-        return Spending().as_dict() if self.asks_nobody else None
+        return PhaseCosts().as_dict() if self.asks_nobody else None
 
     # -- what outlives the process
 

@@ -40,7 +40,7 @@ the benchmark asks for a turn, or for a question once more: that is our doing, a
 
 
 @dataclass
-class Spending:
+class PhaseCosts:
     """Sums over the calls of one phase."""
 
     calls: int = 0  # of a model
@@ -75,7 +75,7 @@ class Meter:
     # the benchmark asks a question of its own now: calls that repeat it belong to the phase `again`
     inspected: bool = False
     _under_way: int = 0
-    _sums: dict[str, Spending] = field(default_factory=dict)
+    _sums: dict[str, PhaseCosts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._tap = Tap(self.answerer, port=self.port, on_call=self._begin, on_end=self._end)
@@ -95,11 +95,11 @@ class Meter:
         """Seconds without a call; 0 while one is under way."""
         return 0.0 if self._under_way else perf_counter() - self.last_call
 
-    def take(self, phase: str) -> Spending:
+    def take(self, phase: str) -> PhaseCosts:
         """Return what was spent in a phase since it was last asked for, and begin anew."""
-        return self._sums.pop(phase, None) or Spending()
+        return self._sums.pop(phase, None) or PhaseCosts()
 
-    def read(self, phase: str) -> Spending | None:
+    def read(self, phase: str) -> PhaseCosts | None:
         """Return what was spent in a phase so far; None where nothing was asked."""
         return self._sums.get(phase)
 
@@ -110,7 +110,7 @@ class Meter:
         phase = "again" if self.inspected and PROBE_PREFIX.encode() in incoming.body else self.phase
         self._under_way += phase != "again"
         self._phases[id(call)] = phase
-        sums = self._sums.setdefault(phase, Spending())
+        sums = self._sums.setdefault(phase, PhaseCosts())
         if call.embeds:
             sums.embed_calls += 1
         elif call.asks_model:
@@ -121,7 +121,7 @@ class Meter:
         if phase != "again":
             self._under_way -= 1
             self.last_call = now
-        sums = self._sums.setdefault(phase, Spending())
+        sums = self._sums.setdefault(phase, PhaseCosts())
         sums.seconds += (call.ended or now) - call.started
         if not call.is_answered:
             sums.failed += 1
@@ -135,15 +135,12 @@ class Meter:
             sums.add_cost(None if price is None else price.dollars(tokens, 0), model)
         elif call.asks_model:
             prompt = bill["prompt_tokens"] if "prompt_tokens" in bill else incoming.count_tokens()
-            completion = bill["completion_tokens"] if "completion_tokens" in bill else _count_said(call)
+            said = call.completion.tokens(get_tokenizer()) if call.completion and "completion_tokens" not in bill else 0
+            completion = bill.get("completion_tokens", said)
             sums.prompt_tokens += prompt
             sums.completion_tokens += completion
             full = {**bill, "prompt_tokens": prompt, "completion_tokens": completion}
             sums.add_cost(None if price is None else price.cost(full), model)
-
-
-def _count_said(call: Call) -> int:
-    return call.completion.tokens(get_tokenizer()) if call.completion else 0
 
 
 def _count_input(incoming: Incoming) -> int:

@@ -204,7 +204,12 @@ def read_file(path: Path) -> Iterator[Mapping[str, Any]]:
     """Read conversations from a file: one on each line of a .jsonl, a list in a .json."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file{suggest_file(path)}")
-    return _read_lines(path) if path.suffix == ".jsonl" else iter(_read_list(path))
+    if path.suffix == ".jsonl":
+        return _read_lines(path)
+    document = _parse(path.read_text(encoding="utf-8-sig"), str(path))
+    if not isinstance(document, list):
+        raise DataError(f"{path}: it must hold a list of conversations")
+    return iter(document)
 
 
 def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -212,13 +217,6 @@ def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 yield _parse(line, f"{path}, line {number}")
-
-
-def _read_list(path: Path) -> list[Mapping[str, Any]]:
-    document = _parse(path.read_text(encoding="utf-8-sig"), str(path))
-    if not isinstance(document, list):
-        raise DataError(f"{path}: it must hold a list of conversations")
-    return document
 
 
 def _parse(text: str, where: str) -> Any:

@@ -165,10 +165,12 @@ def estimate_mean(moments: Moments, *, scores: bool = True) -> Mean:
 
 
 def mean_interval(moments: Moments, level: float = 0.95, *, scores: bool = True) -> Interval:
+    """Give the mean with its interval."""
     return estimate_mean(moments, scores=scores).interval(level)
 
 
 def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
+    """Give the share that passed with its interval."""
     return mean_interval(Moments(n, count, count, 0.0 if count < n else 1.0, 1.0 if count else 0.0), level)
 
 

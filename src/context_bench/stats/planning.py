@@ -201,36 +201,35 @@ def power_of_equivalence(
 
     Of `scores` in [0, 1] a verdict bounds the losses that were not seen.
     """
-    discordant = _count_discordant(spread, difference)
-    if _is_enumerated(n, discordant, scores):
-
-        def succeed(changed: int, loss: float) -> float:
-            most = _find_most_losses(int(n), changed, margin, alpha)
-            if most < 0:
-                return 0.0
-            return binomial_cdf((changed + most) // 2, changed, loss) - binomial_cdf(
-                (changed - most) // 2 - 1, changed, loss
-            )
-
-        return _enumerate(int(n), discordant, difference, succeed)
-    limit = _find_critical(1 - alpha, n) * _find_error(n, spread, difference, scores)
-    above, below = _chance(margin - difference - limit, n, spread), _chance(limit - margin - difference, n, spread)
-    return max(0.0, above - below)
+    return _find_power(n, spread, margin, difference, alpha, scores, both_sides=True)
 
 
 def power_of_non_inferiority(
     n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
     """Give the chance that n examples show a system not worse than the baseline by the margin."""
+    return _find_power(n, spread, margin, difference, alpha, scores, both_sides=False)
+
+
+def _find_power(
+    n: float, spread: float, margin: float, difference: float, alpha: float, scores: bool, *, both_sides: bool
+) -> float:
     discordant = _count_discordant(spread, difference)
     if _is_enumerated(n, discordant, scores):
 
         def succeed(changed: int, loss: float) -> float:
-            return binomial_cdf((changed + _find_most_losses(int(n), changed, margin, alpha)) // 2, changed, loss)
+            most = _find_most_losses(int(n), changed, margin, alpha)
+            if both_sides and most < 0:
+                return 0.0
+            gained_too_much = binomial_cdf((changed - most) // 2 - 1, changed, loss) if both_sides else 0.0
+            return binomial_cdf((changed + most) // 2, changed, loss) - gained_too_much
 
         return _enumerate(int(n), discordant, difference, succeed)
     limit = _find_critical(1 - alpha, n) * _find_error(n, spread, difference, scores)
-    return _chance(margin + difference - limit, n, spread)
+    if not both_sides:
+        return _chance(margin + difference - limit, n, spread)
+    above, below = _chance(margin - difference - limit, n, spread), _chance(limit - margin - difference, n, spread)
+    return max(0.0, above - below)
 
 
 # --- the number of examples for a power

@@ -109,7 +109,7 @@ _ABSENT = object()
 # -- rules
 
 
-class Rules:
+class ContractRules:
     """Uses a part as a run would, and collects the rules that it breaks; `part` has its article: "a system"."""
 
     def __init__(self, part: str) -> None:

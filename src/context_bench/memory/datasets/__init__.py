@@ -32,11 +32,15 @@ DATASETS: dict[str, str] = {
 """The function that loads each dataset, by the name that `--dataset` takes."""
 
 
+Folder = str | Path | None
+Types = Sequence[str] | str | None
+"""Types of questions: a list, or names with commas; None for all."""
+
 Convert = Callable[[Mapping[str, Any], str], Iterable[Conversation]]
 """Turns one record of a file into conversations; the text names the record in messages."""
 
 
-def find_files(dataset: str, patterns: Sequence[str], data_dir: str | Path | None, source: str) -> list[Path]:
+def find_files(dataset: str, patterns: Sequence[str], data_dir: Folder, source: str) -> list[Path]:
     """Find the files of a dataset: those of the first pattern that has any. `source` says where people get them."""
     wanted = " or ".join(f"DIR/{dataset}/{pattern}" for pattern in patterns)
     folder = find_data_folder(data_dir)
@@ -98,7 +102,7 @@ class ConversationFiles:
             raise DataError(f"{self.dataset}: {place}: not in the layout that is known ({problem})") from error
 
 
-def choose_types(types: Sequence[str] | str | None, known: Sequence[str], dataset: str) -> Collection[str]:
+def choose_types(types: Types, known: Sequence[str], dataset: str) -> Collection[str]:
     """Return the chosen types, all where none is named; `-` and `_` in them are alike."""
     if not types:
         return known

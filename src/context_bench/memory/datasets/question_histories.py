@@ -31,7 +31,7 @@ import orjson
 from context_bench.datasets.synthetic.building import Draw
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets import ConversationFiles, choose_types, find_files
+from context_bench.memory.datasets import ConversationFiles, Folder, Types, choose_types, find_files
 from context_bench.memory.systems.turn_store import check_count
 
 LONGMEMEVAL_TYPES = (
@@ -59,11 +59,7 @@ _DATE = re.compile(r"(\d{4})/(\d{2})/(\d{2})[^\d]*(?:(\d{1,2}):(\d{2}))?")
 
 
 def load_longmemeval(
-    variant: str = "s",
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    variant: str = "s", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
     """500 questions, each with a history of its own; a file of gigabytes is read one record at a time."""
     if variant not in LONGMEMEVAL_VARIANTS:
@@ -141,11 +137,7 @@ _CONVOMEM_SOURCE = "https://huggingface.co/datasets/Salesforce/ConvoMem (core_be
 
 
 def load_convomem(
-    size: int = 10,
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    size: int = 10, data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
     """Questions whose evidence lies in one to six conversations, among any number of others.
 
@@ -227,7 +219,7 @@ _MEMBENCH_SOURCE = "https://github.com/import-myself/Membench (no licence stated
 
 
 def load_membench(
-    data_dir: str | Path | None = None, n: int | None = None, seed: int = 0, types: Sequence[str] | str | None = None
+    data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
     """Short histories of remarks or dialogues, each with a multiple-choice question."""
     chosen = [each.strip() for each in types.split(",")] if isinstance(types, str) else types
