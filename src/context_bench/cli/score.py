@@ -15,10 +15,9 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, number
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width, wants_color, write_report
-from context_bench.cli.runs import load_result
 from context_bench.config import STORE, read_settings
 from context_bench.core.judge import Scorer
-from context_bench.core.record import recording, rescore
+from context_bench.core.record import load_result, recording, rescore
 from context_bench.core.run import make_result
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD

@@ -21,11 +21,8 @@ from context_bench.wire.prompts import read_document, read_text
 def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
     """Yield one example for each chat request, and None for a line that is some other request.
 
-    The messages are the `turns`; for systems that work on a text, all but the last user message is the
-    `context`, and that message the `question`.
-
-    Args:
-        answers: Take the recorded replies as the answers to compare with.
+    The messages are the `turns`; for systems that work on a text, all but the last user message is the `context`, and
+    that message the `question`. With `answers`, the recorded replies are the answers to compare with.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file{suggest_file(path)}")
@@ -45,7 +42,9 @@ def _make_example(record: Mapping[str, Any], line: int, answers: bool) -> Exampl
     request = next((found for key in ("request", "body") if (found := _read_object(record.get(key)))), record)
     request = _read_object(request.get("body")) or request
     prompt = read_prompt(request)
-    if prompt is None or not all(_is_message(each) for each in prompt.messages):
+    if prompt is None:
+        return None
+    if not all(isinstance(each, Mapping) and isinstance(each.get("role"), str) for each in prompt.messages):
         return None
     messages = prompt.messages
     if prompt.system:  # Anthropic's requests have it beside the messages
@@ -69,10 +68,6 @@ def _make_example(record: Mapping[str, Any], line: int, answers: bool) -> Exampl
         if answers:
             example["answer"] = reply.texts[0]
     return example
-
-
-def _is_message(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("role"), str)
 
 
 def _read_object(value: Any) -> Mapping[str, Any] | None:

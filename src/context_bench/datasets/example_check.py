@@ -18,8 +18,7 @@ FIELDS = (
 """The fields of an example that a run knows; others are kept, for systems and evaluators of one's own."""
 _IDS = frozenset({str, int})
 _LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "evidence"})
-MAX_DEPTH = 100
-"""Levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it."""
+MAX_DEPTH = 100  # levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it.
 
 PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
 """Types of values that hold no others, and that nobody can change."""
@@ -32,13 +31,7 @@ class ExampleCheck:
         self._seen: set[int] = set()
 
     def __call__(self, example: Any, where: str, tag: str = "", advice: str = "") -> None:
-        """Raise DataError when the example cannot be used.
-
-        Args:
-            where: Its place, for the message.
-            tag: The dataset of an example that carries no tag.
-            advice: What to do about a missing field, for the message.
-        """
+        """Raise DataError when the example cannot be used; `where` and `advice` go into the message."""
         if type(example) is not dict and not isinstance(example, Mapping):
             raise DataError(f"{where}: an example must be an object with fields (got {_name_kind(example)})")
         if "id" not in example or ("context" not in example and not example.get("turns")):

@@ -19,8 +19,7 @@ from context_bench.text.golds import Gold, evidence_texts, gold_answers
 from context_bench.text.words import normalise
 from context_bench.traffic.exchanges import find_answers, read_exchanges
 
-_CONCLUSIONS = ("yes", "no")
-"""Answers that no context states: where the word stands there, it stands there by chance."""
+_CONCLUSIONS = ("yes", "no")  # answers that no context states: where the word stands there, it stands there by chance
 
 
 class ContextRecall:
@@ -29,12 +28,9 @@ class ContextRecall:
     `evidence_recall` is the share of the evidence spans that are not lost; `answer_in_context` is 1.0 when an accepted
     answer is there in whole words (for an answer in parts the share of its parts). Both are looked for in the
     conversation where the example has `turns` and the system made no context of them; what only a repetition of the
-    question holds does not count. What the original context does not hold cannot be lost: such evidence does not
-    count, and an example with such answers only, or with `yes` or `no`, has no `answer_in_context`. The rank scores
-    compare returned `documents` with `relevant_ids`.
-
-    Args:
-        k: How many documents from the top `recall_at_k` looks at.
+    question holds does not count. What the original context does not hold cannot be lost: such evidence does not count,
+    and an example with such answers only, or with `yes` or `no`, has no `answer_in_context`. The rank scores compare
+    returned `documents`, of which `recall_at_k` looks at the first `k`, with `relevant_ids`.
     """
 
     name = "context-recall"
@@ -50,7 +46,8 @@ class ContextRecall:
             return Scores(reason="the system returned no context")
         scores: dict[str, float] = {}
         if documents is not None and original.get("relevant_ids"):
-            scores |= score_ranking([_read_id(item) for item in documents], original["relevant_ids"], self.k)
+            ranking = [item.get("id") if isinstance(item, Mapping) else item for item in documents]
+            scores |= score_ranking(ranking, original["relevant_ids"], self.k)
         search = TextSearch(texts, original)
         if found := search.find_states(evidence_texts(original)):
             scores["evidence_recall"] = sum(state != "lost" for _, state in found) / len(found)
@@ -83,10 +80,6 @@ def score_ranking(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -
         "ndcg": sum(1 / math.log2(place + 2) for place in hits) / ideal,
         "mrr": 1 / (hits[0] + 1) if hits else 0.0,
     }
-
-
-def _read_id(document: Any) -> Any:
-    return document.get("id") if isinstance(document, Mapping) else document
 
 
 _MAX_SHOWN_SPANS, _MAX_SPAN_CHARS = 3, 80

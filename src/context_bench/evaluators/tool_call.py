@@ -48,12 +48,7 @@ def is_same_name(one: str, other: str) -> bool:
 
 
 def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[ParsedCall]:
-    """Return all calls in the output of a system.
-
-    Args:
-        processed: Its output; `tool_calls` go before the text of the `response`.
-        known: The names of the functions that were on offer, where known.
-    """
+    """Return all calls in the output of a system; `tool_calls` go before the text of the `response`."""
     structured = processed.get("tool_calls")
     if structured:
         return list(_read_json(structured, ()))
@@ -124,16 +119,9 @@ def _read_json(value: Any, known: Collection[str]) -> Iterator[ParsedCall]:
             given = next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
             if given is not None or len(value) == 1 or value.get("type") in ("function", "tool_use"):
                 yield ParsedCall(name, _read_arguments({} if given is None else given))
-        else:
-            yield from _read_by_name(value, known)
-
-
-def _read_by_name(value: Mapping[str, Any], known: Collection[str]) -> Iterator[ParsedCall]:
-    """Calls written as {"name": {arguments}}."""
-    for name, arguments in value.items():
-        call = ParsedCall(name, arguments if isinstance(arguments, dict) else None)
-        if call.arguments is not None and _are_all_known([call], known):
-            yield call
+        else:  # {"name": {arguments}}
+            calls = (ParsedCall(name, arguments) for name, arguments in value.items() if isinstance(arguments, dict))
+            yield from (call for call in calls if _are_all_known([call], known))
 
 
 def _read_arguments(given: Any) -> dict[str, Any] | None:
@@ -202,8 +190,7 @@ def _read_literal(node: ast.expr) -> Any:
     return ast.unparse(node)
 
 
-OPTIONAL = ""
-"""Stands among the accepted values of a parameter that may be left out."""
+OPTIONAL = ""  # stands among the accepted values of a parameter that may be left out
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 _TYPES: dict[str, type] = {
@@ -213,12 +200,7 @@ _TYPES: dict[str, type] = {
 
 
 def matches_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas: Mapping[str, Any]) -> bool:
-    """Whether each value is accepted, none is unexpected, and only optional ones are missing.
-
-    Args:
-        wanted: The accepted values of each parameter.
-        schemas: What the function declares about its parameters; empty where nothing is known of them.
-    """
+    """Whether each value is accepted, none is unexpected, and only optional ones are missing."""
     if not given.keys() <= wanted.keys() or (schemas and not given.keys() <= schemas.keys()):
         return False
     for key, accepted in wanted.items():
@@ -393,7 +375,8 @@ def _all_match(calls: Sequence[ParsedCall], golds: Sequence[Gold], declared: Map
     if len(calls) != len(golds):
         return False
     for call in calls:
-        if not {*_list_names(_find_parameters(declared, call.name).get("required"))} <= {*(call.arguments or ())}:
+        required = _find_parameters(declared, call.name).get("required")
+        if isinstance(required, list | tuple) and not {*required} <= {*(call.arguments or ())}:
             return False
     table = [
         [float(call_matches(call, gold, _find_parameters(declared, gold[0]).get("properties"))) for call in calls]
@@ -404,10 +387,6 @@ def _all_match(calls: Sequence[ParsedCall], golds: Sequence[Gold], declared: Map
 
 def _find_parameters(declared: Mapping[str, Mapping[str, Any]], wanted: str) -> Mapping[str, Any]:
     return next((parameters for name, parameters in declared.items() if is_same_name(name, wanted)), {})
-
-
-def _list_names(required: Any) -> Sequence[str]:
-    return required if isinstance(required, list | tuple) else ()
 
 
 def call_matches(call: ParsedCall, gold: Gold, schemas: Any = None) -> bool:

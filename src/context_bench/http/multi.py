@@ -34,8 +34,7 @@ _BATCH = 64
 _BEAT = 0.025
 """Seconds between two looks at the clock while transfers are under way; a time-out is late by as much at the most."""
 
-_LAST_RECEIVED = slice(52, 56)
-"""Where Linux' `struct tcp_info` has the milliseconds since the last byte was received."""
+_LAST_RECEIVED = slice(52, 56)  # where Linux' `struct tcp_info` has the milliseconds since the last byte was received
 
 
 @dataclass(slots=True)
@@ -67,13 +66,10 @@ class PortableMulti(pycurl.AsyncCurlMulti):  # type: ignore[misc]
 
 
 class EpollMulti:
-    """Transfers on a loop; it belongs to that loop.
+    """Transfers on a loop; it belongs to that loop. `held` is the seconds for which the loop could not listen.
 
     libcurl lets go of a socket after each transfer and takes it up again for the next. It stays in the epoll set
     meanwhile, which halves the calls of the kernel: it tells of one event and is silent until it is armed again.
-
-    Attributes:
-        held: Seconds for which the loop could not listen, since the first transfer.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -39,13 +39,7 @@ def is_heading(line: str) -> bool:
 
 
 def is_rejected(before: str, heading: str, first: str) -> bool:
-    """Whether a block is shown as wrong: by its own first comment, the sentence before it, or else its section.
-
-    Args:
-        before: The line before the block that is not blank.
-        heading: The last heading before the block.
-        first: The first line of the block.
-    """
+    """Whether a block is shown as wrong: by its own first comment, the sentence before it, or else its section."""
     sentence = _SENTENCE_END.split(before.strip()[-400:])[-1]
     if _REJECTED_IN_COMMENT.match(first) or (_rejects(sentence) and not _POINTS_BACK.search(sentence)):
         return True
@@ -69,10 +63,7 @@ _CODE_TAGS = re.compile(r"\n?(?:\[(/?)(?:PYTHON|CODE)\]|<(/?)code>)\n?", re.IGNO
 
 @dataclass(frozen=True)
 class Fence:
-    """One fence: the language in its first line, its text, and whether it ends.
-
-    `rejected` says that the words before it call its code wrong.
-    """
+    """One fence; `rejected` says that the words before it call its code wrong."""
 
     language: str
     lines: list[str]
@@ -198,8 +189,7 @@ def read_diff(lines: list[str]) -> list[str]:
     return [line[1:] for line in lines if line[:1] in ("+", " ", "") and not line.startswith("+++")]
 
 
-MAX_CUTS = 30
-"""At how many paragraphs, from the end, a text is cut in search of the end of its code."""
+MAX_CUTS = 30  # at how many paragraphs, from the end, a text is cut in search of the end of its code
 
 _CODE_LINE = re.compile(r"(?:def|class|async def|import|from) |@\w|[A-Za-z_]\w* = lambda\b|>>> ")
 _MODULE_LINE = re.compile(
@@ -256,8 +246,7 @@ def find_inline_code(text: str) -> list[str]:
     return [found + "\n" for found in reversed(_INLINE.findall(text))]
 
 
-MAX_REPLY = 1_000_000
-"""Replies longer than this many characters are not looked at."""
+MAX_REPLY = 1_000_000  # replies longer than this many characters are not looked at
 
 _PYTHON = {"", "py", "py3", "python", "python3", "python2", "ipython", "pycon", "doctest", "code"}
 _MARKDOWN = {"", "markdown", "md", "text"}

@@ -27,11 +27,7 @@ from context_bench.sandbox.seccomp import MACHINES, build_filter
 
 _PACKAGE = "context_bench.sandbox.inside"
 _CONVERSATION = ("confine", "encoding", "peer")
-_USED_BY = {
-    "confine": ("confine",),
-    "candidate": (*_CONVERSATION, "candidate"),
-    "tester": (*_CONVERSATION, "tester"),
-}
+_USED_BY = {"confine": ("confine",), "candidate": (*_CONVERSATION, "candidate"), "tester": (*_CONVERSATION, "tester")}
 """Modules in the order in which they import each other, for each that has a `main`."""
 
 BOOT = """\
@@ -43,11 +39,6 @@ for name, code in marshal.loads(modules):
 module.main(job)
 """
 """The command of the interpreter (`python -c`): set the modules up, and run `main` of the last."""
-
-
-def bundle(main: str, job: dict[str, Any]) -> bytes:
-    """Return the bytes that BOOT reads; `main` names the module that gets the job."""
-    return marshal.dumps((_compile_modules(main), job))
 
 
 @cache
@@ -101,10 +92,8 @@ def find_zone_folder() -> str | None:
     from zoneinfo import TZPATH
 
     package = find_spec("tzdata")
-    folders = [
-        *TZPATH,
-        *(os.path.join(path, "zoneinfo") for path in (package and package.submodule_search_locations) or ()),
-    ]
+    packaged = (package and package.submodule_search_locations) or ()
+    folders = [*TZPATH, *(os.path.join(path, "zoneinfo") for path in packaged)]
     return next((folder for folder in folders if os.path.isdir(folder)), None)
 
 
@@ -124,9 +113,9 @@ def build_environment(home: str) -> dict[str, str]:
 
 
 def open_job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
-    """Open an anonymous file with the job: unlike a pipe it takes any length without a reader."""
+    """Open an anonymous file with what BOOT reads: unlike a pipe it takes any length without a reader."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    file.write(bundle(main, job))
+    file.write(marshal.dumps((_compile_modules(main), job)))
     file.seek(0)
     return file
 
@@ -134,8 +123,7 @@ def open_job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
 DISK = 32 << 20
 SHARED_MEMORY = 32 << 20
 PROCESSES = 32
-CPUS = 8
-"""Pools start as many processes as there are CPUs, and all of them have to fit in."""
+CPUS = 8  # pools start as many processes as there are CPUs, and all of them have to fit in
 
 _TRANSIENT_USERS = (61184, 65519)
 """User ids that are nobody's for long, by convention of systemd; programs that root starts get one."""
@@ -148,11 +136,8 @@ class Bubblewrap:
     write to are two small file systems in RAM. A filter refuses system calls that reach past all this. All of it is
     gone when `end` returns.
 
-    Args:
-        program: The path of `bwrap`.
-        disables_userns: Whether the sandbox shuts user namespaces off for good, beside the filter that refuses them.
-            Only where not started as root, whose limit on processes would no longer hold; it needs
-            bubblewrap 0.8 and a /proc/sys that can be written to.
+    `disables_userns` also shuts user namespaces off for good. Only where not started as root, whose limit on processes
+    would no longer hold; it needs bubblewrap 0.8 and a /proc/sys that can be written to.
     """
 
     def __init__(self, program: str, *, disables_userns: bool = False) -> None:
@@ -359,11 +344,7 @@ _OTHERWISE = "or accept the risk with CodeExecution(sandbox='none') or --unsafe-
 
 
 def find_isolation(sandbox: str) -> Isolation:
-    """Return the isolation of that name; "auto" is the best that there is, and never "none".
-
-    Raises:
-        UsageError: When there is no such isolation here.
-    """
+    """Return the isolation of that name, or raise UsageError; "auto" is the best that there is, and never "none"."""
     if os.name != "posix":
         raise UsageError("model-written code cannot be run on this system: use Linux, a container or WSL")
     if sandbox == "none":

@@ -24,40 +24,28 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @dataclass(frozen=True)
 class Task:
-    """Tests for one program.
+    """Tests for one program."""
 
-    Attributes:
-        entry: The name that the tests call.
-        prompt: The code that a reply may continue; "" where the task is told in words.
-        setup: Code that runs before the tests, after the program.
-        tests: Sources, run in order.
-        check: Whether the tests define `check(candidate)`, which is then called.
-        names: What the tests take from the program, the entry point first.
-        modules: Standard modules that the tests use and do not import.
-        helpers: The prompt made whole, when the tests use other functions of it.
-    """
-
-    entry: str
-    prompt: str
-    setup: str
-    tests: tuple[str, ...]
-    check: bool
-    names: tuple[str, ...]
-    modules: tuple[str, ...]
-    helpers: str
+    entry: str  # the name that the tests call
+    prompt: str  # the code that a reply may continue; "" where the task is told in words
+    setup: str  # runs before the tests, after the program
+    tests: tuple[str, ...]  # sources, run in order
+    check: bool  # whether the tests define `check(candidate)`, which is then called
+    names: tuple[str, ...]  # what the tests take from the program, the entry point first
+    modules: tuple[str, ...]  # standard modules that the tests use and do not import
+    helpers: str  # the prompt made whole, when the tests use other functions of it
 
 
 def read_task(example: Mapping[str, Any]) -> Task | None:
-    """Read the task of an example; None when it has no tests.
-
-    Raises:
-        DataError: When the tests are not Python, or do not say what they test.
-    """
+    """Read the task of an example; None without tests, DataError for tests that do not say what they test."""
     tests = _read_tests(example)
     if not tests:
         return None
     setup = "\n".join([*map(str, example.get("test_imports") or ()), str(example.get("test_setup_code") or "")])
-    tree = _parse("\n".join([setup, *tests]), "the tests are")
+    try:
+        tree = ast.parse("\n".join([setup, *tests]))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise DataError(f"the tests are not Python: {error}") from None
     check = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)
     free = _find_free_names(tree)
     entry = str(example.get("entry_point") or "") or _find_tested_name(tree, free, check)
@@ -83,13 +71,6 @@ def _read_tests(example: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(source for source in map(str, sources) if source.strip())
 
 
-def _parse(source: str, what: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise DataError(f"{what} not Python: {error}") from None
-
-
 def _find_prompt(example: Mapping[str, Any], entry: str) -> str:
     """Find the field that holds the beginning of the program, if one does."""
     header = re.compile(rf"^(?:async\s+def|def|class)\s+{re.escape(entry)}\b", re.MULTILINE)
@@ -110,7 +91,6 @@ def _complete_prompt(prompt: str) -> ast.Module | None:
 
 
 def _find_bound_names(tree: ast.AST) -> set[str]:
-    """Find every name that some part of the code binds."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, _DEFINITIONS):
@@ -127,17 +107,11 @@ def _find_bound_names(tree: ast.AST) -> set[str]:
 
 
 def _find_top_level_names(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    for statement in tree.body:
-        if isinstance(statement, _DEFINITIONS):
-            names.add(statement.name)
-        else:
-            names |= _find_bound_names(statement)
-    return names
+    bound = ({each.name} if isinstance(each, _DEFINITIONS) else _find_bound_names(each) for each in tree.body)
+    return {name for names in bound for name in names}
 
 
 def _find_free_names(tree: ast.Module) -> list[str]:
-    """Find names that the code uses and nowhere binds, in order."""
     bound = _find_bound_names(tree)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     return [name for name in dict.fromkeys(node.id for node in names) if name not in bound]
@@ -168,23 +142,16 @@ _PATIENCE = 10.0
 """Seconds that the processes get at least to start, which takes them less than a tenth of one on a quiet machine."""
 
 _KNOWN_TASK = Task("add", "", "", ("assert add(1, 2) == 3\n",), False, ("add",), (), "")
-_KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]
-"""A program that is known to be good."""
+_KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]  # a program that is known to be good
 
 
 @dataclass(frozen=True)
 class ProgramVerdict:
-    """The outcome of a program.
+    """The outcome of a program."""
 
-    Attributes:
-        passed: None when it is not known.
-        reason: Why it did not pass; "" for a pass.
-        explained: False as long as it is open whether the program or the sandbox is to blame.
-    """
-
-    passed: bool | None
-    reason: str = ""
-    explained: bool = True
+    passed: bool | None  # None when it is not known
+    reason: str = ""  # why it did not pass
+    explained: bool = True  # False as long as it is open whether the program or the sandbox is to blame
 
 
 def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> ProgramVerdict:

@@ -50,11 +50,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("DEBUG", "garbage collection took {small} ms and freed {large} kB"),
 )
 FACTS: tuple[tuple[str, str, str], ...] = (
-    (
-        "INFO",
-        "signing key of tenant {name} rotated, new key id is {value}",
-        "What is the new key id of tenant {name}?",
-    ),
+    ("INFO", "signing key of tenant {name} rotated, new key id is {value}", "What is the new key id of tenant {name}?"),
     (
         "WARN",
         "failover of cluster {name} recorded as incident {value}",
@@ -235,7 +231,7 @@ def tool_code(draw: Draw, _length: int, _variant: int) -> ToolOutput:
     """Make source code as filler and a constant to find in it."""
     source = _Source(draw)
     pair, name, value = source.constant()
-    title = draw.pick(CODE_NOUNS)
+    head = f'"""Helpers for {draw.pick(CODE_NOUNS)} data."""\n\nimport json\nimport time\n\n\n'
 
     def filler() -> str:
         if draw.chance(0.15):
@@ -248,7 +244,7 @@ def tool_code(draw: Draw, _length: int, _variant: int) -> ToolOutput:
         return f"# {draw.pick(PURPOSES)}\n\n\n"
 
     return ToolOutput(
-        stock=Stock(filler, scrap, "\n", lambda units: _render_code(units, title)),
+        stock=Stock(filler, scrap, "\n", lambda units: head + "".join(units).rstrip() + "\n"),
         unit=_write_assignment(name, value),
         evidence=f"{name} = {value}",
         question=f"What is the value of {name} in this source file?",
@@ -261,16 +257,8 @@ def _write_assignment(name: str, value: str) -> str:
     return f"{name} = {value}\n\n\n"
 
 
-def _render_code(units: Sequence[str], title: str) -> str:
-    return f'"""Helpers for {title} data."""\n\nimport json\nimport time\n\n\n' + "".join(units).rstrip() + "\n"
-
-
 MIN_TOKENS = 100
-KINDS: dict[str, Callable[[Draw, int, int], ToolOutput]] = {
-    "json": tool_json,
-    "logs": tool_logs,
-    "code": tool_code,
-}
+KINDS: dict[str, Callable[[Draw, int, int], ToolOutput]] = {"json": tool_json, "logs": tool_logs, "code": tool_code}
 
 
 def json_logs(
@@ -278,11 +266,8 @@ def json_logs(
 ) -> Iterator[dict[str, Any]]:
     """Yield examples that ask for one fact in JSON records, log lines or source code, with `framing` "tool".
 
-    The other records, lines and constants hold facts of the same form about other names. JSON parses as JSON and
-    code as Python.
-
-    Args:
-        kind: json, logs, code, or mixed, which takes them in turn.
+    The `kind` "mixed" takes json, logs and code in turn. The other records, lines and constants hold facts of the same
+    form about other names. JSON parses as JSON and code as Python.
     """
     check_cell(length, MIN_TOKENS, n, seed, what="a tool's output")
     check_share("depth", depth)
@@ -297,6 +282,7 @@ def _make_example(length: int, depth: float | None, index: int, n: int, seed: in
     actual, variant = (list(KINDS)[index % 3], index // 3) if kind == "mixed" else (kind, index)
     tool = KINDS[actual](draw, length, variant)
     built = assemble(length, [Fact(tool.unit, tool.evidence, asked)], tool.stock)
+    meta = {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed}
     return {
         "id": f"json-logs-{kind}-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
         "context": built.context,
@@ -306,12 +292,5 @@ def _make_example(length: int, depth: float | None, index: int, n: int, seed: in
         "evidence": built.evidence,
         "framing": "tool",
         "dataset": "json-logs",
-        "meta": {
-            "length": length,
-            "depth": built.depths[0],
-            "asked_depth": asked,
-            "seed": seed,
-            "kind": actual,
-            "layout": tool.layout,
-        },
+        "meta": {**meta, "kind": actual, "layout": tool.layout},
     }

@@ -25,16 +25,12 @@ _EQUIVALENT = "context_bench.evaluators.math:equivalent"
 class MathEquivalence:
     r"""Scores `math_equiv`: 1.0 when the final answer of the reply equals an accepted answer.
 
-    Integers and fractions compare exactly; where a decimal point is written, a difference of a millionth
-    passes. A percentage stands for both of its readings: `50%` equals 50 and 0.5. Units, currencies and
-    degree signs are passed over. `1,234` is a number, `1,2` a list of two.
+    Integers and fractions compare exactly; where a decimal point is written, a difference of a millionth passes. A
+    percentage stands for both of its readings: `50%` equals 50 and 0.5. Units, currencies and degree signs are passed
+    over. `1,234` is a number, `1,2` a list of two.
 
-    An answer that cannot be settled within the limits counts as wrong, as it does in math-verify, and
-    the details say so.
-
-    Args:
-        seconds: How long one comparison by algebra may take.
-        megabytes: How much RAM it may take.
+    An answer that cannot be settled by algebra within `seconds` and `megabytes` counts as wrong, as it does in
+    math-verify, and the details say so.
     """
 
     name = "math-equivalence"
@@ -58,14 +54,12 @@ class MathEquivalence:
             answer, verdicts = parts, {gold: compare(gold, parts) for gold in golds}
         details: dict[str, Any] = {"answer": answer}
         open_golds = [gold for gold, verdict in verdicts.items() if verdict is None]
-        if True in verdicts.values() or not open_golds:
-            return self._make_scores(True in verdicts.values(), details)
-        if not _has_math_verify():
-            reason = str(MissingExtra(f"comparing {answer!r} with {open_golds[0]!r}", "math"))
-            return Scores(reason=reason, details=details, transient=True)
-        return self._make_scores(any(self._compare_by_algebra(gold, answer, details) for gold in open_golds), details)
-
-    def _make_scores(self, right: bool, details: dict[str, Any]) -> Scores:
+        right = True in verdicts.values()
+        if not right and open_golds:
+            if not _has_math_verify():
+                reason = str(MissingExtra(f"comparing {answer!r} with {open_golds[0]!r}", "math"))
+                return Scores(reason=reason, details=details, transient=True)
+            right = any(self._compare_by_algebra(gold, answer, details) for gold in open_golds)
         return Scores({"math_equiv": float(right)}, details=details)
 
     def _compare_by_algebra(self, gold: str, answer: str, details: dict[str, Any]) -> bool:

@@ -17,10 +17,8 @@ from context_bench.evaluators.math.notation import canonical, find_spelled_numbe
 # "to reach 50", "with 108 beads" and "since the bus leaves at 8". A number after "the" or "all" was known before.
 # Nothing is blanked where no number would be left.
 
-MAX_CHECK = 2000
-"""How many characters the check at the end of a reply may have."""
-MAX_SENTENCE = 400
-"""How many characters of a sentence are looked at, from its end."""
+MAX_CHECK = 2000  # how many characters the check at the end of a reply may have
+MAX_SENTENCE = 400  # how many characters of a sentence are looked at, from its end
 
 _DIGIT = re.compile(r"\d")
 _BRACKETS = re.compile(r"(?<=\S)[ ]\([^()\n]*[A-Za-z]{2,}\s[^()\n]*\)")
@@ -113,11 +111,9 @@ def _blank_given(sentence: str) -> str:
     return sentence
 
 
-TAIL = 4000
-"""How many characters from the end of a reply are searched."""
+TAIL = 4000  # how many characters from the end of a reply are searched
 
-FEW_WORDS = 8
-"""Up to how many words are an answer; more of them are a sentence about it."""
+FEW_WORDS = 8  # up to how many words are an answer; more of them are a sentence about it
 
 FORMULA = re.compile(
     r"(?s)\\\[(?P<a>.+?)\\\]|\\\((?P<b>.+?)\\\)|\$\$(?P<c>.+?)\$\$|(?<![\\$])\$(?P<d>[^\s$][^$\n]*?)(?<![\s\\])\$(?!\d)"
@@ -130,9 +126,7 @@ NUMBER = re.compile(
     r"(?:(?<=\d)-\d+(?![\d.]))?"
 )
 # Spaces on both sides or on none: "day 1: 30 eggs" is not a ratio.
-RATIO = re.compile(
-    r"(?<![\w.,:/])\d+(?:\.\d+)?(?:(?::|\s:\s)\d+(?:\.\d+)?)+(?:\s?[ap]\.?m\b\.?)?(?![\w:])", re.IGNORECASE
-)
+RATIO = re.compile(r"(?i)(?<![\w.,:/])\d+(?:\.\d+)?(?:(?::|\s:\s)\d+(?:\.\d+)?)+(?:\s?[ap]\.?m\b\.?)?(?![\w:])")
 _RATIO_IN_WORDS = re.compile(r"(?i)\bratio\b[^.\n]{0,60}?\s(?P<ratio>\d+(?:\.\d+)?(?:\sto\s\d+(?:\.\d+)?)+)")
 _MEASURE = (
     r"(?:years?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?|f(?:ee|oo)t|inch(?:es)?|yards?|pounds?"

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     Allowed = Callable[[object, str, tuple[Any, ...]], bool]
 
 
-FRAME = 16 << 20
-"""The longest message in bytes."""
+FRAME = 16 << 20  # the longest message in bytes
 
 PLAIN = (str, int, float, bool, type(None))
 """Types of an exception's arguments that are sent as they are; others are sent as their text."""
@@ -89,17 +88,10 @@ class Remote:
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "getattr": getattr,
-    "setattr": setattr,
-    "getitem": lambda target, key: target[key],
-    "setitem": lambda target, key, value: target.__setitem__(key, value),
-    "iter": iter,
-    "next": next,
-    "len": len,
-    "bool": bool,
-    "str": str,
-    "repr": repr,
-}
+    "getattr": getattr, "setattr": setattr, "getitem": lambda target, key: target[key],
+    "setitem": lambda target, key, value: target.__setitem__(key, value), "iter": iter, "next": next, "len": len,
+    "bool": bool, "str": str, "repr": repr,
+}  # fmt: skip
 
 
 class Reference:
@@ -110,12 +102,10 @@ class Reference:
 
 
 class Peer:
-    """This side of the conversation.
+    """This side of the conversation, over the file descriptor `stream`.
 
-    Args:
-        stream: A file descriptor to read from and write to.
-        allowed: Whether the other side may do an operation on an object that it was handed.
-        exported: Whether an object that is not data may be handed over as a reference.
+    `allowed` says whether the other side may do an operation on an object that it was handed, `exported` whether an
+    object that is not data may be handed over as a reference.
     """
 
     def __init__(self, stream: int, allowed: Allowed, exported: Callable[[object], bool]) -> None:
@@ -169,7 +159,7 @@ class Peer:
         if operation == "next" and isinstance(error, StopIteration):
             return "stop", None
         names = [kind.__name__ for kind in type(error).__mro__]
-        return "raise", (names, tuple(_plain(part) for part in error.args))
+        return "raise", (names, tuple(part if type(part) in PLAIN else str(part) for part in error.args))
 
     def _find_changes(self, args: tuple[Any, ...], before: bytes) -> tuple[Any, ...] | None:
         """Return the arguments as the call left them, when it changed them."""
@@ -284,10 +274,6 @@ class Peer:
         if number not in self._remotes:
             self._remotes[number] = Remote(self, number)
         return self._remotes[number]
-
-
-def _plain(part: object) -> object:
-    return part if type(part) in PLAIN else str(part)
 
 
 def _rebuild(names: list[str], parts: tuple[Any, ...]) -> Exception | None:

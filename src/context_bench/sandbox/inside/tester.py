@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-TESTS = "tests"
-"""The module name of the test code: instances of its classes may be handed to the program."""
+TESTS = "tests"  # the module name of the test code: instances of its classes may be handed to the program
 
 
 class Refused(Exception):
@@ -59,7 +58,6 @@ def _reach_verdict(peer: Peer, job: dict[str, Any]) -> str:
 
 
 def _receive_program(peer: Peer, job: dict[str, Any]) -> dict[str, Any]:
-    """Receive the names that the program gives to the tests."""
     peer.send(("go",))
     kind, content = peer.check_parts(peer.receive(), str, object)
     if kind == "failed" and type(content) is str:
