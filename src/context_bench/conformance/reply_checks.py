@@ -13,13 +13,6 @@ from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.wire.form import Answer
 from context_bench.wire.prompts import Prompt
 
-__all__ = [
-    "STATUSES", "complete", "concurrent", "conversation", "end", "long_input", "long_output", "plain_reply",
-    "relayed", "relayed_before_stream", "stays_streaming", "streamed_usage", "surrogates", "unicode_reply",
-    "unicode_request",
-]  # fmt: skip
-
-
 _PLAIN = 'The answer is 42.\n\n  - *first*\n  - `second`\twith a tab, "quotes" and a \\ backslash.\r\nTrailing space: '
 
 UNICODE = (

@@ -11,12 +11,6 @@ from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import read_prompt
 from context_bench.wire.prompts import Message
 
-__all__ = [
-    "api_headers", "caller", "calls_plain", "calls_streamed", "choices", "find_flaw", "images", "key", "model",
-    "pairs", "schemas", "settings", "unknown_reply", "unknown_request", "usage",
-]  # fmt: skip
-
-
 _FREE = {"description", "title", "examples", "$comment", "default", "additionalProperties"}
 """Keys that only explain a schema, or are its defaults: a proxy that leaves them out breaks nothing."""
 

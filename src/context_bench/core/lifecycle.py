@@ -19,8 +19,6 @@ from context_bench.core.threads import Threads, call_in_thread, unwrap
 from context_bench.errors import UsageError, describe
 from context_bench.traits import find_finish, find_prepare, has_plain_prepare
 
-__all__ = ["MAX_FINISH_SECONDS", "fewer_collections", "finish_parts", "handle_interrupts", "prepare_parts"]
-
 COLLECT_AFTER = 10_000
 """New containers between two searches for cycles."""
 

@@ -26,11 +26,6 @@ from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 
-__all__ = [
-    *("Engine", "Feed", "Lane", "LocalEngine", "Placement", "SystemCaller", "Workers"),
-    *("build_lanes", "count_workers", "run_examples"),
-]
-
 _STRIDE = 16
 """Examples that are read and looked up together: most of what that saves is saved with as many."""
 

@@ -13,8 +13,6 @@ from context_bench.store.fingerprints import fingerprint_of
 from context_bench.traits import find_score_fields, is_slow, needs_answer
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Evaluators", "Judged", "Wiring", "check_threshold", "choose_score", "is_own_score", "list_judging_fields"]
-
 COMMON_EVALUATOR = "answer-quality"
 """The evaluator that every dataset has; without a gold answer it gives no score."""
 

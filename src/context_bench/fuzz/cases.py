@@ -13,8 +13,6 @@ from context_bench.systems.reference import split
 from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.types import Example
 
-__all__ = ["KINDS", "Case", "make_case", "make_item", "read_case", "rename_case"]
-
 _SERVICES = (
     "billing",
     "catalog",

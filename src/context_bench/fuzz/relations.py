@@ -14,8 +14,6 @@ from typing import Any, Protocol
 from context_bench.evaluators.text_search import TextSearch
 from context_bench.fuzz.cases import CHANGES, KINDS, Case, make_item, rename_case
 
-__all__ = ["RELATIONS", "Broken", "Relation", "Skipped", "Target", "holds_evidence"]
-
 
 class Target(Protocol):
     """What is tested: it turns an input into the text that a model would read.

@@ -17,8 +17,6 @@ from context_bench.fuzz.relations import RELATIONS, Broken, Relation, Skipped, e
 from context_bench.fuzz.targets import MemoryTarget, ProxyTarget, SystemTarget
 from context_bench.stats import Interval, share_interval
 
-__all__ = ["Finding", "RelationResult", "Report", "fuzz", "list_known", "replay"]
-
 AnyTarget = SystemTarget | ProxyTarget | MemoryTarget
 
 MAX_SHRINK_CALLS = 150

@@ -27,8 +27,6 @@ from context_bench.traits import asks_model, find_model, is_endpoint
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, read_token_count
 
-__all__ = ["NOT_JUDGED", "Budget"]
-
 NOT_JUDGED = "the spending limit was reached before the judge was asked"
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from context_bench.core.call import Outcome
     from context_bench.core.row import Job
 
-__all__ = ["Progress", "StatusLine"]
-
 
 _CLEAR = "\r\x1b[2K"
 _LOG_WIDTH = 200

@@ -38,11 +38,6 @@ try:
 except ImportError:  # Windows: nobody is kept from removing a run that is under way
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    *("DAMAGED", "FAILURES", "FILE_NAME", "SCHEMA", "RunningMark", "connect", "explain", "insert_run", "is_running"),
-    *("open_temporary", "read_run", "remove_run", "run_id", "transaction", "update_run"),
-]
-
 FILE_NAME = "store.db"
 
 SCHEMA = 4

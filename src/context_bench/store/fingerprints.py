@@ -36,8 +36,6 @@ from context_bench.store.origin import (
     is_own_attribute,
 )
 
-__all__ = ["fingerprint_of", "may_read_gold"]
-
 _PLAIN = {
     *(str, bytes, bytearray, int, float, complex, bool, type(None), type(...), type(NotImplemented), range),
     *(date, time, timedelta, timezone, PosixPath, PurePosixPath, PureWindowsPath, WindowsPath),

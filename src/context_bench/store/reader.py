@@ -25,8 +25,6 @@ from context_bench.store.records import (
     unpack_row,
 )
 
-__all__ = ["ANSWER", "LiveReader", "Reader"]
-
 ANSWER = (
     "coalesce(rows.answer, (SELECT body FROM responses WHERE id = rows.response), "
     "(SELECT answer FROM rows AS first WHERE first.id = rows.response))"

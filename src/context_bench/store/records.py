@@ -22,13 +22,6 @@ from context_bench.results import EvalRow
 from context_bench.store.backend import RunRecord, StoredAnswer
 from context_bench.text import dump_json
 
-__all__ = [
-    *("PLACES", "PLAIN", "ZSTD", "Damaged", "about_keys", "about_one", "about_row", "identity_of", "load"),
-    *("pack_answer", "pack_keys", "pack_processed", "pack_row", "place_of", "places_of", "run_of", "seal"),
-    *("seal_keys", "seal_one", "seal_row", "sum_values", "to_bytes", "unpack_keys", "unpack_processed"),
-    *("unpack_row", "unseal", "find_response", "unpack_answer", "unpack_record"),
-]
-
 PLACES = 32
 """Bits for the place in a run."""
 

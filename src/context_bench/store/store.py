@@ -47,8 +47,6 @@ from context_bench.store.records import (
 )
 from context_bench.store.writer import LONG_CONTENT, Copy, WriteBatch, Writer
 
-__all__ = ["Store"]
-
 T = TypeVar("T")
 
 _MANY = 200

@@ -22,8 +22,6 @@ from context_bench.errors import StoreError
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
 from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, to_bytes
 
-__all__ = ["Content", "Copy", "WriteBatch", "Writer"]
-
 Content = bytes | Future[bytes]
 """A content to be kept; or, of a long one, the record that a thread makes of it."""
 

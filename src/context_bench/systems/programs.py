@@ -24,8 +24,6 @@ from context_bench.types import Example
 from context_bench.wire.anthropic_messages import read_anthropic_usage
 from context_bench.wire.prompts import read_text
 
-__all__ = ["ClaudeCLI", "Command"]
-
 
 class ClaudeCLI:
     """Runs `claude -p` once for each example. A time-out or a reported error is an error, not an answer.

@@ -28,8 +28,6 @@ from context_bench.text.masking import MASK, PROMPT_FIELDS, find_secrets, is_sec
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["MAX_BODY", "BodyRefused", "Budget", "Redactor", "Share", "find_refusal", "limit_seconds", "read_body"]
-
 
 MAX_BODY = 80 * 1024 * 1024
 """Bytes of one request or reply; ten times the longest prompt that a model takes."""

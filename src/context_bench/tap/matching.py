@@ -26,8 +26,6 @@ from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import LONG_TEXT
 from context_bench.wire.prompts import Prompt
 
-__all__ = ["MARK", "MARK_HEADER", "Matcher", "OwnerIndex", "Ticket", "find_phrases"]
-
 Key = TypeVar("Key", bound=Hashable)
 Owner = TypeVar("Owner", bound=Hashable)
 

@@ -43,8 +43,6 @@ from context_bench.wire.form import Answer
 from context_bench.wire.forms import FORMS, read_prompt
 from context_bench.wire.prompts import read_text
 
-__all__ = ["DIMENSIONS", "EMBEDDINGS_PATH", "UNKNOWN", "Scripted", "answer_embeddings", "embed_words", "extract_answer"]
-
 UNKNOWN = "I do not know."
 
 _LONGEST_QUESTION = 400

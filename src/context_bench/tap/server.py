@@ -40,8 +40,6 @@ from context_bench.wire.forms import FORMS, find_form
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["Tap", "Watcher"]
-
 Watcher = Callable[[Call, Incoming], Awaitable[None] | None]
 """Told of a call; where that is long work it returns what is to be awaited, and the call goes on afterwards."""
 

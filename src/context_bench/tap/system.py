@@ -27,9 +27,6 @@ from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.form import Answer
 
-__all__ = ["CONTROLS", "Control", "Launch", "Tapped"]
-
-
 _SHOWN = 200
 
 

@@ -14,8 +14,6 @@ from typing import Any
 from context_bench.errors import UnknownName, UsageError
 from context_bench.processes.started_proxy import find_program
 
-__all__ = ["VENDORS", "Recipe", "recipe"]
-
 
 @dataclass(frozen=True)
 class Recipe:

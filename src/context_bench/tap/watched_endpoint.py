@@ -23,9 +23,6 @@ from context_bench.traffic.exchanges import Exchange as Seen
 from context_bench.traffic.exchanges import read_call_bill
 from context_bench.wire.forms import form_of_route, read_completion, read_document_completion, read_prompt
 
-__all__ = ["WatchedEndpoint", "gather_exchanges"]
-
-
 _PATIENCE = 0.5
 """Seconds to wait for the tap to note the end of a reply that has already come."""
 

@@ -13,8 +13,6 @@ from context_bench.wire.form import Completion
 from context_bench.wire.forms import asks_model, read_completion, read_prompt
 from context_bench.wire.prompts import Prompt, read_document
 
-__all__ = ["Call", "claim_headers", "read_claimed_tokens", "says_cache_hit"]
-
 
 @dataclass(eq=False)
 class Call:

@@ -19,8 +19,6 @@ from context_bench.wire.form import Completion
 from context_bench.wire.forms import Bill, read_bill, read_prompt, read_settings
 from context_bench.wire.prompts import Prompt, read_document
 
-__all__ = ["Exchange", "find_answers", "find_sources", "read_bills", "read_call_bill", "read_exchanges"]
-
 
 def find_sources(returned: Completion, replies: Sequence[Completion | None]) -> tuple[list[int], bool]:
     """Tell which replies of a model make up what came back to the client.

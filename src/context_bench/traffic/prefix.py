@@ -18,8 +18,6 @@ from context_bench.text import dump_json
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.prompts import Prompt
 
-__all__ = ["PrefixStability", "measure_prefix"]
-
 
 class _Piece(NamedTuple):
     """A stretch of a prompt: what it is (a tool, a block of whose message), and its text."""

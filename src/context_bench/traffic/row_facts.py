@@ -14,8 +14,6 @@ from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.forms import Bill, read_bill, read_prompt
 from context_bench.wire.prompts import Prompt, read_document
 
-__all__ = ["RowFacts", "bill_call", "count_request", "measure_row"]
-
 
 @dataclass(slots=True)
 class RowFacts:

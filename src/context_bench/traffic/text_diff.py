@@ -20,17 +20,6 @@ from context_bench.text.words import STOP_WORDS, split_words
 from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.wire.prompts import Prompt
 
-__all__ = [
-    "DiffPart",
-    "PassedOn",
-    "Segment",
-    "align",
-    "compare_passed_on",
-    "diff_prompts",
-    "diff_texts",
-    "mark_evidence",
-]
-
 _MAX_CELLS = 25_000_000
 """Pairs of pieces up to which the longest common subsequence is computed: some 3 MB and 10 ms."""
 _MAX_DEPTH = 8

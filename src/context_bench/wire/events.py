@@ -7,8 +7,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["BOM", "DONE", "read_events", "scan_events"]
-
 BOM = b"\xef\xbb\xbf"
 """The byte order mark that some servers put before a stream or a body."""
 

@@ -16,11 +16,6 @@ import orjson
 from context_bench.utils.tokens import MAX_TOKEN_COUNT, Tokenizer
 from context_bench.wire.prompts import Message, Prompt
 
-__all__ = [
-    "Answer", "ApiForm", "Completion", "Demand", "ModelReply", "NotAReply", "Reply", "Samples", "StreamedReply",
-    "ToolCall", "check_usage", "cut_arguments", "cut_text", "ignore_zeros", "split_counts",
-]  # fmt: skip
-
 MAX_COMPLETION_CHARS = 100_000
 """Characters of a text that are kept of a reply to the client, and by which answers are compared."""
 
