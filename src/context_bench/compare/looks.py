@@ -34,16 +34,28 @@ SETTLED = ("equivalent", "better", "worse")
 
 @dataclass
 class Looks:
-    planned: int  # examples in all; the last look has them all
-    looks: int = 5  # how many
-    margin: float = DEFAULT_MARGIN  # of equivalence
-    alpha: float = 0.05  # level of the whole family
-    comparisons: int = 1  # size of the family: each system stops on its own, at alpha / comparisons
-    # the number of examples at each look; without it, equal parts of those planned. Where examples come in groups
-    # the order must keep each group together, and each look hold whole groups.
+    """The looks at one system against the baseline.
+
+    Args:
+        planned: Examples in all; the last look has them all.
+        looks: How many.
+        margin: Of equivalence.
+        alpha: Level of the whole family.
+        comparisons: Size of the family: each system stops on its own, at alpha / comparisons.
+        sizes: The number of examples at each look; without it, equal parts of those planned. Where examples come in
+            groups the order must keep each group together, and each look hold whole groups.
+        name: The system.
+        fixed_groups: Whether the groups of the run are all that matter.
+    """
+
+    planned: int
+    looks: int = 5
+    margin: float = DEFAULT_MARGIN
+    alpha: float = 0.05
+    comparisons: int = 1
     sizes: Sequence[int] = ()
-    name: str = ""  # the system
-    fixed_groups: bool = False  # whether the groups of the run are all that matter
+    name: str = ""
+    fixed_groups: bool = False
     verdict: Verdict | None = None  # set once it is settled, or all planned examples are there
     look: int = 0  # how many looks were taken
     p: float = 1.0  # the smallest level at which any look so far would have decided

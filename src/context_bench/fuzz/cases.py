@@ -52,25 +52,15 @@ KINDS = tuple(kind for kind in _RENDER if kind != "own data")
 
 @dataclass(frozen=True)
 class Case:
-    """One input.
+    """One input."""
 
-    Attributes:
-        kind: How the items are put together: one of `KINDS`, or `own data`, whose items are pieces of a text.
-        items: The pieces, in order.
-        evidence: The places of those that the answer needs.
-        question: What is asked.
-        answer: The gold answer.
-        id: Names the example.
-        text_change: A change of the whole text, by name: see `CHANGES`.
-    """
-
-    kind: str
-    items: tuple[str, ...]
-    evidence: tuple[int, ...]
-    question: str
-    answer: str
-    id: str = "case"
-    text_change: str = ""
+    kind: str  # how the items are put together: one of `KINDS`, or `own data`, whose items are pieces of a text
+    items: tuple[str, ...]  # the pieces, in order
+    evidence: tuple[int, ...]  # the places of those that the answer needs
+    question: str  # what is asked
+    answer: str  # the gold answer
+    id: str = "case"  # names the example
+    text_change: str = ""  # a change of the whole text, by name: see `CHANGES`
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -154,17 +154,12 @@ class WorkerLost(Exception):
 
 @dataclass(slots=True, eq=False)
 class Parcel:
-    """Calls that are sent together.
-
-    Attributes:
-        seconds: The worker stops after that time, and answers the first calls alone; None answers all.
-        single: It is one call of many like it: several such parcels may be sent as one.
-        answers: The answers, in order; WorkerLost when the worker died of them or beside them.
-    """
+    """Calls that are sent together."""
 
     calls: Sequence[Call]
-    seconds: float | None
-    single: bool
+    seconds: float | None  # the worker stops after that time, and answers the first calls alone; None answers all
+    single: bool  # it is one call of many like it: several such parcels may be sent as one
+    # the answers, in order; WorkerLost when the worker died of them or beside them
     answers: asyncio.Future[list[Any]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property

@@ -72,6 +72,7 @@ class Difference:
 
     @property
     def known(self) -> bool:
+        """Whether there is enough to judge by."""
         return self.degrees > 0 and math.isfinite(self.variance)
 
     @property
@@ -169,6 +170,7 @@ class PairedSums(Accumulator):
 
     @property
     def changed(self) -> int:
+        """Examples on which the two differ."""
         return self.up + self.down
 
 

@@ -51,6 +51,7 @@ class Interval:
 
     @property
     def known(self) -> bool:
+        """Whether there are limits at all."""
         return math.isfinite(self.value) and not (math.isnan(self.low) or math.isnan(self.high))
 
     def subtract_from(self, whole: float) -> Interval:
@@ -100,5 +101,6 @@ class Interval:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Interval:
+        """Read back what `to_dict` wrote: null is NaN."""
         limits = {key: math.nan if stored[key] is None else stored[key] for key in ("value", "low", "high")}
         return cls(**{**stored, **limits})

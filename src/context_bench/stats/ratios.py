@@ -119,6 +119,7 @@ class RatioSums(Accumulator):
 
     @property
     def variance(self) -> float:
+        """The jackknife's variance of the ratio."""
         if self.n < 2 or not self.below:
             return math.nan
         return (self.n - 1) / self.n * self.sum_moves(self.above, self.below)

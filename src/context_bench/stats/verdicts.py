@@ -87,6 +87,7 @@ class Verdict:
         return self.word_without_errors is not None and self.word_without_errors != self.word
 
     def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON can hold it."""
         numbers = ("difference", "p", "p_holm")
         plain = {name: None if math.isnan(getattr(self, name)) else getattr(self, name) for name in numbers}
         intervals = {"interval": self.interval.to_dict(), "narrow": self.narrow and self.narrow.to_dict()}
@@ -94,6 +95,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Verdict:
+        """Read back what `to_dict` wrote."""
         kept = {key: value for key, value in stored.items() if key != "errors_disagree"}
         numbers = {key: math.nan if stored[key] is None else stored[key] for key in ("difference", "p", "p_holm")}
         narrow = Interval.from_dict(stored["narrow"]) if stored.get("narrow") else None

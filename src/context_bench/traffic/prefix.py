@@ -40,17 +40,11 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class PrefixStability:
-    """How the requests of a conversation follow from one another.
+    """How the requests of a conversation follow from one another."""
 
-    Attributes:
-        kept: The mean share of a request's tokens that stand unchanged at the start of the next one.
-        first_message_changed: Whether tools, system or first message ever differ from one request to the next.
-        rewritten: The share of messages that are not the same at the same place in the next request.
-    """
-
-    kept: float
-    first_message_changed: bool
-    rewritten: float
+    kept: float  # the mean share of a request's tokens that stand unchanged at the start of the next one
+    first_message_changed: bool  # whether tools, system or first message ever differ from one request to the next
+    rewritten: float  # the share of messages that are not the same at the same place in the next request
 
 
 def measure_prefix(prompts: Iterable[Prompt | None], count: Tokenizer) -> PrefixStability | None:
