@@ -182,8 +182,7 @@ async def end(bench: Bench) -> None:
 STATUSES = (400, 401, 404, 429, 500, 503)
 
 _RETRY_AFTER = "2"
-_ADVISED = (429, 503)
-"""Statuses that come with Retry-After."""
+_ADVISED = (429, 503)  # statuses that come with Retry-After
 
 
 async def _require_error(bench: Bench, status: int, **fields: Any) -> None:
@@ -216,8 +215,7 @@ relayed_before_stream = Check(
 
 
 _CROWD = 32
-_CROWD_TIMEOUT = 1.0
-"""Seconds that the first replies wait for the last requests, so that all are in flight together."""
+_CROWD_TIMEOUT = 1.0  # seconds that the first replies wait for the last requests, so that all are in flight together
 
 _MARK = re.compile(rb"visitor-(\d\d)")
 

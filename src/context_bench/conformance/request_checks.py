@@ -15,8 +15,7 @@ _FREE = {"description", "title", "examples", "$comment", "default", "additionalP
 """Keys that only explain a schema, or are its defaults: a proxy that leaves them out breaks nothing."""
 
 _UNORDERED = {"required", "enum"}
-_NAMED = {"properties", "$defs", "definitions"}
-"""Where the keys are names of the user's, whatever they spell."""
+_NAMED = {"properties", "$defs", "definitions"}  # where the keys are names of the user's, whatever they spell
 
 
 def find_flaw(sent: Any, arrived: Any, where: str = "the arguments", *, names: bool = False) -> str | None:

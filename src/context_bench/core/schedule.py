@@ -26,11 +26,9 @@ from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 
-_STRIDE = 16
-"""Examples that are read and looked up together: most of what that saves is saved with as many."""
+_STRIDE = 16  # examples that are read and looked up together: most of what that saves is saved with as many
 
-MAX_QUOTA = 64
-"""The most jobs of systems in this process that are done at a time."""
+MAX_QUOTA = 64  # the most jobs of systems in this process that are done at a time
 
 
 @dataclass(slots=True)

@@ -46,8 +46,7 @@ _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "documents": lambda items: "\n\n".join(items),
     "own data": "".join,
 }
-KINDS = tuple(kind for kind in _RENDER if kind != "own data")
-"""Kinds of generated inputs."""
+KINDS = tuple(kind for kind in _RENDER if kind != "own data")  # kinds of generated inputs
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,9 @@ from context_bench.stats import Interval, share_interval
 
 AnyTarget = SystemTarget | ProxyTarget | MemoryTarget
 
-MAX_SHRINK_CALLS = 150
-"""Tries at a smaller input for one finding."""
-MAX_FINDINGS = 3
-"""Findings of one relation that are shrunk and kept."""
-MAX_DIFF_LINES = 10
-"""Changed lines that are shown of a finding."""
+MAX_SHRINK_CALLS = 150  # tries at a smaller input for one finding
+MAX_FINDINGS = 3  # findings of one relation that are shrunk and kept
+MAX_DIFF_LINES = 10  # changed lines that are shown of a finding
 
 
 @dataclass(frozen=True)

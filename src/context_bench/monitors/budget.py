@@ -61,8 +61,7 @@ class _Request:
     sender: str
     price: Price | None
     size: RequestSize
-    reserved: _Amount | None = None
-    """None while nothing is known of the length of its reply."""
+    reserved: _Amount | None = None  # none while nothing is known of the length of its reply
 
 
 class Budget(Monitor):

@@ -141,11 +141,9 @@ def stage_modules(modules: Iterable[ModuleType], folder: Path) -> dict[str, str]
     return staged
 
 
-LEAST_WORK = 0.1
-"""Seconds of work that a task should be: to hand one over takes about two milliseconds."""
+LEAST_WORK = 0.1  # seconds of work that a task should be: to hand one over takes about two milliseconds
 
-MAX_PARCELS = 256
-"""The most single calls that are sent together."""
+MAX_PARCELS = 256  # the most single calls that are sent together
 
 
 class WorkerLost(Exception):

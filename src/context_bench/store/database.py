@@ -40,8 +40,7 @@ except ImportError:  # Windows: nobody is kept from removing a run that is under
 
 FILE_NAME = "store.db"
 
-SCHEMA = 4
-"""Version of the tables below. A store of another version is refused."""
+SCHEMA = 4  # version of the tables below. A store of another version is refused.
 
 _TABLES = """
 CREATE TABLE runs (
@@ -66,14 +65,11 @@ _TABLE_NAMES = {"runs", "rows", "responses", "keys", "examples", "scores", "requ
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite; the second is raised where the damaged name of a table is part of its message."""
 
-_PAGE = 16_384
-"""Bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written."""
+_PAGE = 16_384  # bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written
 
-_BUSY_TIMEOUT_MS = 30_000
-"""How long to wait for another process that writes."""
+_BUSY_TIMEOUT_MS = 30_000  # how long to wait for another process that writes
 
-DAMAGED = "damaged"
-"""The status of a run of which only the number is known for sure."""
+DAMAGED = "damaged"  # the status of a run of which only the number is known for sure
 
 T = TypeVar("T")
 

@@ -125,8 +125,7 @@ def _read_result(command: str, code: int, output: bytes, errors: bytes) -> Examp
 
 MAX_LINE = 64 * 1024 * 1024
 _CHUNK = 64 * 1024
-_PATIENCE = 2.0
-"""Seconds between the end of a program's output and its own end."""
+_PATIENCE = 2.0  # seconds between the end of a program's output and its own end
 
 
 class Command:

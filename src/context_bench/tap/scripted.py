@@ -212,8 +212,7 @@ def _find_last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
 
 
 EMBEDDINGS_PATH = "/v1/embeddings"
-DIMENSIONS = 256
-"""Numbers in a vector, where the request does not say."""
+DIMENSIONS = 256  # numbers in a vector, where the request does not say
 
 _MOST_DIMENSIONS = 65_536
 

@@ -283,8 +283,7 @@ class Control:
     """
 
     sends_elsewhere = True
-    reads_gold = True
-    """The ceiling needs to know what the evidence is."""
+    reads_gold = True  # the ceiling needs to know what the evidence is
 
     def __init__(self, name: str, reader: Tapped) -> None:
         self.name, self.reader, self.tap = name, reader, reader.tap

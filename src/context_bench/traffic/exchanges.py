@@ -72,8 +72,7 @@ def _is_one_word(pair: str) -> bool:
     return len(pair) == 2 and all(sign.isalnum() or sign == "_" for sign in pair)
 
 
-_SHOWN = 40
-"""Characters of a changed setting that are shown."""
+_SHOWN = 40  # characters of a changed setting that are shown
 
 
 @dataclass(eq=False)
