@@ -21,6 +21,7 @@ from context_bench.datasets.synthetic.building import (
     check_share,
     check_whole,
     choose_depth,
+    make_example,
     secret,
     tokens,
     words,
@@ -43,16 +44,10 @@ def _make_needle(length: int, depth: float | None, index: int, n: int, seed: int
     draw = Draw("needle", length, asked, seed, index)
     hidden = secret(draw, Names(draw), draw.pick(LABELS))
     built = assemble(length, [Fact(" " + hidden.sentence, hidden.sentence, asked)], prose_stock(Prose(draw)))
-    return {
-        "id": f"needle-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": f"What is the {hidden.label} for {hidden.subject}?",
-        "answer": hidden.value,
-        "answers": [hidden.value],
-        "evidence": built.evidence,
-        "dataset": "needle",
-        "meta": {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed},
-    }
+    cell = f"{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}"
+    question = f"What is the {hidden.label} for {hidden.subject}?"
+    meta = {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed}
+    return make_example("needle", cell, built.context, question, [hidden.value], meta, evidence=built.evidence)
 
 
 MAX_NEEDLES = 64
@@ -82,16 +77,11 @@ def _make_needles(length: int, needles: int, index: int, seed: int) -> dict[str,
     values = [secrets[place].value for place in order]
     subjects = "; ".join(secrets[place].subject for place in order)
     depths = [built.depths[place] for place in order]
-    return {
-        "id": f"multi-needle-{length}-k{needles}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": f"What is the {label} for {'each of these: ' if needles > 1 else ''}{subjects}?",
-        "answer": ", ".join(values),
-        "answers": [values],
-        "evidence": [built.evidence[place] for place in order],
-        "dataset": "multi-needle",
-        "meta": {"length": length, "depths": depths, "needles": needles, "seed": seed},
-    }
+    cell = f"{length}-k{needles}-s{seed}-{index:03d}"
+    question = f"What is the {label} for {'each of these: ' if needles > 1 else ''}{subjects}?"
+    meta = {"length": length, "depths": depths, "needles": needles, "seed": seed}
+    evidence = [built.evidence[place] for place in order]
+    return make_example("multi-needle", cell, built.context, question, [values], meta, evidence=evidence)
 
 
 MIN_OBJECT_TOKENS = 90
@@ -120,16 +110,10 @@ def _make_lookup(length: int, depth: float | None, index: int, n: int, seed: int
         render=lambda units: "{" + "".join(units).removesuffix(",") + "\n}",
     )
     built = assemble(length, [Fact(f"\n  {entry},", entry, asked)], stock)
-    return {
-        "id": f"kv-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": f'What is the value of the key "{key}" in the JSON object?',
-        "answer": value,
-        "answers": [value],
-        "evidence": built.evidence,
-        "dataset": "kv",
-        "meta": {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed},
-    }
+    cell = f"{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}"
+    question = f'What is the value of the key "{key}" in the JSON object?'
+    meta = {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed}
+    return make_example("kv", cell, built.context, question, [value], meta, evidence=built.evidence)
 
 
 def _make_entry(draw: Draw) -> str:
@@ -176,17 +160,12 @@ def _make_chains(length: int, hops: int, chains: int, index: int, seed: int) -> 
             asked.append(place)
         facts.append(Fact(" " + text, text, (place + draw.fraction()) / len(turns)))
     built = assemble(length, facts, prose_stock(Prose(draw)))
+    cell = f"{length}-h{hops}-c{chains}-s{seed}-{index:03d}"
+    question = f"Which variables hold the value {values[0]}, directly or through other variables? Name them all."
     depths = [built.depths[place] for place in asked]
-    return {
-        "id": f"tracking-{length}-h{hops}-c{chains}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": f"Which variables hold the value {values[0]}, directly or through other variables? Name them all.",
-        "answer": ", ".join(members[0]),
-        "answers": [members[0]],
-        "evidence": [built.evidence[place] for place in asked],
-        "dataset": "tracking",
-        "meta": {"length": length, "depths": depths, "hops": hops, "chains": chains, "seed": seed},
-    }
+    meta = {"length": length, "depths": depths, "hops": hops, "chains": chains, "seed": seed}
+    evidence = [built.evidence[place] for place in asked]
+    return make_example("tracking", cell, built.context, question, [members[0]], meta, evidence=evidence)
 
 
 def _write_assignment(members: list[str], step: int, value: str) -> str:
@@ -244,19 +223,12 @@ def _make_list(length: int, top: int, index: int, seed: int) -> dict[str, Any]:
     size = _count_words_in(length)
     counts = _share_out(size, top)
     dealt = draw.shuffle([word for word, count in zip(ranked, counts) for _ in range(count)])
-    answer = ranked[:top]
     lines = (" ".join(dealt[start : start + WORDS_PER_LINE]) for start in range(0, size, WORDS_PER_LINE))
     most = f"{top} words occur" if top > 1 else "word occurs"
-    meta = {"length": length, "top": top, "seed": seed, "words": size}
-    return {
-        "id": f"aggregate-{length}-top{top}-s{seed}-{index:03d}",
-        "context": "\n".join(lines),
-        "question": f"Which {most} most often in the list?",
-        "answer": ", ".join(answer),
-        "answers": [answer],
-        "dataset": "aggregate",
-        "meta": {**meta, "counts": counts[:top], "next_count": counts[top]},
-    }
+    meta: dict[str, Any] = {"length": length, "top": top, "seed": seed, "words": size}
+    meta |= {"counts": counts[:top], "next_count": counts[top]}
+    cell, question = f"{length}-top{top}-s{seed}-{index:03d}", f"Which {most} most often in the list?"
+    return make_example("aggregate", cell, "\n".join(lines), question, [ranked[:top]], meta)
 
 
 def _count_words_in(length: int) -> int:
