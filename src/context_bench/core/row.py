@@ -159,7 +159,7 @@ class RowMaker:
         metadata["response_tokens"] = response_tokens
         upstream_tokens = upstream if isinstance(upstream, int) else None
         self.price(job, metadata, upstream_tokens, failed=outcome.error is not None)
-        return EvalRow(  # by position, which costs half as much
+        row = EvalRow(  # by position, which costs half as much
             job.system.name,
             example["id"],
             judgement.scores,
@@ -174,6 +174,9 @@ class RowMaker:
             judgement.unscored,
             upstream_tokens,
         )
+        if "meta" in example:
+            row.meta = example["meta"]
+        return row
 
     def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
         """Set `cluster`: the document or conversation that examples share, or a repeated example by itself.
