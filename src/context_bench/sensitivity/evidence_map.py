@@ -1,0 +1,204 @@
+"""Where the evidence of an example stands in its context, and which of it a naive cut to a given size would keep.
+
+The evidence is located once. Truncation and random deletion are then judged by position, so that each system can be
+compared with controls that kept exactly as much as it did, without a request and without cutting any text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from context_bench.evaluators.text_search import list_prompt_texts
+from context_bench.systems.compressors import shuffle_indices, split
+from context_bench.text.golds import evidence_texts, gold_answers
+from context_bench.text.words import normalise
+from context_bench.types import Example
+from context_bench.utils.tokens import Tokenizer
+
+__all__ = ["DROP", "SEEDS", "STRETCHES", "EvidenceMap", "locate_evidence"]
+
+STRETCHES = ("head", "tail", "middle")
+"""Controls that keep one stretch of the context."""
+DROP = "random-drop"
+SEEDS = 5
+"""Orders in which random deletion is tried."""
+
+MAX_PIECES = 5_000
+"""Sentences or lines of a context that are dropped one by one; in longer ones, neighbours are dropped together."""
+MAX_PLACES = 200
+"""Places of one span that are looked at: an answer such as "1" may stand anywhere."""
+
+_CONCLUSIONS = ("yes", "no")
+"""Answers that no context states."""
+
+Place = tuple[int, int]
+"""Start and end of a span, in characters."""
+
+
+@dataclass(frozen=True)
+class EvidenceMap:
+    """The places of what an answer needs.
+
+    Attributes:
+        needs: Alternatives, of which one suffices. Each is a list of spans, all of which are needed; each span is a
+            list of its places. Evidence has one alternative, accepted answers one each.
+        ends: Where each sentence or line of the text ends, in characters.
+        tokens: How many tokens there are up to each of these ends.
+        seed: Names the example in the order of random deletion.
+    """
+
+    needs: Sequence[Sequence[Sequence[Place]]]
+    ends: Sequence[int]
+    tokens: Sequence[int]
+    seed: str
+
+    @property
+    def total(self) -> int:
+        """The tokens of the text."""
+        return self.tokens[-1] if self.tokens else 0
+
+    def find_depths(self) -> tuple[float, float]:
+        """Return the shares of the tokens that stand before the earliest and before the latest place of a span."""
+        starts = [self._measure(start) for spans in self.needs for places in spans for start, _ in places]
+        total = self.total or 1
+        return min(starts) / total, max(starts) / total
+
+    def count_places(self) -> int:
+        """Count the places of the span that stands in the fewest."""
+        return min(len(places) for spans in self.needs for places in spans)
+
+    def score_controls(self, kept: int) -> dict[str, list[float]]:
+        """Score each control that keeps so many tokens: the share of the needed spans that it keeps.
+
+        Returns:
+            One share for each stretch, and for random deletion one for each seed.
+        """
+        total = self.total
+        kept = min(max(kept, 0), total)
+        bounds = {"head": (0, kept), "tail": (total - kept, total)}
+        bounds["middle"] = ((total - kept) / 2, (total + kept) / 2)
+        scores = {name: [self._score(lambda place, low=low, high=high: self._fits(place, low, high))]
+                  for name, (low, high) in bounds.items()}
+        scores[DROP] = [self._score_drop(order, kept) for order in self._orders]
+        return scores
+
+    def _score(self, keeps: Any) -> float:
+        """Return the best share of spans that are kept in one of their places, over the alternatives."""
+        return max(sum(any(keeps(place) for place in places) for places in spans) / len(spans) for spans in self.needs)
+
+    def _fits(self, place: Place, low: float, high: float) -> bool:
+        start, end = map(self._measure, place)
+        return low - 0.5 <= start and end <= high + 0.5  # a cut in the middle of a token keeps it
+
+    def _measure(self, position: int) -> float:
+        """Estimate how many tokens stand before a character, by its piece."""
+        piece = min(bisect_left(self.ends, position), len(self.ends) - 1)
+        first = self.ends[piece - 1] if piece else 0
+        before = self.tokens[piece - 1] if piece else 0
+        length = self.ends[piece] - first
+        return before + (self.tokens[piece] - before) * ((position - first) / length if length else 0.0)
+
+    @cached_property
+    def _costs(self) -> list[int]:
+        return [after - before for before, after in zip((0, *self.tokens), self.tokens)]
+
+    @cached_property
+    def _orders(self) -> list[list[int]]:
+        return [shuffle_indices(len(self.ends), f"{DROP} {seed} {self.seed}") for seed in range(SEEDS)]
+
+    def _score_drop(self, order: Sequence[int], kept: int) -> float:
+        """Score what is left when whole pieces are taken in an order while they fit."""
+        taken, left = set(), kept
+        for piece in order:
+            cost = self._costs[piece]
+            if cost <= left:
+                taken.add(piece)
+                left -= cost
+
+        def keeps(place: Place) -> bool:
+            first, last = bisect_right(self.ends, place[0]), bisect_left(self.ends, place[1])
+            return all(piece in taken for piece in range(first, last + 1))
+
+        return self._score(keeps)
+
+
+def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
+    """Locate what the answer to an example needs: its evidence, else its accepted answers.
+
+    Args:
+        example: As the system got it; a conversation is read as one text.
+        count: Counts the tokens of a text.
+
+    Returns:
+        None where the text holds none of it, so that nothing can be lost.
+    """
+    text = "\n".join(list_prompt_texts(example))
+    if not text.strip():
+        return None
+    wanted = [evidence_texts(example)] if example.get("evidence") else [list(gold) for gold in gold_answers(example)]
+    pieces = _join_pieces(split(text))
+    ends = list(accumulate(map(len, pieces)))
+    finder = _Finder(text, pieces, ends)
+    needs = [spans for need in wanted if (spans := [places for span in need if (places := finder.find(span))])]
+    if not needs:
+        return None
+    return EvidenceMap(needs, ends, list(accumulate(map(count, pieces))), repr(example["id"]))
+
+
+def _join_pieces(pieces: list[str]) -> list[str]:
+    width = -(-len(pieces) // MAX_PIECES)
+    return pieces if width < 2 else ["".join(pieces[at : at + width]) for at in range(0, len(pieces), width)]
+
+
+class _Finder:
+    """Finds the places of spans in one text: letter by letter, else by normalised words, to the piece."""
+
+    def __init__(self, text: str, pieces: Sequence[str], ends: Sequence[int]) -> None:
+        self._text, self._pieces, self._ends = text, pieces, ends
+
+    def find(self, span: str) -> list[Place]:
+        """Return the places of a span in whole words, in their order; none of `yes` and `no`, which state nothing."""
+        wanted = normalise(span)
+        if wanted.strip() in _CONCLUSIONS:
+            return []
+        found = [place for place in _find_literally(self._text, span.strip()) if self._is_whole(place)]
+        if found or not wanted.strip():
+            return found[:MAX_PLACES]
+        return list(self._find_words(wanted))[:MAX_PLACES]
+
+    def _is_whole(self, place: Place) -> bool:
+        start, end = place
+        text = self._text
+        cut_before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
+        cut_after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
+        return not (cut_before or cut_after)
+
+    @cached_property
+    def _words(self) -> tuple[str, list[int]]:
+        """The normalised words of all pieces, and where in that text each piece ends."""
+        forms = [" ".join(normalise(piece).split()) for piece in self._pieces]
+        return " " + " ".join(forms) + " ", list(accumulate(len(form) + 1 for form in forms))
+
+    def _find_words(self, wanted: str) -> Iterable[Place]:
+        words, ends = self._words
+        for start, end in _find_literally(words, wanted):
+            first, last = bisect_right(ends, start), bisect_left(ends, end - 1)
+            yield (self._ends[first - 1] if first else 0), self._ends[min(last, len(self._ends) - 1)]
+
+
+def _find_literally(text: str, span: str) -> Iterable[Place]:
+    start = text.find(span)
+    while start >= 0 and span:
+        yield start, start + len(span)
+        start = text.find(span, start + 1)
+
+
+def read_matched_controls(metadata: Mapping[str, Any]) -> dict[str, list[float]] | None:
+    """Read the scores of a row's controls; None where there are none."""
+    found = metadata.get("matched_controls")
+    return found if isinstance(found, dict) else None
