@@ -16,7 +16,7 @@ import json, re, sys, time
 from itertools import groupby
 from pathlib import Path
 from context_bench.memory.datasets.synthetic_memory import load
-from context_bench.memory.scoring.probes import MemoryProbes
+from context_bench.memory.probes import MemoryProbes
 from context_bench.memory.systems import SYSTEMS
 from context_bench.registry import import_object
 name, length = sys.argv[1], int(sys.argv[2])

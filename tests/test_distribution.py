@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from context_bench import __version__
-from context_bench.distribution import find_namesake
+from context_bench.errors import find_namesake
 from pages import ROOT
 
 SENTENCE = (

@@ -17,7 +17,7 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "config", "distribution", "errors", "refs", "registry", "results", "stats"} | {
+BASE = {"_lazy", "_version", "caveats", "config", "errors", "refs", "registry", "results", "stats"} | {
     *("options", "compare", "numbers", "output.plots", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
@@ -28,8 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # the base, from the bottom
     "_lazy": set(),
     "_version": set(),
-    "distribution": set(),
-    "errors": {"distribution"},  # how an extra is installed
+    "errors": set(),
     "options": {"errors"},
     "config": {"options"},
     "numbers": set(),

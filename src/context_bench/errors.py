@@ -25,33 +25,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "BadOutput",
-    "ConnectionFailed",
-    "ContextBenchError",
-    "DataError",
-    "Interrupted",
-    "LocalShortage",
-    "MissingExtra",
-    "RequestFailed",
-    "ScoreClash",
-    "StartFailed",
-    "StoreError",
-    "SystemFailure",
-    "TimedOut",
-    "UnknownName",
-    "UsageError",
-    "attach_result",
-    "describe",
-    "find_result",
-    "printable",
-    "suggest",
-    "suggest_file",
-]
-
+    "BadOutput", "ConnectionFailed", "ContextBenchError", "DataError", "Interrupted", "LocalShortage", "MissingExtra",
+    "RequestFailed", "ScoreClash", "StartFailed", "StoreError", "SystemFailure", "TimedOut", "UnknownName",
+    "UsageError", "attach_result", "describe", "find_result", "printable", "suggest", "suggest_file",
+]  # fmt: skip
 
 _MANY = 20
 """Names beyond which a list is no help in a sentence."""
@@ -90,8 +72,6 @@ class MissingExtra(UsageError):
         super().__init__(what, extra)
 
     def __str__(self) -> str:
-        from context_bench.distribution import describe_install, find_namesake
-
         other = find_namesake()
         needs = f"{self.what} needs an optional dependency: {describe_install(self.extra)}"
         return f"{needs}; {other}" if other else needs
@@ -214,3 +194,30 @@ def suggest_file(path: str | Path, cutoff: float = 0.75) -> str:
 def printable(text: str) -> str:
     """One line that says nothing to a terminal, whatever was in the text."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+DISTRIBUTION = "ctxbench"
+"""The distribution that this package is installed as."""
+_NAMESAKE = "context-bench"
+"""Another project on the package index, which also installs `context_bench`. Two distributions with one import name
+overwrite each other's files, so that what fails then fails for no visible reason."""
+
+
+def describe_install(extra: str) -> str:
+    """Say how an extra is installed, from the package index and in a checkout."""
+    return f"pip install '{DISTRIBUTION}[{extra}]' (in a checkout: pip install '.[{extra}]')"
+
+
+@cache
+def find_namesake() -> str:
+    """Return one sentence when the other distribution is in this environment, else an empty text."""
+    from importlib.metadata import PackageNotFoundError, version  # not at the top: `--help` does without it
+
+    try:
+        found = version(_NAMESAKE)
+    except PackageNotFoundError:
+        return ""
+    return (
+        f"another project, {_NAMESAKE} {found}, is installed here under the same import name context_bench: "
+        f"run pip uninstall {_NAMESAKE}, then install {DISTRIBUTION} again"
+    )

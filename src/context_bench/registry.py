@@ -79,7 +79,7 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
     "metric": {
         "by-type": "context_bench.memory.metrics:ByType",
         "memory-costs": "context_bench.memory.metrics:MemoryCosts",
-        "probe-shares": "context_bench.memory.scoring.probes:ProbeShares",
+        "probe-shares": "context_bench.memory.probes:ProbeShares",
         "billed-ratio": f"{_METRICS}:BilledRatio",
         "card-pass-rate": f"{_METRICS}:CardPassRate",
         "mean-score": f"{_METRICS}:MeanScore",

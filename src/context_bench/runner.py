@@ -14,8 +14,7 @@ from context_bench.core.record import execute_plan, run_with_store
 from context_bench.core.run_settings import plan_run
 from context_bench.core.schedule import Engine
 from context_bench.core.scoring import Scorer
-from context_bench.distribution import find_namesake
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, find_namesake
 from context_bench.http.loop import new_event_loop
 from context_bench.monitors.limits import Limits
 from context_bench.pricing import Prices

@@ -20,7 +20,7 @@ import pytest
 
 from context_bench.datasets import synthetic
 from context_bench.datasets.synthetic import aggregate, json_logs, kv, multi_needle, needle, rerank, tracking
-from context_bench.datasets.synthetic.draw import ADJECTIVES, LABELS, NOUNS, THINGS, Draw
+from context_bench.datasets.synthetic.building import ADJECTIVES, LABELS, NOUNS, THINGS, Draw
 from context_bench.datasets.synthetic.haystacks import WORDS
 from context_bench.datasets.synthetic.prose import ASIDES, TOPICS, Prose
 from context_bench.errors import UsageError

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from context_bench import Price, Prices, Scripted, evaluate_memory
-from context_bench.memory.meter import OURS, Meter
+from context_bench.memory.inspection import OURS, Meter
 from context_bench.results import EvalResult
 from context_bench.tap.address import free_port
 from context_bench.utils.tokens import count_tokens

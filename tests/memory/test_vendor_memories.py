@@ -14,7 +14,7 @@ import pytest
 
 from command import shell
 from context_bench.errors import UsageError
-from context_bench.memory.meter import OURS
+from context_bench.memory.inspection import OURS
 from context_bench.memory.vendor_memories import (
     Graphiti,
     LangMem,

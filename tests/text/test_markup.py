@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.text.markup import cut_sentence_around, remove_markup
+from context_bench.text.golds import cut_sentence_around, remove_markup
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class _Version(argparse.Action):
     """Prints the version, and names an installed package that hides this one."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        from context_bench.distribution import find_namesake
+        from context_bench.errors import find_namesake
 
         print(f"context-bench {__version__}")
         other = find_namesake()

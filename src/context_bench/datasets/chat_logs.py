@@ -25,7 +25,6 @@ def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
     `context`, and that message the `question`.
 
     Args:
-        path: The log.
         answers: Take the recorded replies as the answers to compare with.
     """
     if not path.is_file():

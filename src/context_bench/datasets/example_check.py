@@ -34,7 +34,6 @@ class ExampleCheck:
         """Raise DataError when the example cannot be used.
 
         Args:
-            example: What was read.
             where: Its place, for the message.
             tag: The dataset of an example that carries no tag.
             advice: What to do about a missing field, for the message.

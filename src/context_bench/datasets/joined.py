@@ -94,12 +94,7 @@ class Joined:
 
 
 class Reread:
-    """The examples of a loader, which is called again for each pass after the first.
-
-    Args:
-        load: Gives the examples, the same each time.
-        first: What it gave already.
-    """
+    """The examples of a loader, which is called again for each pass after the first."""
 
     def __init__(self, load: Callable[[], Iterable[Example]], first: Iterable[Example]) -> None:
         self._load = load
@@ -125,10 +120,7 @@ def sample(
     """Return at most `n` of the examples, all without `n`.
 
     Args:
-        examples: The source.
-        n: How many.
         how: One of `SAMPLES`.
-        seed: For a draw.
         reread: The source can be read again at little cost: a draw then keeps places, not examples, in memory.
     """
     if how not in SAMPLES:

@@ -24,24 +24,15 @@ from context_bench.types import Example
 
 @dataclass(frozen=True)
 class Choices:
-    """The flags that apply to all datasets of a run.
+    """The flags that apply to all datasets of a run."""
 
-    Attributes:
-        seed: For generated data and random samples; None leaves it to each loader.
-        limit: At most so many examples of each dataset.
-        sample: Which examples: first, random or stratified; None draws at random where that reads no more than is
-            at hand, and takes the first elsewhere.
-        data_dir: A folder with the records of public datasets.
-        revision: The revision of public datasets that come from the hub.
-        mapping: Where the fields of examples come from in one's own files.
-    """
-
-    seed: int | None = None
-    limit: int | None = None
+    seed: int | None = None  # for generated data and random samples; None leaves it to each loader
+    limit: int | None = None  # at most so many examples of each dataset
+    # first, random or stratified; None draws at random where that reads no more than is at hand, else takes the first
     sample: str | None = "first"
-    data_dir: str | None = None
-    revision: str | None = None
-    mapping: Mapping[str, str] | None = None
+    data_dir: str | None = None  # a folder with the records of public datasets
+    revision: str | None = None  # the revision of public datasets that come from the hub
+    mapping: Mapping[str, str] | None = None  # where the fields of examples come from in one's own files
 
 
 class Source:
@@ -201,11 +192,7 @@ class Datasets:
         lengths, limit = [source.length for source in self.sources], self._choices.limit
         if limit is None and None in lengths:
             raise TypeError("the number of examples is not known in advance")
-        return sum(_find_smaller(length, limit) for length in lengths)
-
-
-def _find_smaller(length: int | None, limit: int | None) -> int:
-    return min(value for value in (length, limit) if value is not None)
+        return sum(min(value for value in (length, limit) if value is not None) for length in lengths)
 
 
 def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datasets:

@@ -18,8 +18,7 @@ from typing import Any
 from context_bench.evaluators import nli_cues as cues
 from context_bench.evaluators.nli_cues import Verdict
 from context_bench.results import Scores
-from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import remove_markup
+from context_bench.text.golds import gold_answers, remove_markup, response_text
 
 _LONGEST, _MOST_CUES = 20_000, 500
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\s|$|[\"')»])|\n|$|[.!?])")

@@ -216,7 +216,6 @@ def matches_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas:
     """Whether each value is accepted, none is unexpected, and only optional ones are missing.
 
     Args:
-        given: The arguments of a call.
         wanted: The accepted values of each parameter.
         schemas: What the function declares about its parameters; empty where nothing is known of them.
     """

@@ -45,25 +45,15 @@ _LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a model server; they go to it by a pipe, since a command line can be seen by all.
+    """The settings of a model server; they go to it by a pipe, since a command line can be seen by all."""
 
-    Attributes:
-        model: The GGUF file.
-        name: What it calls itself in replies.
-        context: Tokens of prompt and reply together.
-        threads: Cores that it uses.
-        host: Where it listens.
-        port: 0 for any free one.
-        key: What a client must show; empty for nothing.
-    """
-
-    model: str
-    name: str
-    context: int
-    threads: int
-    host: str = "127.0.0.1"
-    port: int = 0
-    key: str = ""
+    model: str  # the GGUF file
+    name: str  # what it calls itself in replies
+    context: int  # tokens of prompt and reply together
+    threads: int  # cores that it uses
+    host: str = "127.0.0.1"  # where it listens
+    port: int = 0  # 0 for any free one
+    key: str = ""  # what a client must show; empty for nothing
 
     @classmethod
     def of(cls, weights: Weights, say: Say, *, context: int | None, threads: int | None, **more: Any) -> Settings:

@@ -32,7 +32,6 @@ def digest_of(path: Path, folder: Path) -> str:
     """The digest of a file, in hexadecimal.
 
     Args:
-        path: The file.
         folder: Where the digests of large files are remembered; one that cannot be written is no obstacle.
     """
     path = path.resolve()

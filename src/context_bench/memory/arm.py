@@ -103,8 +103,6 @@ class Arm:
     """Asks one memory system in one way.
 
     Args:
-        name: Of the row.
-        host: The memory system.
         way: What makes its answers differ from those of other arms of the same system.
     """
 
@@ -191,12 +189,8 @@ class ReadAnswer(Arm):
     """Asks what the memory retrieves, rendered within a budget and answered by the shared reader.
 
     Args:
-        name: Of the row.
-        host: The memory system.
-        reader: Who answers.
         budget: The most tokens of what it reads; None for a control.
         top_k: The most things that are retrieved; None leaves that to the system.
-        count: Counts tokens as the reader does.
     """
 
     def __init__(

@@ -9,8 +9,8 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.memory.host import Host, HostSettings
+from context_bench.memory.inspection import Meter
 from context_bench.memory.members import is_factory, read_members
-from context_bench.memory.meter import Meter
 from context_bench.pricing import Prices
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.store.fingerprints import fingerprint_of

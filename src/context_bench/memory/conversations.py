@@ -137,10 +137,7 @@ def plan_steps(
     call of its own; else it is a turn like any other.
 
     Args:
-        turns: Of the conversation.
-        granularity: How many turns a call brings: `turn`, `pair` or `session`.
         takes_dates: Whether the system reads `timestamp`; else the date is put before the text of each turn.
-        forgets: Whether the system has `forget`.
     """
     size = _SIZES[granularity]
     batch: list[Turn] = []
@@ -177,10 +174,7 @@ def render_retrieved(
     """Render what was found for a question.
 
     Args:
-        found: The best first.
-        turns: Those of the conversation, as `index_turns` gives them.
         budget: The most tokens of the text; None for all.
-        count: Counts them.
 
     Returns:
         The text, and how many of the first things are in it as a whole.

@@ -16,10 +16,9 @@ from context_bench.memory.build import Models, build_hosts
 from context_bench.memory.conversations import check_granularity
 from context_bench.memory.host import Host, HostSettings
 from context_bench.memory.metrics import ByType, MemoryCosts
+from context_bench.memory.probes import MemoryProbes, ProbeShares
 from context_bench.memory.questions import Questions, open_conversations
-from context_bench.memory.scoring.answers import Abstention, LocomoScore, MemoryChoice
-from context_bench.memory.scoring.probes import MemoryProbes, ProbeShares
-from context_bench.memory.scoring.retrieval import LongMemEvalRetrieval, MemoryRetrieval
+from context_bench.memory.scoring import Abstention, LocomoScore, LongMemEvalRetrieval, MemoryChoice, MemoryRetrieval
 from context_bench.metrics import DollarCost, Latency, MeanScore, PassRate
 from context_bench.metrics.prompt_savings import PromptSavings
 from context_bench.metrics.upstream_tokens import UpstreamTokens

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from context_bench.memory.probes import find_excess_obedience
 from context_bench.memory.scoring import STOOD_IN
-from context_bench.memory.scoring.probes import find_excess_obedience
 from context_bench.numbers import (
     COST_PER_1K_USD,
     MEAN_UPSTREAM_TOKENS,
@@ -165,41 +165,25 @@ READ_PRICE, WRITE_PRICE = 0.1, 1.25
 
 @dataclass(frozen=True)
 class Repayment:
-    """The questions about one conversation after which its memory has paid for itself.
+    """The questions about one conversation after which its memory has paid for itself."""
 
-    Attributes:
-        warm: Where each question comes while the history is still in the provider's cache.
-        cold: Where it never is.
-        unit: What was compared: `dollars` or `tokens`.
-        reason: Why nothing is claimed; empty where something is.
-    """
-
-    warm: float = math.nan
-    cold: float = math.nan
-    unit: str = ""
-    reason: str = ""
+    warm: float = math.nan  # where each question comes while the history is still in the provider's cache
+    cold: float = math.nan  # where it never is
+    unit: str = ""  # what was compared: `dollars` or `tokens`
+    reason: str = ""  # why nothing is claimed; empty where something is
 
 
 @dataclass(frozen=True)
 class _Costs:
-    """The costs of writing and of asking, in one unit; NaN where they were not measured.
-
-    Attributes:
-        writing: To write one conversation.
-        asking: One question to the memory, its answer included.
-        answering: What the reader wrote for one question with the whole history.
-        price: One token of plain input.
-        read: One that is read from the cache, as a multiple of it.
-        write: One that is written to it.
-    """
+    """The costs of writing and of asking, in one unit; NaN where they were not measured."""
 
     unit: str
-    writing: float
-    asking: float
-    answering: float
-    price: float = 1.0
-    read: float = READ_PRICE
-    write: float = WRITE_PRICE
+    writing: float  # to write one conversation
+    asking: float  # one question to the memory, its answer included
+    answering: float  # what the reader wrote for one question with the whole history
+    price: float = 1.0  # one token of plain input
+    read: float = READ_PRICE  # one that is read from the cache, as a multiple of it
+    write: float = WRITE_PRICE  # one that is written to it
 
     @property
     def known(self) -> bool:

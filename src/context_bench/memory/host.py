@@ -19,9 +19,8 @@ from zlib import crc32
 
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.conversations import Retrieved, check_retrieved, plan_steps
-from context_bench.memory.inspection import Inspection
+from context_bench.memory.inspection import Inspection, Meter, Spending
 from context_bench.memory.members import Members, Worker
-from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
 from context_bench.memory.scoring import STOOD_IN
 from context_bench.store.keys import digest
@@ -36,41 +35,25 @@ _LOOK = 0.02
 
 @dataclass(frozen=True)
 class HostSettings:
-    """How every memory system of a run is treated.
+    """How every memory system of a run is treated."""
 
-    Attributes:
-        granularity: What one call of `ingest` brings: a turn, a pair or a session.
-        timeout: Seconds for one call of the system.
-        quiet: Seconds without a call at the tap after which a memory counts as written.
-        max_quiet: The most seconds that are waited for that.
-        folder: Where it is kept which conversations are written, for systems that can restore them.
-        reuse: Whether what an earlier run wrote may be used.
-    """
-
-    granularity: str = "session"
-    timeout: float = 600.0
-    quiet: float = 5.0
-    max_quiet: float = 120.0
-    folder: Path | None = None
-    reuse: bool = True
+    granularity: str = "session"  # what one call of `ingest` brings: a turn, a pair or a session
+    timeout: float = 600.0  # seconds for one call of the system
+    quiet: float = 5.0  # seconds without a call at the tap after which a memory counts as written
+    max_quiet: float = 120.0  # the most seconds that are waited for that
+    folder: Path | None = None  # where it is kept which conversations are written, for systems that can restore them
+    reuse: bool = True  # whether what an earlier run wrote may be used
 
 
 @dataclass
 class _Written:
-    """The conversation that is in the memory now.
+    """The conversation that is in the memory now."""
 
-    Attributes:
-        history: Its turns.
-        failure: Why it could not be written.
-        facts: What writing it took.
-        store: What must not be kept and is: see `find_leftovers`.
-        asked: What was found for the questions that will be asked again.
-    """
-
-    history: History
-    failure: SystemFailure | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-    store: dict[str, Any] | None = None
+    history: History  # its turns
+    failure: SystemFailure | None = None  # why it could not be written
+    facts: dict[str, Any] = field(default_factory=dict)  # what writing it took
+    store: dict[str, Any] | None = None  # what must not be kept and is: see `find_leftovers`
+    # what was found for the questions that will be asked again
     asked: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
 
 
@@ -78,10 +61,7 @@ class Host:
     """Writes conversations into one memory system and asks it questions.
 
     Args:
-        name: Of the system in this run.
-        members: The system.
         fingerprint: What makes its answers differ; None where that is not known.
-        settings: How it is treated.
         meter: The tap that it was pointed at; None when it was pointed at none.
         asks_nobody: It is known to ask no model, so that it costs nothing although no tap counts.
 
@@ -285,11 +265,7 @@ class Host:
         return answer
 
     def list_evidence(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """List what evaluators must know of the memory beside the answer.
-
-        Args:
-            facts: What writing the conversation and asking the question took.
-        """
+        """List what evaluators must know of the memory beside the answer."""
         evidence: dict[str, Any] = {"takes_user": self.members.takes_user, "is_control": self.members.is_control}
         if self._written is not None and self._written.store is not None:
             evidence["store"] = self._written.store

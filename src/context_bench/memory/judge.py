@@ -97,8 +97,6 @@ def write_rule_messages(rule: str, case: Case, prompts: Mapping[str, str] | None
     """Write the messages for a case.
 
     Args:
-        rule: A name of `RULES`.
-        case: Question, reference and answer.
         prompts: The user's own wordings by rule, in which {question}, {answer} and {response} are filled in.
     """
     if prompts:
@@ -312,8 +310,6 @@ def check_memory_judge(
     """Let a judge decide about the whole bank, and count its mistakes.
 
     Args:
-        judge: The judge.
-        max_workers: Requests in flight.
         limits: The most dollars and tokens; what they leave unjudged is unscored.
         prices: What the judge costs; None takes the table that ships with the package.
 

@@ -30,7 +30,6 @@ class Members:
     """The methods of one memory system.
 
     Attributes:
-        system: The memory system.
         is_control: It shows where others lie, and is not ranked.
         takes_dates: It reads the timestamps of turns itself; for others the date stands before the text.
         takes_user: Both `ingest` and `query` (and `retrieve`, where it is there) say whose memory is meant.
@@ -99,12 +98,7 @@ def _accepts(method: Callable[..., Any], name: str) -> bool:
 
 
 class Worker:
-    """Calls the methods of one memory system.
-
-    Args:
-        name: Of the system, for messages.
-        timeout: Seconds for one call.
-    """
+    """Calls the methods of one memory system."""
 
     def __init__(self, name: str, timeout: float) -> None:
         self._name, self._timeout = name, timeout
@@ -117,9 +111,6 @@ class Worker:
 
         Args:
             what: The call in words, for the message: `query()`.
-            method: What is called.
-            arguments: For the method.
-            named: For the method.
         """
         if self._hanging is not None:
             doing, task = self._hanging

@@ -20,7 +20,7 @@ import orjson
 
 from context_bench.errors import DataError, UsageError, suggest_file
 from context_bench.memory.conversations import Placed, Question, Turn, index_turns, render_history
-from context_bench.memory.scoring.probes import list_hidden_texts, list_kept_texts
+from context_bench.memory.probes import list_hidden_texts, list_kept_texts
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.store.keys import digest
 from context_bench.traits import DatasetTraits
@@ -39,21 +39,13 @@ _PASSED_ON = ("answer", "answers", "instruction")
 
 @dataclass
 class History:
-    """The turns of one conversation.
+    """The turns of one conversation."""
 
-    Attributes:
-        name: The id of the conversation.
-        turns: In order, each with an id of its own.
-        number: Which conversation of the dataset it is.
-        hidden: Texts that must not be kept: what was to be forgotten, and secrets.
-        kept: Texts that may be kept, and show where a look at the store can see anything.
-    """
-
-    name: str
-    turns: list[Turn]
-    number: int
-    hidden: list[str]
-    kept: list[str]
+    name: str  # the id of the conversation
+    turns: list[Turn]  # in order, each with an id of its own
+    number: int  # which conversation of the dataset it is
+    hidden: list[str]  # texts that must not be kept: what was to be forgotten, and secrets
+    kept: list[str]  # texts that may be kept, and show where a look at the store can see anything
     _tokens: dict[str | None, int] = field(default_factory=dict)
 
     def count_tokens(self, user: str | None, count: Tokenizer) -> int:
@@ -78,11 +70,7 @@ class Questions:
     """The examples of a memory dataset, read lazily.
 
     Args:
-        conversations: Any iterable of conversations.
         tag: The dataset of conversations that do not name theirs.
-        count: Counts tokens.
-        limit: At most so many conversations.
-        types: Only questions of these types; None for all.
     """
 
     def __init__(
@@ -199,10 +187,6 @@ def open_conversations(
 
     Args:
         given: An iterable of conversations, a reference such as `synthetic-memory:turns=500`, or a file.
-        n: At most so many conversations, for loaders that take it.
-        seed: For those that take one.
-        data_dir: Where the records of public datasets are.
-        types: Only questions of these types, for loaders that take it.
     """
     if not isinstance(given, str | Path):
         if not isinstance(given, Iterable) or isinstance(given, Mapping):

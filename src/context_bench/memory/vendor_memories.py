@@ -21,7 +21,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from context_bench.errors import UsageError, printable
-from context_bench.memory.meter import OURS
+from context_bench.memory.inspection import OURS
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.started_proxy import find_program
 from context_bench.systems.proxies import OpenAIProxy
@@ -37,15 +37,10 @@ class VendorFailed(Exception):
 
 @dataclass(frozen=True)
 class Vendor:
-    """The facts of a vendor that its numbers depend on.
+    """The facts of a vendor that its numbers depend on."""
 
-    Attributes:
-        package: What is installed from the package registry.
-        takes_dates: Whether it takes the time of a turn apart from its text.
-    """
-
-    package: str
-    takes_dates: bool
+    package: str  # what is installed from the package registry
+    takes_dates: bool  # whether it takes the time of a turn apart from its text
 
 
 class VendorMemory:
@@ -53,12 +48,8 @@ class VendorMemory:
 
     Args:
         base_url: Of the model and of the embedder that it asks: a tap, so that its calls are counted.
-        api_key: For both.
-        model: The model that extracts.
-        embedding_model: The embedder.
         dimensions: Of its vectors; None asks the embedder.
         k: How many memories it retrieves when nobody says.
-        timeout: Seconds that one call may take.
     """
 
     name: str

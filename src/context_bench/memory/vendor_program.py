@@ -26,25 +26,15 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that every vendor is given.
+    """The settings that every vendor is given."""
 
-    Attributes:
-        base_url: Of the model and of the embedder, with `/v1`.
-        api_key: For both.
-        model: The model that extracts.
-        embedding_model: The embedder.
-        dimensions: Of its vectors.
-        cut: Whether the embedder must be asked for that many: its own model has more. Not every model can.
-        directory: Where files may be kept.
-    """
-
-    base_url: str
-    api_key: str
-    model: str
-    embedding_model: str
-    dimensions: int
-    cut: bool
-    directory: str
+    base_url: str  # of the model and of the embedder, with `/v1`
+    api_key: str  # for both
+    model: str  # the model that extracts
+    embedding_model: str  # the embedder
+    dimensions: int  # of its vectors
+    cut: bool  # whether the embedder must be asked for that many: its own model has more. Not every model can
+    directory: str  # where files may be kept
 
 
 class Memory(ABC):

@@ -43,8 +43,6 @@ def find_state(span: str, output: str, question: str = "", answers: Iterable[str
     and with how often it holds words of the passage.
 
     Args:
-        span: The passage.
-        output: The text that a model gets to read.
         question: What is asked; the words that the passage shares with it must be kept.
         answers: The accepted answers; likewise.
     """
@@ -160,9 +158,7 @@ def list_shown_turns(
     A turn that was cut in pieces is shown by the memory that completes it. Controls return turns as they were.
 
     Args:
-        found: The memories, best first.
         original: The example, whose record has the evidence turns.
-        processed: What the system made of it.
     """
     turns: Mapping[str, str] = (original.get("memory") or {}).get("evidence_turns") or {}
     named = [{str(each) for each in item.get("ids") or ()} for item in found]

@@ -96,7 +96,6 @@ def mask_text(text: str, *, flags: bool = False) -> str:
     """Mask passwords in URLs, `name=value` of a secret, and what looks like a key.
 
     Args:
-        text: An argument, a file of arguments or an error.
         flags: Also mask what follows the flag of a secret, as in `--api-key VALUE`.
     """
     text = _PASSWORD.sub(rf"\1{MASK}@", text)

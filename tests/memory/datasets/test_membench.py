@@ -10,7 +10,7 @@ import pytest
 
 from context_bench.errors import DataError
 from context_bench.memory.datasets.question_histories import load_membench as load
-from context_bench.memory.scoring.answers import MemoryChoice
+from context_bench.memory.scoring import MemoryChoice
 from memory.histories import make_example
 
 QA: dict[str, Any] = {

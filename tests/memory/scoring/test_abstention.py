@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_bench.memory.judge import KINDS, read_bank
-from context_bench.memory.scoring import READ_BY_SCRIPT
-from context_bench.memory.scoring.answers import Abstention, is_refusal
+from context_bench.memory.scoring import READ_BY_SCRIPT, Abstention, is_refusal
 from memory.histories import make_example
 from memory.real_records import read_locomo
 

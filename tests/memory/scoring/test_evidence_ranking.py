@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.scoring.retrieval import MemoryRetrieval
+from context_bench.memory.scoring import MemoryRetrieval
 from memory.histories import make_example
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.scoring.answers import LocomoScore, score_answer
+from context_bench.memory.scoring import LocomoScore, score_answer
 from memory.histories import make_example
 from memory.real_records import read_locomo
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.scoring.retrieval import LongMemEvalRetrieval, measure_sessions, measure_turns
+from context_bench.memory.scoring import LongMemEvalRetrieval, measure_sessions, measure_turns
 from memory.histories import make_example
 
 RANKING = ["x_1", "answer_1_3", "answer_1_1", "y_1", "x_3", "answer_2_1"]

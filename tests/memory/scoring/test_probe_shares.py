@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from context_bench.memory.probes import ProbeShares, find_excess_obedience
 from context_bench.memory.scoring import READ_BY_SCRIPT
-from context_bench.memory.scoring.probes import ProbeShares, find_excess_obedience
 from context_bench.results import EvalRow
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.memory.datasets.synthetic_memory import make_conversation
-from context_bench.memory.scoring.probes import MemoryProbes
+from context_bench.memory.probes import MemoryProbes
 from context_bench.memory.systems.search import BM25Memory
 from context_bench.memory.systems.turn_store import ClosedBook, Naive, Oracle
 from memory.histories import make_example, run_system

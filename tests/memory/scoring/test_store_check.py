@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from context_bench.memory.datasets.synthetic_memory import make_conversation
-from context_bench.memory.scoring.probes import find_leftovers, list_hidden_texts
+from context_bench.memory.probes import find_leftovers, list_hidden_texts
 from context_bench.memory.systems.search import BM25Memory
 from memory.histories import make_turns
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.scoring.retrieval import MemoryRetrieval
+from context_bench.memory.scoring import MemoryRetrieval
 from context_bench.memory.systems import SYSTEMS
 from context_bench.registry import import_object
 from memory.histories import make_example

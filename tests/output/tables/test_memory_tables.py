@@ -77,7 +77,7 @@ def test_why_a_number_is_not_measured_is_said(result: EvalResult) -> None:
 def test_locomo_is_shown_with_and_without_its_wrong_golds() -> None:
     talks: list[Any] = [{**talk, "dataset": "locomo"} for talk in read_locomo()[:1]]
     talks[0]["questions"] = talks[0]["questions"][:8]
-    from context_bench.memory.scoring.answers import LocomoScore
+    from context_bench.memory.scoring import LocomoScore
 
     result = evaluate_memory(
         "oracle", talks, evaluators=[LocomoScore()], score_field="locomo_f1", progress=False, budgets=[500]

@@ -243,8 +243,6 @@ def fetch(
     Args:
         reference: A public dataset; `name:*` for all its configurations.
         to: The folder that `--data-dir` will name.
-        revision: A branch, tag or commit.
-        n: At most so many records of a table.
         on_record: Called for each record of a table, to show progress.
     """
     name, _, wanted = reference.partition(":")

@@ -40,15 +40,9 @@ def load(
     """Open a public dataset, whose examples are read as they are asked for.
 
     Args:
-        name: A name of the catalog.
-        config: One of its configurations; the usual one by default.
-        split: Another split than the usual one.
         data_dir: A folder whose `<name>/` holds the records; CONTEXT_BENCH_DATA by default. Without that
             folder they come from the hub.
-        revision: A branch, tag or commit of the hub.
         sample: `first`, `random` or `stratified`; with `n`.
-        seed: For the sample.
-        n: At most so many examples.
     """
     card = catalog().get(name.replace("_", "-"))
     if card is None or not card.adapter:

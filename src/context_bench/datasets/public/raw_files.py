@@ -12,7 +12,7 @@ import json
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,12 +111,8 @@ def read_files(files: Sequence[RawFile], reader: Reader | None = None) -> Iterat
         if file.suffix not in FORMATS:
             raise DataError(f"{file}: unknown kind of file; use {', '.join(FORMATS)}")
         with file.open() as source:
-            for number, record in enumerate(_drop_numbers(FORMATS[file.suffix](source, str(file))), 1):
+            for number, record in enumerate(((record for _, record in FORMATS[file.suffix](source, str(file)))), 1):
                 yield f"{file}, record {number}", record
-
-
-def _drop_numbers(numbered: Iterable[tuple[int, Any]]) -> Iterator[Any]:
-    return (record for _, record in numbered)
 
 
 def _read_with(reader: Reader, files: Sequence[RawFile]) -> Iterator[Placed]:

@@ -10,33 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from context_bench.datasets.synthetic.draw import (
+from context_bench.datasets.synthetic.building import (
     LABELS,
     Draw,
+    Fact,
     Names,
+    Stock,
+    assemble,
     check_cell,
     check_share,
     check_whole,
     choose_depth,
     secret,
+    tokens,
     words,
     write_depth_tag,
 )
-from context_bench.datasets.synthetic.fit import Fact, Stock, assemble, tokens
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
 
 MIN_NEEDLE_TOKENS = 60
 
 
 def needle(*, length: int = 4000, depth: float | None = None, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield examples that ask for one six-digit value, stated in one sentence of otherwise digit-free prose.
-
-    Args:
-        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
-        depth: where the sentence stands, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
-    """
+    """Yield examples that ask for one six-digit value, stated in one sentence of otherwise digit-free prose."""
     check_cell(length, MIN_NEEDLE_TOKENS, n, seed, what="a needle")
     check_share("depth", depth)
     return (_make_needle(length, depth, index, n, seed) for index in range(n))
@@ -69,10 +65,7 @@ def multi_needle(*, length: int = 4000, needles: int = 4, n: int = 20, seed: int
     and `meta["depths"]` are in the order of the question, which is not the order of the text.
 
     Args:
-        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
         needles: how many facts are hidden and asked for, 1 to 64.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
     """
     check_whole("needles", needles, 1, MAX_NEEDLES)
     check_cell(length, 30 + 30 * needles, n, seed, what=f"needles={needles}")
@@ -121,12 +114,6 @@ def kv(*, length: int = 4000, depth: float | None = None, n: int = 20, seed: int
     """Yield examples that ask for the value of one key; keys and values look like UUIDs.
 
     Where the length leaves a gap that no such entry fills, an entry has a shorter key and value.
-
-    Args:
-        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
-        depth: where the entry stands, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
     """
     check_cell(length, MIN_OBJECT_TOKENS, n, seed, what="a JSON object")
     check_share("depth", depth)
@@ -182,11 +169,8 @@ def tracking(
     `evidence` is every assignment of the asked chain.
 
     Args:
-        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
         hops: how often the value is copied on; there are `hops + 1` variables to name.
         chains: how many chains there are, each with a value of its own.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
     """
     check_whole("hops", hops, 0, 30)
     check_whole("chains", chains, 1, 30)
@@ -275,10 +259,7 @@ def aggregate(*, length: int = 4000, top: int = 3, n: int = 20, seed: int = 0) -
     in any order. There is no `evidence`: no small part of the context holds the answer.
 
     Args:
-        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
         top: how many words are asked for, 1 to 20.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
     """
     check_whole("top", top, 1, 20)
     check_cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")

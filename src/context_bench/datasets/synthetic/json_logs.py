@@ -11,9 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from context_bench.datasets.synthetic.draw import (
+from context_bench.datasets.synthetic.building import (
     Draw,
+    Fact,
     Names,
+    Stock,
+    ToolOutput,
+    assemble,
     check_cell,
     check_choice,
     check_share,
@@ -21,7 +25,6 @@ from context_bench.datasets.synthetic.draw import (
     words,
     write_depth_tag,
 )
-from context_bench.datasets.synthetic.fit import Fact, Stock, ToolOutput, assemble
 from context_bench.datasets.synthetic.tool_json import tool_json
 
 STAMP = "2026-03-14T00:00:00Z"
@@ -283,10 +286,6 @@ def json_logs(
     code as Python.
 
     Args:
-        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
-        depth: where the fact stands, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
         kind: json, logs, code, or mixed, which takes them in turn.
     """
     check_cell(length, MIN_TOKENS, n, seed, what="a tool's output")

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from context_bench.datasets.synthetic.draw import Draw, phrases
-from context_bench.datasets.synthetic.fit import Stock
+from context_bench.datasets.synthetic.building import Draw, Stock, phrases
 
 
 class Topic(NamedTuple):

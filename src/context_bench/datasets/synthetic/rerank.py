@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from context_bench.datasets.synthetic.draw import Draw, Names, check_cell, check_whole, phrases, words
-from context_bench.datasets.synthetic.fit import Assembled, Fact, Stock, assemble
+from context_bench.datasets.synthetic.building import (
+    Assembled,
+    Draw,
+    Fact,
+    Names,
+    Stock,
+    assemble,
+    check_cell,
+    check_whole,
+    phrases,
+    words,
+)
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
 
 USUAL, LEAST = 100, 75  # tokens of a document
@@ -53,8 +63,6 @@ def rerank(
     Args:
         documents: how many documents, 1 to 2000.
         relevant: how many of them are needed, 1 to 20.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
         length: tokens (cl100k_base) of each context, met within 2%; None is 100 for each document.
     """
     check_whole("documents", documents, 1, 2000)
@@ -82,7 +90,7 @@ def _make_example(documents: int, relevant: int, index: int, seed: int, length: 
         "answers": [numbers] if relevant > 1 else numbers,
         "evidence": [built.evidence[2 * place + 1] for place in places],
         "documents": [
-            {"id": f"d{place}", "text": text, "title": _make_title(entry)}
+            {"id": f"d{place}", "text": text, "title": f"{entry.sight.capitalize()}, {entry.place}"}
             for place, (entry, text) in enumerate(zip(entries, texts))
         ],
         "relevant_ids": [f"d{place}" for place in places],
@@ -132,7 +140,3 @@ def _build_documents(draw: Draw, entries: list[Entry], length: int) -> Assembled
 
     stock = prose_stock(prose)
     return assemble(length, facts, Stock(sentence, stock.scrap, stock.glue, stock.render))
-
-
-def _make_title(entry: Entry) -> str:
-    return f"{entry.sight.capitalize()}, {entry.place}"

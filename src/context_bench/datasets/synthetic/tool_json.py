@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from textwrap import indent
 from typing import Any, NamedTuple
 
-from context_bench.datasets.synthetic.draw import Draw, Names
-from context_bench.datasets.synthetic.fit import Stock, ToolOutput
+from context_bench.datasets.synthetic.building import Draw, Names, Stock, ToolOutput
 
 LAYOUTS = ("pretty", "lines", "compact")
 ROOMY = 4000  # in a shorter context the record with the fact has few fields, so that its depth can be met

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from context_bench.evaluators.choice import option_cues as cues
 from context_bench.evaluators.choice.option_places import REACH, Place, find_places, is_word, make_option_key
-from context_bench.text.markup import cut_sentence_around
+from context_bench.text.golds import cut_sentence_around
 
 _FIRST, _LAST = 20, 400
 """A reply that names more options than this is read at both ends only: it is not an answer, or a hostile one."""
@@ -44,8 +44,6 @@ def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collect
     """Find all mentions of options, in order, in a text that `remove_markup` has been through.
 
     Args:
-        text: The text.
-        letters: The letters that exist.
         options: Their texts, where known.
         bold: What the reply set in bold.
     """

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 from context_bench.evaluators.choice import option_cues as cues
-from context_bench.text.markup import remove_markup
+from context_bench.text.golds import remove_markup
 
 REACH = 160
 """How many characters before and after a place are looked at."""

@@ -21,7 +21,7 @@ from context_bench.evaluators.math.answer import find_final_answer
 from context_bench.evaluators.math.answer_equality import compare
 from context_bench.evaluators.math.exact import Number, equal, number
 from context_bench.evaluators.math.notation import canonical, unify
-from context_bench.text.markup import remove_markup
+from context_bench.text.golds import remove_markup
 
 # Options that are values: the final value of a reply against each of them, as mathematical answers are compared.
 # `0.75` is 3/4, `25%` is 0.25, `10^6` is 1,000,000, and thirty-six is 36. Unlike in mathematics, where units are
@@ -178,7 +178,6 @@ def read_choice(reply: str, letters: str, options: Sequence[str] = (), question:
     """The letter that the reply chooses; None when it chooses none, or several.
 
     Args:
-        reply: What the model wrote.
         letters: The letters that exist, such as "ABCD".
         options: Their texts, where known, in the order of the letters.
         question: What was asked: of "which is NOT a mammal", the option that "is not" one is the answer.

@@ -1,6 +1,22 @@
-"""Datasets for memory systems: each is an iterable of conversations, made or read one at a time."""
+"""Datasets for memory systems: each is an iterable of conversations, made or read one at a time, and checked.
+
+Public ones are read from local files, `DIR/<dataset>/`. Nothing is downloaded: memory datasets are files of their
+authors, not tables of a hub.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.formats import read_json, read_jsonl
+from context_bench.datasets.public.fetch import find_data_folder
+from context_bench.errors import DataError, UsageError, printable, suggest
+from context_bench.memory.conversations import Conversation, Question
+from context_bench.text.words import split_words, stem_word
 
 _HOME = "context_bench.memory.datasets"
 
@@ -14,3 +30,131 @@ DATASETS: dict[str, str] = {
     "membench": f"{_HOME}.question_histories:load_membench",
 }
 """The function that loads each dataset, by the name that `--dataset` takes."""
+
+
+Convert = Callable[[Mapping[str, Any], str], Iterable[Conversation]]
+"""Turns one record of a file into conversations; the text names the record in messages."""
+
+
+def find_files(dataset: str, patterns: Sequence[str], data_dir: str | Path | None, source: str) -> list[Path]:
+    """Find the files of a dataset: those of the first pattern that has any.
+
+    Args:
+        source: Where people get the files.
+
+    Raises:
+        UsageError: Nothing is there.
+    """
+    wanted = " or ".join(f"DIR/{dataset}/{pattern}" for pattern in patterns)
+    folder = find_data_folder(data_dir)
+    if folder is None:
+        raise UsageError(
+            f"{dataset} is read from local files: get it from {source}, put it at {wanted}, and add --data-dir DIR"
+        )
+    for pattern in patterns:
+        if found := sorted(path for path in (folder / dataset).glob(pattern) if path.is_file()):
+            return found
+    raise UsageError(f"{folder / dataset}: no file for {dataset}; wanted {wanted} (from {source})")
+
+
+def read_records(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each record of a .json list or a .jsonl file with the place that names it, without reading ahead."""
+    read = read_jsonl if path.suffix == ".jsonl" else read_json
+    try:
+        with path.open("rb") as source:
+            for line, record in read(source, str(path)):
+                yield f"{path}, line {line}", record
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class ConversationFiles:
+    """The conversations of some files; can be iterated any number of times."""
+
+    dataset: str  # the name of the dataset
+    files: Sequence[Path]  # where the records are
+    convert: Convert  # turns one record into conversations
+    n: int | None = None  # at most so many conversations
+    types: Collection[str] | None = None  # the types of questions that are asked; None for all
+    read: Callable[[Path], Iterable[tuple[str, Any]]] = read_records  # reads a file into records
+
+    def __iter__(self) -> Iterator[Conversation]:
+        count = 0
+        records = (each for path in self.files for each in self.read(path))
+        for conversation in chain.from_iterable(self._convert_record(record, place) for place, record in records):
+            if self.n is not None and count >= self.n:
+                return
+            if self.types is not None:
+                asked = [question for question in conversation["questions"] if question.get("type") in self.types]
+                conversation = Conversation(**{**conversation, "questions": asked})
+            if conversation["questions"]:
+                count += 1
+                yield conversation
+
+    def _convert_record(self, record: Any, place: str) -> Iterator[Conversation]:
+        if not isinstance(record, Mapping):
+            raise DataError(f"{self.dataset}: {place}: a record must be an object (got {type(record).__name__})")
+        try:
+            yield from self.convert(record, place)
+        except KeyError as error:
+            fields = ", ".join(map(str, record))
+            raise DataError(f"{self.dataset}: {place}: no field {error.args[0]!r}; it has {fields}") from error
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
+            problem = f"{type(error).__name__}: {printable(str(error))}"
+            raise DataError(f"{self.dataset}: {place}: not in the layout that is known ({problem})") from error
+
+
+def choose_types(types: Sequence[str] | str | None, known: Sequence[str], dataset: str) -> Collection[str]:
+    """Return the chosen types, all where none is named; `-` and `_` in them are alike.
+
+    Raises:
+        UsageError: A name that the dataset does not have.
+    """
+    if not types:
+        return known
+    named = types.replace("|", ",").split(",") if isinstance(types, str) else types
+    by_key = {_key(name): name for name in known}
+    chosen: list[str] = []
+    for name in named:
+        if _key(name) not in by_key:
+            advice = suggest(name, known) or f"it has {', '.join(known)}"
+            raise UsageError(f"{dataset} has no questions of type {name!r}; {advice}")
+        chosen.append(by_key[_key(name)])
+    return chosen
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
+
+
+def match_pairs(questions: Sequence[Question]) -> None:
+    """Give each unanswerable question and its partner the same `pair`.
+
+    The partner is the free answerable question that is most alike: first by evidence in common (LoCoMo made its false
+    questions from true ones about the same turns), then by words in common, then by place. Both lists are gone through
+    from the best match down, so that the result does not depend on the order of the questions.
+
+    Args:
+        questions: All questions about one conversation. Where more are unanswerable than answerable, some stay without
+            a partner, and do not count.
+    """
+    open_questions = [question for question in questions if question.get("unanswerable")]
+    answerable = [question for question in questions if not question.get("unanswerable")]
+    words = {id(question): set(map(stem_word, split_words(question["question"]))) for question in questions}
+    evidence = {id(question): set(question.get("evidence_ids", ())) for question in questions}
+
+    def measure(one: Question, other: Question) -> tuple[int, float]:
+        shared = len(evidence[id(one)] & evidence[id(other)])
+        mine, theirs = words[id(one)], words[id(other)]
+        return shared, len(mine & theirs) / max(1, len(mine | theirs))
+
+    ranked = sorted(
+        ((measure(one, other), i, j) for i, one in enumerate(open_questions) for j, other in enumerate(answerable)),
+        key=lambda each: (-each[0][0], -each[0][1], each[1], each[2]),
+    )
+    taken: set[int] = set()
+    for _, i, j in ranked:
+        if "pair" not in open_questions[i] and j not in taken:
+            taken.add(j)
+            open_questions[i]["pair"] = answerable[j]["pair"] = f"pair-{open_questions[i]['id']}"

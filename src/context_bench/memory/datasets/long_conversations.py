@@ -30,10 +30,10 @@ from typing import Any
 
 import orjson
 
-from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.building import Draw
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.conversation_files import ConversationFiles, choose_types, find_files, match_pairs
+from context_bench.memory.datasets import ConversationFiles, choose_types, find_files, match_pairs
 
 ERROR_KINDS = {
     "H": "the gold is not in the conversation",
@@ -187,11 +187,7 @@ def load_beam(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Chats of 100 thousand to 10 million tokens, with twenty questions each, judged by rubric.
-
-    Args:
-        size: 100K, 500K, 1M or 10M.
-    """
+    """Chats of 100 thousand to 10 million tokens, with twenty questions each, judged by rubric."""
     if size not in SIZES:
         raise UsageError(f"beam has the sizes {', '.join(SIZES)} (got {size!r})")
     chosen = choose_types(types, ABILITIES, "beam")

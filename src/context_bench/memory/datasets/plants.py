@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from context_bench.datasets.synthetic.draw import LABELS, THINGS, Draw, Names
+from context_bench.datasets.synthetic.building import LABELS, THINGS, Draw, Names
 from context_bench.memory.conversations import Question
 
 OWNER, STRANGER = "user-a", "user-b"
@@ -82,12 +82,7 @@ class Probe:
 
 
 class Garden:
-    """Collects what is planted in one conversation.
-
-    Args:
-        draw: Makes the choices.
-        sessions: How many sessions each user has.
-    """
+    """Collects what is planted in one conversation."""
 
     def __init__(self, draw: Draw, sessions: dict[str, int]) -> None:
         self.draw = draw
@@ -128,9 +123,6 @@ class Garden:
         """Add a question whose text and answers are known; none can be given where there are no answers.
 
         Args:
-            question: The text.
-            answers: The accepted answers.
-            kind: The kind of its probe.
             said: The numbers of the sentences that answer it.
             question_type: Its type; the kind by default.
             present: Texts that must be found; the first answer by default.

@@ -28,10 +28,10 @@ from typing import Any
 
 import orjson
 
-from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.building import Draw
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.conversation_files import ConversationFiles, choose_types, find_files
+from context_bench.memory.datasets import ConversationFiles, choose_types, find_files
 from context_bench.memory.systems.turn_store import check_count
 
 LONGMEMEVAL_TYPES = (
@@ -65,11 +65,7 @@ def load_longmemeval(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """500 questions, each with a history of its own; a file of gigabytes is read one record at a time.
-
-    Args:
-        variant: `s`, `m` or `oracle`.
-    """
+    """500 questions, each with a history of its own; a file of gigabytes is read one record at a time."""
     if variant not in LONGMEMEVAL_VARIANTS:
         raise UsageError(f"longmemeval has the variants {', '.join(LONGMEMEVAL_VARIANTS)} (got {variant!r})")
     chosen = choose_types(types, LONGMEMEVAL_TYPES, "longmemeval")

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.building import Draw
 from context_bench.datasets.synthetic.prose import Prose
 from context_bench.errors import UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.conversation_files import choose_types
+from context_bench.memory.datasets import choose_types
 from context_bench.memory.datasets.plants import OWNER, PLANTS, STRANGER, Garden, Layout, Mention
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
@@ -54,9 +54,6 @@ def load(
     Args:
         length: The tokens (cl100k_base) of one history, from 4,000 to 10 million.
         n: How many conversations; 4 by default.
-        seed: Another seed gives other histories.
-        types: The types of questions to ask; all by default.
-        data_dir: Not used: nothing is read.
     """
     if isinstance(length, bool) or not isinstance(length, int) or not _SHORTEST <= length <= _LONGEST:
         raise UsageError(f"length must be an integer from {_SHORTEST} to {_LONGEST} (got {length!r})")

@@ -97,12 +97,7 @@ def split_stems(text: str) -> list[str]:
 
 
 class WordIndex:
-    """An inverted index of texts that grows, and ranks them for a question by Okapi BM25.
-
-    Args:
-        k1: How soon repeated words stop to count.
-        b: How much long texts are held back, from 0 to 1.
-    """
+    """An inverted index of texts that grows, and ranks them for a question by Okapi BM25."""
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
         if not 0 <= b <= 1 or k1 < 0:
@@ -201,11 +196,7 @@ def load_embedder() -> Embedder:
 
 
 class VectorIndex:
-    """Rows of vectors that grow, ranked by their cosine with a question.
-
-    Args:
-        embed: Turns texts into rows.
-    """
+    """Rows of vectors that grow, ranked by their cosine with a question."""
 
     def __init__(self, embed: Embedder) -> None:
         self._embed = embed
@@ -264,7 +255,6 @@ class FusedIndex:
     """Several indexes over the same texts, ranked as one.
 
     Args:
-        indexes: The indexes; all get every text.
         depth: How many of each ranking count.
     """
 

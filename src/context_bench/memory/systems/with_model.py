@@ -32,15 +32,7 @@ DEFAULT_MODEL = "gpt-4o-mini"
 
 
 class ChatModel:
-    """Asks a server that speaks OpenAI's chat completions.
-
-    Args:
-        base_url: The server, with or without `/v1`.
-        model: The model.
-        api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
-        max_tokens: The longest reply.
-        timeout: Seconds for one attempt.
-    """
+    """Asks a server that speaks OpenAI's chat completions."""
 
     def __init__(
         self, base_url: str, model: str, api_key: str | Secret | None, *, max_tokens: int = 1024, timeout: float = 120.0
@@ -98,9 +90,6 @@ class SummaryMemory:
     """Keeps one text for each user, written by a model.
 
     Args:
-        base_url: The server of the model.
-        model: The model that writes, and that answers `query`.
-        api_key: Its key.
         words: The longest summary that the model is asked for.
         batch_tokens: The most tokens of new messages in one request.
     """
@@ -206,8 +195,6 @@ class RecursiveMemory:
 
     Args:
         base_url: The server of the model, which must support tools.
-        model: The model.
-        api_key: Its key.
         max_steps: The most requests for one question, those of helpers apart.
         max_depth: How deep helpers may call helpers; 0 for none at all.
         hits: How many turns a search shows.

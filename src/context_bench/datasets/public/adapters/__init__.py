@@ -23,19 +23,12 @@ from context_bench.types import Example
 
 @dataclass(frozen=True)
 class Where:
-    """The place of a record in its dataset.
+    """The place of a record in its dataset."""
 
-    Attributes:
-        config: The configuration that it belongs to; for one that stands for several, the one of them.
-        split: The split.
-        index: The number of the record in its configuration, from 0.
-        name: The dataset, for adapters that serve several.
-    """
-
-    config: str
-    split: str
-    index: int
-    name: str = ""
+    config: str  # the configuration that it belongs to; for one that stands for several, the one of them
+    split: str  # the split
+    index: int  # the number of the record in its configuration, from 0
+    name: str = ""  # the dataset, for adapters that serve several
 
 
 Adapter = Callable[[Mapping[str, Any], Where], Iterator[Example]]

@@ -25,12 +25,12 @@ from context_bench.memory.scoring import (
     NO_IDS,
     READ_BY_SCRIPT,
     UNSEEN,
+    MemoryRetrieval,
     find_texts,
     read_question,
     read_retrieved,
     read_shown_text,
 )
-from context_bench.memory.scoring.retrieval import MemoryRetrieval
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow, Scores
 from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean
@@ -264,7 +264,6 @@ def find_excess_obedience(rows: Iterable[EvalRow], full_context: Iterable[EvalRo
     A model that obeys orders in its context does so with any memory; only what comes on top is the memory's.
 
     Args:
-        rows: Rows of the memory system.
         full_context: Rows of `naive`, with the same reader.
 
     Returns:
