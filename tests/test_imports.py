@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluators": BASE
     | TOKENS
     | {"wire", "traffic", "processes", "http", "sandbox"}
-    | {"systems.chat", "systems.prompts"},
+    | {"systems.chat", "systems.compressors", "systems.prompts"},
     "local": BASE | TOKENS | {"wire", "processes", "http", "tap"},
     "conformance": BASE | TOKENS | {"wire", "http", "tap"},
     # what runs them

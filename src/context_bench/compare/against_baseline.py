@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from context_bench.compare.blind_spots import BlindSpots
 from context_bench.compare.pairing import (
     SCORE_NAMES,
     Pairing,
@@ -148,6 +149,7 @@ class Comparer:
         self._pairing = Pairing(self._pairs, baseline, self._pair, repeats=repeats, on_example=self._count)
         self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
         self._seen: dict[tuple[str, str], _Seen] = {}
+        self._blind_spots = BlindSpots()
         self._failed, self._least, self._most = False, math.inf, -math.inf
 
     @property
@@ -160,6 +162,8 @@ class Comparer:
         for row in rows:
             score = self._read(row)
             self._look_at(row, score)
+            if "matched_controls" in row.metadata:
+                self._blind_spots.add(row, score)
             answer = read_answer(row, score)
             if self._again is not None and row.system == self.baseline:
                 self._again.add((row.dataset, row.example_id), answer.value)
@@ -268,6 +272,9 @@ class Comparer:
             *(self.baseline, str(metric), margin, verdicts, by_dataset, tuple(said)),
             self._find_noise(measured),
             self._find_savings(verdicts),
+            sensitivity=self._blind_spots.judge(
+                [name for name in paired if name not in never_win], margin=margin, fixed_groups=fixed_groups
+            ),
         )
 
     def has_only_zeros(self, system: str, tag: str | None = None) -> bool:

@@ -7,11 +7,10 @@ compared with controls that kept exactly as much as it did, without a request an
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any
 
 from context_bench.evaluators.text_search import list_prompt_texts
 from context_bench.systems.compressors import shuffle_indices, split
@@ -63,10 +62,14 @@ class EvidenceMap:
         return self.tokens[-1] if self.tokens else 0
 
     def find_depths(self) -> tuple[float, float]:
-        """Return the shares of the tokens that stand before the earliest and before the latest place of a span."""
-        starts = [self._measure(start) for spans in self.needs for places in spans for start, _ in places]
+        """Return the shares of the tokens that stand before the first and before the last of the needed spans.
+
+        A span that stands in several places counts at its first; of several accepted answers, the earliest counts.
+        """
         total = self.total or 1
-        return min(starts) / total, max(starts) / total
+        firsts = [[self._measure(places[0][0]) / total for places in spans] for spans in self.needs]
+        earliest = min(firsts, key=max)
+        return min(earliest), max(earliest)
 
     def count_places(self) -> int:
         """Count the places of the span that stands in the fewest."""
@@ -80,18 +83,21 @@ class EvidenceMap:
         """
         total = self.total
         kept = min(max(kept, 0), total)
-        bounds = {"head": (0, kept), "tail": (total - kept, total)}
-        bounds["middle"] = ((total - kept) / 2, (total + kept) / 2)
-        scores = {name: [self._score(lambda place, low=low, high=high: self._fits(place, low, high))]
-                  for name, (low, high) in bounds.items()}
-        scores[DROP] = [self._score_drop(order, kept) for order in self._orders]
+        half = (total - kept) / 2
+        bounds: dict[str, tuple[float, float]] = {
+            "head": (0, kept),
+            "tail": (total - kept, total),
+            "middle": (half, total - half),
+        }
+        scores = {name: [self._score(partial(self._fits, low, high))] for name, (low, high) in bounds.items()}
+        scores[DROP] = [self._score_drop(seed, kept) for seed in range(SEEDS)]
         return scores
 
-    def _score(self, keeps: Any) -> float:
+    def _score(self, keeps: Callable[[Place], bool]) -> float:
         """Return the best share of spans that are kept in one of their places, over the alternatives."""
         return max(sum(any(keeps(place) for place in places) for places in spans) / len(spans) for spans in self.needs)
 
-    def _fits(self, place: Place, low: float, high: float) -> bool:
+    def _fits(self, low: float, high: float, place: Place) -> bool:
         start, end = map(self._measure, place)
         return low - 0.5 <= start and end <= high + 0.5  # a cut in the middle of a token keeps it
 
@@ -111,14 +117,20 @@ class EvidenceMap:
     def _orders(self) -> list[list[int]]:
         return [shuffle_indices(len(self.ends), f"{DROP} {seed} {self.seed}") for seed in range(SEEDS)]
 
-    def _score_drop(self, order: Sequence[int], kept: int) -> float:
-        """Score what is left when whole pieces are taken in an order while they fit."""
+    def _score_drop(self, seed: int, kept: int) -> float:
+        """Score what is left when whole pieces are taken in a random order until they fill the size.
+
+        The piece that is one too many is taken in as many of the orders as its share that fits. Filling up with smaller
+        pieces instead would favour short ones, and so evidence in a short line.
+        """
         taken, left = set(), kept
-        for piece in order:
+        for piece in self._orders[seed]:
             cost = self._costs[piece]
-            if cost <= left:
+            if cost <= left or (seed + 0.5) / SEEDS < left / cost:
                 taken.add(piece)
-                left -= cost
+            left -= cost
+            if left <= 0:
+                break
 
         def keeps(place: Place) -> bool:
             first, last = bisect_right(self.ends, place[0]), bisect_left(self.ends, place[1])
@@ -196,9 +208,3 @@ def _find_literally(text: str, span: str) -> Iterable[Place]:
     while start >= 0 and span:
         yield start, start + len(span)
         start = text.find(span, start + 1)
-
-
-def read_matched_controls(metadata: Mapping[str, Any]) -> dict[str, list[float]] | None:
-    """Read the scores of a row's controls; None where there are none."""
-    found = metadata.get("matched_controls")
-    return found if isinstance(found, dict) else None
