@@ -35,7 +35,7 @@ __all__ = [
     "UsageError", "attach_result", "describe", "find_result", "printable", "suggest", "suggest_file",
 ]  # fmt: skip
 
-_MANY = 20
+MAX_LISTED_NAMES = 20
 """Names beyond which a list is no help in a sentence."""
 
 
@@ -59,7 +59,7 @@ class UnknownName(UsageError, KeyError):
         return f"unknown {self.kind.replace('_', ' ')} {self.name!r}: {hint}"
 
     def _list(self) -> str:
-        if len(self.known) > _MANY:
+        if len(self.known) > MAX_LISTED_NAMES:
             return f"`context-bench {self.kind}s` lists all {len(self.known)}"
         return f"there are: {', '.join(self.known)}" if self.known else "none is registered"
 

@@ -25,19 +25,6 @@ from context_bench.errors import BadOutput, UsageError, describe, suggest, sugge
 from context_bench.registry import registry
 from context_bench.traits import reference_traits
 
-__all__ = [
-    "Ref",
-    "call_with",
-    "check_arguments",
-    "check_awaitable",
-    "check_names",
-    "check_parameters",
-    "check_plain",
-    "import_code",
-    "parse",
-    "resolve",
-]
-
 _WORDS = {"true": True, "false": False, "none": None}
 
 

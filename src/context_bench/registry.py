@@ -16,19 +16,9 @@ from typing import Any
 from context_bench.errors import UnknownName, UsageError
 
 __all__ = [
-    "KINDS",
-    "Registry",
-    "get_metric",
-    "import_object",
-    "load_dataset",
-    "register_dataset",
-    "register_evaluator",
-    "register_memory_system",
-    "register_metric",
-    "register_reporter",
-    "register_system",
-    "registry",
-]
+    "KINDS", "Registry", "get_metric", "import_object", "load_dataset", "register_dataset", "register_evaluator",
+    "register_memory_system", "register_metric", "register_reporter", "register_system", "registry",
+]  # fmt: skip
 
 KINDS = ("dataset", "system", "evaluator", "metric", "reporter", "memory_system", "memory_dataset")
 

@@ -12,23 +12,11 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from context_bench.errors import UsageError, describe
 from context_bench.numbers import COST_OF_PASS
-
-__all__ = [
-    *("DatasetTraits", "MetricTraits", "ReferenceTraits", "SystemTraits"),
-    *("dataset_traits", "find_parts", "metric_traits", "never_wins", "reference_traits", "system_traits"),
-    *("declares_fingerprint", "find_finish", "find_fingerprint", "find_prepare", "find_resources"),
-    *("has_plain_prepare", "remembers"),
-    *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "find_name", "is_endpoint"),
-    *("may_read_gold", "sends_elsewhere"),
-    *("find_judge_request", "find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
-    *("can_start", "find_columns", "find_score_field", "find_threshold", "find_keys", "list_by_dataset"),
-    *("read_intervals", "read_notes", "read_unmeasured", "find_render_parts", "find_label", "find_secrets"),
-    "is_script",
-]
 
 _METHOD = "__context_bench_traits__"
 _REFERENCE = "__context_bench_reference__"
@@ -180,32 +168,49 @@ def _read_member(part: Any, name: str, default: Any) -> Any:
         raise UsageError(f"`{name}` of a {kind} must be readable (it raised {describe(error)})") from error
 
 
-# -- systems
+def _has_method(name: str, part: Any) -> bool:
+    return callable(_read_member(part, name, None))
+
+
+def _is_set(name: str, part: Any) -> bool:
+    return _read_member(part, name, False) is True
+
+
+def _read_text(name: str, part: Any) -> str | None:
+    """Return a member that is a text; anything else is the author's own."""
+    found = _read_member(part, name, None)
+    return found if isinstance(found, str) else None
+
+
+def _call_method(name: str, part: Any) -> dict[str, Any]:
+    action = _find_action(part, name)
+    return {} if action is None else dict(action())
+
+
+is_endpoint = partial(_has_method, "aprocess")
+"""Whether a system waits for somebody else, so that many calls can be in flight at once."""
+can_answer_turns = partial(_has_method, "process_conversation")
+can_await_turns = partial(_has_method, "aprocess_conversation")
+scores_asynchronously = partial(_has_method, "ascore")
+sends_elsewhere = partial(_is_set, "sends_elsewhere")
+"""Whether a system says that it sends its prompt to a server and returns the answer alone."""
+needs_answer = partial(_is_set, "needs_answer")
+"""Whether an evaluator judges answers alone, and no contexts."""
+find_model = partial(_read_text, "model")
+"""Return the name of the model that a system asks."""
+find_score_field = partial(_read_text, "score_field")
+"""Return the score that a metric is made of, where it says."""
+read_notes = partial(_call_method, "notes")
+"""Return the sentences that a tally has on its values."""
+read_unmeasured = partial(_call_method, "unmeasured")
+"""Return the keys of a tally that stand on no row, with the reason."""
+read_intervals = partial(_call_method, "intervals")
+"""Return the intervals that a tally gives for its values."""
 
 
 def find_name(part: Any) -> Any:
     """Return the `name` of a part; None when it has none."""
     return _read_member(part, "name", None)
-
-
-def is_endpoint(system: Any) -> bool:
-    """Whether a system has `aprocess`: it waits for somebody else, so that many calls can be in flight at once."""
-    return callable(_read_member(system, "aprocess", None))
-
-
-def can_answer_turns(system: Any) -> bool:
-    """Whether a system has `process_conversation`."""
-    return callable(_read_member(system, "process_conversation", None))
-
-
-def can_await_turns(system: Any) -> bool:
-    """Whether a system has `aprocess_conversation`."""
-    return callable(_read_member(system, "aprocess_conversation", None))
-
-
-def sends_elsewhere(system: Any) -> bool:
-    """Whether a system says that it sends its prompt to a server and returns the answer alone."""
-    return _read_member(system, "sends_elsewhere", False) is True
 
 
 def may_read_gold(system: Any) -> bool:
@@ -226,12 +231,6 @@ def declares_fingerprint(kind: type) -> bool:
 def is_versioned(part: Any) -> bool:
     """Whether a part is an evaluator with a `version`, which is then its cache key."""
     return _read_member(part, "version", _ABSENT) is not _ABSENT and hasattr(part, "score")
-
-
-def find_model(system: Any) -> str | None:
-    """Return the name of the model that a system asks; anything but a text is the author's own."""
-    model = _read_member(system, "model", None)
-    return model if isinstance(model, str) else None
 
 
 def asks_model(system: Any) -> bool:
@@ -287,9 +286,6 @@ def _find_action(part: Any, name: str, count: int = 0) -> Callable[..., Any] | N
     return found  # type: ignore[no-any-return]
 
 
-# -- evaluators
-
-
 def find_score_fields(evaluator: Any) -> tuple[str, ...] | None:
     """Return the keys that an evaluator says it can emit; None when it does not say."""
     fields = _read_member(evaluator, "score_fields", None)
@@ -297,11 +293,6 @@ def find_score_fields(evaluator: Any) -> tuple[str, ...] | None:
         return (fields,)
     known = isinstance(fields, list | tuple | set | frozenset) and all(isinstance(key, str) for key in fields)
     return tuple(fields) if known and fields is not None else None
-
-
-def scores_asynchronously(evaluator: Any) -> bool:
-    """Whether an evaluator has `ascore`."""
-    return callable(_read_member(evaluator, "ascore", None))
 
 
 def is_slow(evaluator: Any) -> bool:
@@ -313,14 +304,6 @@ def find_judge_request(evaluator: Any) -> Callable[[Any, Any], Mapping[str, Any]
     """Return the method of a judge that writes its request for an example and an answer, if it has one."""
     write = _read_member(evaluator, "write_request", None)
     return write if callable(write) else None
-
-
-def needs_answer(evaluator: Any) -> bool:
-    """Whether an evaluator judges answers alone, and no contexts."""
-    return _read_member(evaluator, "needs_answer", False) is True
-
-
-# -- metrics and their tallies
 
 
 def can_start(metric: Any) -> bool:
@@ -351,12 +334,6 @@ def find_columns(metric: Any) -> dict[str, str] | None:
     return dict(columns) if known else None
 
 
-def find_score_field(metric: Any) -> str | None:
-    """Return the score that a metric is made of, where it says."""
-    field = _read_member(metric, "score_field", None)
-    return field if isinstance(field, str) else None
-
-
 def find_threshold(metric: Any) -> float | None:
     """Return the score from which on an example passes, where a metric says."""
     threshold = _read_member(metric, "threshold", None)
@@ -364,35 +341,9 @@ def find_threshold(metric: Any) -> float | None:
     return threshold if known else None
 
 
-def read_notes(tally: Any) -> dict[str, str]:
-    """Return the sentences that a tally has on its values."""
-    return _call(tally, "notes")
-
-
-def read_unmeasured(tally: Any) -> dict[str, str]:
-    """Return the keys of a tally that stand on no row, with the reason."""
-    return _call(tally, "unmeasured")
-
-
-def read_intervals(tally: Any) -> dict[str, Any]:
-    """Return the intervals that a tally gives for its values."""
-    return _call(tally, "intervals")
-
-
-def _call(tally: Any, name: str) -> dict[str, Any]:
-    action = _find_action(tally, name)
-    return {} if action is None else dict(action())
-
-
-# -- reporters
-
-
 def find_render_parts(reporter: Any) -> Callable[[Any], Any] | None:
     """Return the method of a reporter that gives its text in pieces, when it takes the result alone."""
     return _find_action(reporter, "render_parts", 1)
-
-
-# -- whoever answers behind a tap
 
 
 def find_secrets(answerer: Any) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def test_without_the_extra_a_run_writes_svg_and_says_how_to_get_png(
     done = called("report", "last", "--plots", "drawn", cwd=recorded)
     assert done.returncode == 0
     assert {path.suffix for path in (recorded / "drawn").iterdir()} == {".svg"}
-    assert "context-bench: PNG needs an optional dependency: pip install 'ctxbench[plots]'" in done.stderr
+    assert "context-bench: a plot as PNG needs an optional dependency: pip install 'ctxbench[plots]'" in done.stderr
 
 
 def test_several_runs_have_folders_of_their_own(recorded: Path) -> None:

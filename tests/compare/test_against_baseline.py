@@ -162,7 +162,18 @@ def test_worse_goes_by_conversations_that_are_fixed_too() -> None:
 def test_a_system_that_changed_nothing_is_named() -> None:
     rows = [*_rows("a", BASELINE), *_rows("b", BASELINE), *_rows("c", BASELINE)]
     for row in rows:
-        row.metadata = {"unchanged": True} if row.system == "b" or row.example_id == 3 else {}
+        row.metadata = {"output": "context"}
+        row.metadata |= {"unchanged": True} if row.system == "b" or row.example_id == 3 else {}
+    assert _must(_compare(rows)).notes == ("b changed nothing on 10 of 10 examples",)
+
+
+def test_who_returns_the_example_with_an_answer_may_have_changed_what_its_model_read() -> None:
+    rows = [*_rows("a", BASELINE), *_rows("b", BASELINE)]
+    for row in rows:
+        row.metadata = {"unchanged": True, "output": "context", "answered": True}
+    assert _must(_compare(rows)).notes == ()
+    for row in rows:
+        row.upstream_tokens = 7  # a reader of ours was sent the context
     assert _must(_compare(rows)).notes == ("b changed nothing on 10 of 10 examples",)
 
 

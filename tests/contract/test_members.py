@@ -275,11 +275,12 @@ PLACES = ("traits.py", "memory/members.py")
 def _asks() -> Iterator[tuple[str, int, str, str]]:
     """File, line, object and name of every look-up by a literal name."""
     for path in sorted(SOURCES.rglob("*.py")):
+        asking = {"getattr", "hasattr", "_read_member", *(["partial"] if path.name == "traits.py" else [])}
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) < 2:
                 continue
             subject, name = node.args[:2]
-            if node.func.id in ("getattr", "hasattr", "_read_member") and isinstance(name, ast.Constant):
+            if node.func.id in asking and isinstance(name, ast.Constant):
                 yield path.relative_to(SOURCES).as_posix(), node.lineno, ast.unparse(subject), str(name.value)
 
 

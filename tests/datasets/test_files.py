@@ -169,7 +169,7 @@ def test_a_huge_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 1 << 16])
 def test_a_list_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, indent: int | None) -> None:
-    monkeypatch.setattr(formats, "_CHUNK", chunk)
+    monkeypatch.setattr(formats, "JSON_CHUNK_CHARS", chunk)
     rows = [*ROWS, {"id": -12345, "context": '["not", {"a": "list"}] \\" , ]', "n": [1.5e10, True, None, {}]}]
     path = write(tmp_path, "a.json", json.dumps(rows, indent=indent, ensure_ascii=False))
     assert read(path) == rows
@@ -199,7 +199,7 @@ def test_an_empty_list_has_no_examples(tmp_path: Path, text: str) -> None:
 def test_the_line_of_a_problem_in_a_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, text: str, line: int
 ) -> None:
-    monkeypatch.setattr(formats, "_CHUNK", chunk)
+    monkeypatch.setattr(formats, "JSON_CHUNK_CHARS", chunk)
     assert f"line {line}:" in problem(write(tmp_path, "a.json", text))
 
 

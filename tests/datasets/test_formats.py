@@ -67,7 +67,7 @@ def test_one_line_of_200_megabytes_is_refused_in_one_sentence(
 )
 def test_records_up_to_the_limit_are_read(monkeypatch: pytest.MonkeyPatch, suffix: str, record: bytes) -> None:
     monkeypatch.setattr(formats, "MAX_RECORD", 100_000)
-    monkeypatch.setattr(formats, "_CHUNK", 1_000)
+    monkeypatch.setattr(formats, "JSON_CHUNK_CHARS", 1_000)
     ((_, read),) = FORMATS[suffix](io.BytesIO(record % (b"x" * 90_000)), "data")
     assert len(read["context"]) == 90_000
     with pytest.raises(DataError, match=r"^data, line"):

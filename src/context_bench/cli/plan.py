@@ -33,6 +33,10 @@ def main(arguments: Sequence[str]) -> int:
         return _plan(flags)
 
 
+_DIFFERENCE = 0.05
+"""The difference to find, unless another is given or so many examples cannot differ."""
+
+
 def plan_parser() -> Parser:
     """Make the parser of the command's flags."""
     parser = Parser(prog="context-bench plan", description=COMMANDS["plan"])
@@ -40,7 +44,7 @@ def plan_parser() -> Parser:
     add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")
     add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
     add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
-    add("--difference", type=amount, default=0.05, metavar="D", help="difference to find (default: %(default)s)")
+    add("--difference", type=amount, metavar="D", help=f"difference to find (default: {_DIFFERENCE})")
     add("--margin", type=amount, metavar="X", help="difference that does not matter (default: the pilot's, else 0.02)")
     add("--baseline", metavar="NAME", help="system that the others are compared with (default: the pilot's)")
     add("--power", type=amount, default=0.8, metavar="P", help="chance that the run finds it (default: %(default)s)")
@@ -65,7 +69,8 @@ def _plan(flags: argparse.Namespace) -> int:
     if not 0 < flags.power < 1:
         raise UsageError(f"--power must be between 0 and 1 (got {flags.power:g})")
     margin = check_margin(flags.margin or (pilot.settings.margin if pilot else DEFAULT_MARGIN))
-    target = Target(flags.difference, margin, flags.power, n=flags.max_examples)
+    difference = flags.difference or min(_DIFFERENCE, flags.discordant or _DIFFERENCE)
+    target = Target(difference, margin, flags.power, n=flags.max_examples)
     baseline = _find_baseline(flags, pilot)
     if pilot is None:
         comparisons = max(1, len(flags.system) - 1)

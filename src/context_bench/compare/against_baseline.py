@@ -101,6 +101,11 @@ def _explain_no_claim(verdict: Verdict | None) -> str:
     return ""
 
 
+def _kept_prompt(row: EvalRow) -> bool:
+    """Whether a context reached its reader as it was; a system that answers by itself may send its model another."""
+    return row.metadata.get("unchanged") is True and (is_unread_row(row) or row.upstream_tokens is not None)
+
+
 @dataclass(slots=True)
 class _Seen:
     """Facts about the rows of one system on one dataset."""
@@ -174,7 +179,7 @@ class Comparer:
         if seen is None:
             seen = self._seen[row.system, row.dataset] = _Seen()
         seen.rows += 1
-        seen.unchanged += row.metadata.get("unchanged") is True or row.metadata.get("untouched") is True
+        seen.unchanged += row.metadata.get("untouched") is True or _kept_prompt(row)
         if row.error is not None:
             self._failed = seen.imperfect = True
         else:

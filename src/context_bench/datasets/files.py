@@ -26,7 +26,7 @@ _ADVICE = (
     "--map (mapping= in Python) says which columns they are, as in --map id=COLUMN,context=COLUMN; "
     "with it, a missing id is the record's number and a missing context is empty, so --map context=COLUMN is enough"
 )
-_MISSPELLED = 0.75
+MIN_TYPO_LIKENESS = 0.75
 """How alike two names are that are taken for one and the same: `contxt` is a context, `answer_text` no answer."""
 _TEXTS = {"id", "context", "question", "prompt", "answer", "test", "instruction", "dataset"}
 
@@ -43,7 +43,7 @@ def parse_mapping(text: str) -> dict[str, str]:
             raise UsageError(f"--map {text!r}: {item!r} is not FIELD=COLUMN, such as question=prompt")
         if field in mapping:
             raise UsageError(f"--map {text!r} gives {field!r} twice")
-        if field not in FIELDS and (meant := suggest(field, FIELDS, cutoff=_MISSPELLED)):
+        if field not in FIELDS and (meant := suggest(field, FIELDS, cutoff=MIN_TYPO_LIKENESS)):
             raise UsageError(f"--map {text!r}: an example has no field {field!r}; {meant}")
         mapping[field] = source
     return mapping

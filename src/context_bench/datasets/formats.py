@@ -20,9 +20,9 @@ from context_bench.errors import DataError, MissingExtra, printable
 
 Numbered = Iterator[tuple[int, Any]]
 
-_CHUNK = 1 << 16
-_BUFFER = 1 << 20
-_BATCH = 256
+JSON_CHUNK_CHARS = 1 << 16
+PARQUET_BUFFER_BYTES = 1 << 20
+MAX_BATCH_ROWS = 256
 MAX_RECORD = 128 << 20
 """Bytes of one line or record: a context of 30 million tokens."""
 MAX_PARQUET = 1 << 30
@@ -110,7 +110,7 @@ class _Window:
         if len(self._text) > MAX_RECORD:
             raise _explain_too_long(self._where, self.line)
         # Twice as much each time: an element that spans many chunks is not parsed from its start too often.
-        chunk = self._source.read(max(_CHUNK, len(self._text)))
+        chunk = self._source.read(max(JSON_CHUNK_CHARS, len(self._text)))
         self._text += chunk
         return bool(chunk)
 
@@ -177,7 +177,7 @@ def read_parquet(source: BinaryIO, where: str) -> Numbered:
     try:
         seekable = source if source.seekable() else _read_whole(source, where)
         # By default whole columns of all row groups are read before the first row is there.
-        table = parquet.ParquetFile(seekable, buffer_size=_BUFFER, pre_buffer=False)
+        table = parquet.ParquetFile(seekable, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False)
         number = 0
         for batch in table.iter_batches(batch_size=_choose_batch_size(table.metadata), use_threads=False):
             for record in batch.to_pylist():
@@ -197,8 +197,8 @@ def _read_whole(source: BinaryIO, where: str) -> BinaryIO:
 def _choose_batch_size(metadata: Any) -> int:
     """Choose as many rows as take about a megabyte, so that a few rows do not cost many."""
     size: int = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
-    rows: int = metadata.num_rows * _BUFFER // max(1, size)
-    return max(1, min(_BATCH, rows))
+    rows: int = metadata.num_rows * PARQUET_BUFFER_BYTES // max(1, size)
+    return max(1, min(MAX_BATCH_ROWS, rows))
 
 
 FORMATS: dict[str, Callable[[BinaryIO, str], Numbered]] = {

@@ -78,7 +78,7 @@ def _make_failure(reason: str) -> Scores:
 _GIT = re.compile(r"^diff --git a/(.+?) b/(.+)$", re.MULTILINE)
 _SIDES = re.compile(r"^--- (?:a/)?([^\t\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w./:-])((?:[\w.+-]+/)+[\w.+-]*\w|[\w+-]+\.[A-Za-z]\w{0,5})(?![\w/])")
-_MOST_TEXT = 400_000
+MAX_PATCH_CHARS = 400_000
 
 
 def find_patched_files(text: str) -> set[str]:
@@ -89,7 +89,7 @@ def find_patched_files(text: str) -> set[str]:
 
 def find_named_files(text: str) -> set[str]:
     """Find what looks like a path, for a reply that is not a diff."""
-    return set(_PATH.findall(text[:_MOST_TEXT]))
+    return set(_PATH.findall(text[:MAX_PATCH_CHARS]))
 
 
 class PatchFiles:

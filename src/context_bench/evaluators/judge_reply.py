@@ -19,7 +19,7 @@ from context_bench.text.golds import opens_with_reasoning, remove_reasoning
 LOWEST, HIGHEST = 1, 5
 
 _EDGE = r"[\s#>*_`-]*"
-_REACH = 200
+MAX_QUOTE_CHARS = 200
 """Characters before a rating in which a quotation may begin."""
 _WORDS = ("one", "two", "three", "four", "five")
 _SPELLED = "|".join(_WORDS)
@@ -145,7 +145,7 @@ def read_verdict(reply: str) -> Verdict:
 
 def _is_lone(text: str) -> bool:
     """Whether a short reply has one number and speaks of nothing else that it could be."""
-    return len(text) <= _REACH and len(re.findall(r"[0-9]+", text)) == 1 and not _UNDECIDED.search(text)
+    return len(text) <= MAX_QUOTE_CHARS and len(re.findall(r"[0-9]+", text)) == 1 and not _UNDECIDED.search(text)
 
 
 def _join_rationale(units: list[_Unit]) -> str:
@@ -212,7 +212,7 @@ def _split_lines(text: str) -> Iterator[_Unit]:
 def _find_ratings(line: str, form: re.Pattern[str]) -> list[int | None]:
     ratings = []
     for found in form.finditer(line):
-        said = line[max(0, found.start() - _REACH) : found.start() + 1]
+        said = line[max(0, found.start() - MAX_QUOTE_CHARS) : found.start() + 1]
         is_quoted = said.count('"') % 2 or said.count("“") > said.count("”") or _QUOTING.search(said)
         is_clean = (found["most"] or "5").lower() in (str(HIGHEST), "five") and _CLEAN.match(line, found.end())
         ratings.append(_check_range(_read_number(found["value"])) if is_clean and not is_quoted else None)

@@ -154,7 +154,7 @@ def make_code(case: Case) -> str:
 DEFAULT_MODEL = "gpt-4"
 """The judge where nobody names one."""
 
-_KEPT = 20_000
+MAX_REPLY_CHARS = 20_000
 """Characters of a reply that a row keeps; a longer one is not a verdict of two sentences anyway."""
 
 
@@ -278,12 +278,12 @@ def _scores(document: Any, model: str) -> Scores:
     tokens: dict[str, Any] = {
         key: reply.usage[key] for key in ("prompt_tokens", "completion_tokens", "cached_tokens") if key in reply.usage
     }
-    details: dict[str, Any] = {"model": model, "reply": reply.text[:_KEPT], **tokens}
+    details: dict[str, Any] = {"model": model, "reply": reply.text[:MAX_REPLY_CHARS], **tokens}
     try:
         if reply.finish == "length":
             raise ValueError("it was cut off")
         verdict = read_verdict(reply.text)
     except ValueError as error:
         return Scores(reason=f"the judge's reply cannot be read: {error}", details=details, transient=True)
-    details = {"rating": verdict.rating, "rationale": verdict.rationale[:_KEPT], **details}
+    details = {"rating": verdict.rating, "rationale": verdict.rationale[:MAX_REPLY_CHARS], **details}
     return Scores({"judge_score": (verdict.rating - 1) / 4}, details=details)

@@ -20,7 +20,7 @@ from context_bench.evaluators.nli_cues import Verdict
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, remove_markup, response_text
 
-_LONGEST, _MOST_CUES = 20_000, 500
+MAX_CHARS, MAX_CUES = 20_000, 500
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\s|$|[\"')»])|\n|$|[.!?])")
 _SEGMENT_END = re.compile(r"\n|(?<=[a-z][.;]) (?=[A-Z])")
 _ENUMERATOR = re.compile(r"^\W*(?:(?:option\s+)?[A-Da-d1-4][.):]\s+|\([A-Da-d1-4]\)\s*)?", re.IGNORECASE)
@@ -34,8 +34,8 @@ def label_verdict(label: str) -> Verdict | None:
 def read_verdict(reply: str) -> Verdict | None:
     """The verdict that a reply gives; None when it gives none."""
     text = remove_markup(reply).strip()
-    if len(text) > 2 * _LONGEST:  # verdicts stand at the ends
-        text = f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
+    if len(text) > 2 * MAX_CHARS:  # verdicts stand at the ends
+        text = f"{text[:MAX_CHARS]}\n{text[-MAX_CHARS:]}"
     if marked := _find_field(text) or _find_likeliest(text) or _find_ticked(text):
         return marked
     if _has_several_labels(text):
@@ -71,7 +71,7 @@ def _find_announced(text: str) -> Verdict | None:
         closing = _read_whole_line(lines[-1])
         found += [(0, opening)] if opening else []
         found += [(len(text), closing)] if closing else []
-    for cue in list(cues.LABEL_NOUN.finditer(text))[-_MOST_CUES:]:
+    for cue in list(cues.LABEL_NOUN.finditer(text))[-MAX_CUES:]:
         rest = text[cue.end() : cue.end() + 240].lstrip()
         sentence = next(_split_sentences(rest), "")
         verdict = (

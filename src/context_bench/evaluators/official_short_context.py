@@ -19,7 +19,7 @@ _LETTER = re.compile(r"\(([A-Z])\)")
 _OPTION = re.compile(r"(?m)^\(([A-Z])\)[ \t]*(.*)$")
 _STATED = re.compile(r"(?i)\banswer(?:\W{0,3}\s+is\b|\s*[*_]*:)[\s*_:]*|\\boxed\{")
 _SENTENCE_END = re.compile(r"\.(?=\s)|\n")
-_SHOWN = 200
+MAX_ANSWER_CHARS = 200
 _AROUND = " \t\r\n*_`\"'“”‘’$"
 
 
@@ -46,7 +46,7 @@ class BBHScore:
             return Scores({"bbh_accuracy": float(chosen in letters)}, details={"answer": chosen})
         said = find_stated_answer(reply)
         right = _fold_case(said) in map(_fold_case, golds)
-        return Scores({"bbh_accuracy": float(right)}, details={"answer": said[:_SHOWN]})
+        return Scores({"bbh_accuracy": float(right)}, details={"answer": said[:MAX_ANSWER_CHARS]})
 
 
 def _read_letter(reply: str, task: str, correct: str) -> str | None:

@@ -94,8 +94,8 @@ def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) ->
     return False
 
 
-_AROUND = 40
-_MOST_NEW = 0.05
+CONTEXT_CHARS = 40
+MAX_NEW_WORD_SHARE = 0.05
 """Share of words that nobody sent, up to which a text is not rewritten: a proxy may say that it left something out."""
 
 
@@ -162,7 +162,7 @@ class TextSearch:
         known = {word for text in sent for form in _read_text(text).forms for word in form.split()}
         texts = [[form.split() for form in text.forms] for text in self._texts if text.forms]
         new = sum(min(sum(word not in known for word in words) for words in forms) for forms in texts)
-        return bool(known) and new > _MOST_NEW * sum(len(forms[0]) for forms in texts)
+        return bool(known) and new > MAX_NEW_WORD_SHARE * sum(len(forms[0]) for forms in texts)
 
     @cached_property
     def source(self) -> TextSearch | None:
@@ -222,7 +222,7 @@ class _Text:
         Its first place is nearly always good, and to look around that is cheaper than to normalise a long text, but
         only for a few spans.
         """
-        self._looked += len(span.raw) + 2 * _AROUND
+        self._looked += len(span.raw) + 2 * CONTEXT_CHARS
         if "plain" not in self.__dict__ and 2 * self._looked < len(self.raw):
             around = _cut_around(self.raw, self.raw.index(span.raw), len(span.raw))
             if around and span.plain in normalise(undo_html(around)):
@@ -233,8 +233,8 @@ class _Text:
 def _cut_around(text: str, start: int, length: int) -> str | None:
     """A stretch of a text with a few whole words on either side of a place; None where no space is near."""
     end = start + length
-    first = 0 if start <= _AROUND else text.find(" ", start - _AROUND, start)
-    last = len(text) if end + _AROUND >= len(text) else text.rfind(" ", end, end + _AROUND)
+    first = 0 if start <= CONTEXT_CHARS else text.find(" ", start - CONTEXT_CHARS, start)
+    last = len(text) if end + CONTEXT_CHARS >= len(text) else text.rfind(" ", end, end + CONTEXT_CHARS)
     return text[first:last] if first >= 0 and last >= 0 else None
 
 

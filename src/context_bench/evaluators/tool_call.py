@@ -31,7 +31,7 @@ _FENCE = re.compile(r"```[\w+-]*\s*\n?(.*?)```", re.DOTALL)
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "kwargs", "input", "params")
 _LIST_KEYS = ("tool_calls", "function_calls", "calls", "functions")
 _FUNCTION_TAG = re.compile(r"<function=([\w.-]+)>\s*(\{.*?\})\s*</function>", re.DOTALL)
-_MOST_TEXT = 200_000
+MAX_REPLY_CHARS = 200_000
 _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 
 
@@ -60,7 +60,7 @@ def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[Cal
     response = processed.get("response")
     if isinstance(response, list | Mapping):
         return list(_read_json(response, known))
-    return _read_text(response_text(processed).strip()[:_MOST_TEXT], known)
+    return _read_text(response_text(processed).strip()[:MAX_REPLY_CHARS], known)
 
 
 def _read_text(text: str, known: Collection[str]) -> list[Call]:

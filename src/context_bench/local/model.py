@@ -37,10 +37,10 @@ __all__ = ["CONTEXT", "LocalModel", "ModelProcess", "Settings", "check_installed
 
 
 CONTEXT = 8192
-_LEAST_CONTEXT = 256
-_MOST_THREADS = 8
-_STOP_SECONDS = 5.0
-_LINES = 50
+MIN_CONTEXT = 256
+MAX_THREADS = 8
+STOP_TIMEOUT = 5.0
+MAX_LOG_LINES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class Settings:
         """
         check_installed()
         context, threads = context or CONTEXT, threads or default_threads()
-        if context < _LEAST_CONTEXT:
+        if context < MIN_CONTEXT:
             raise UsageError(
-                f"a context of {context} tokens is too small for a conversation: give {_LEAST_CONTEXT} or more"
+                f"a context of {context} tokens is too small for a conversation: give {MIN_CONTEXT} or more"
             )
         if weights.most_context and context > weights.most_context:
             raise UsageError(
@@ -114,7 +114,7 @@ class ModelProcess:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
-        self._child, self._said = child, LastLines(child.stderr, _LINES)
+        self._child, self._said = child, LastLines(child.stderr, MAX_LOG_LINES)
         with contextlib.suppress(BrokenPipeError):
             child.stdin.write(json.dumps(asdict(self.settings)).encode() + b"\n")
             child.stdin.flush()
@@ -147,7 +147,7 @@ class ModelProcess:
             return
         kill_group(self._child)  # it keeps nothing that could be lost
         if self._said is not None:
-            self._said.wait(_STOP_SECONDS)
+            self._said.wait(STOP_TIMEOUT)
         for stream in (self._child.stdin, self._child.stdout):
             assert stream is not None
             with contextlib.suppress(OSError):
@@ -179,7 +179,7 @@ def default_threads() -> int:
     The rest is for the proxy and the run: threads that wait for one another on a core that is taken make a model
     many times slower (on two cores with one of them busy: 58 tokens a second with one thread, 13 with two).
     """
-    return max(1, min(_cores() // 2, _MOST_THREADS))
+    return max(1, min(_cores() // 2, MAX_THREADS))
 
 
 def _cores() -> int:
@@ -197,9 +197,9 @@ def _check_port(host: str, port: int) -> None:
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
 
 
-_PATIENCE = 3600.0
+REPLY_TIMEOUT = 3600.0
 """Seconds for a reply: requests wait in a row for one model."""
-_LAST_BREATH = 2.0
+EXIT_TIMEOUT = 2.0
 """Seconds from the end of its connections to the end of a process."""
 
 _KEYS = ("authorization", "x-api-key")
@@ -241,7 +241,7 @@ class LocalModel:
         self._process = ModelProcess(await asyncio.to_thread(self._settings))
         try:
             await asyncio.to_thread(self._process.start)
-            self._forward = Forward(self._process.url, timeout=_PATIENCE)
+            self._forward = Forward(self._process.url, timeout=REPLY_TIMEOUT)
             await self._forward.open()
         except BaseException:
             await self.close()
@@ -259,7 +259,7 @@ class LocalModel:
         except UsageError as error:
             return build_error(502, str(error), request.form)
         outgoing = await forward.answer(replace(request, headers=self._headers(request.headers)))
-        if outgoing.status == 502 and await asyncio.to_thread(process.wait, _LAST_BREATH):
+        if outgoing.status == 502 and await asyncio.to_thread(process.wait, EXIT_TIMEOUT):
             return build_error(502, f"the local model's process was {process.ending} over a request", request.form)
         return outgoing
 

@@ -24,7 +24,7 @@ from context_bench.errors import UsageError, printable
 __all__ = ["SMALL", "Pinned", "Say", "Weights", "choose", "digest_of", "fetch", "models_folder"]
 
 
-_BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 _NOTES = "digests.json"
 
 
@@ -49,7 +49,7 @@ def digest_of(path: Path, folder: Path) -> str:
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
 

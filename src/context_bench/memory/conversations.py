@@ -160,7 +160,7 @@ def plan_steps(
 Placed = tuple[int, Turn]
 """A turn, and which of the conversation it is."""
 
-_UNPLACED = 1 << 60
+AFTER_ALL_TURNS = 1 << 60
 
 
 def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:
@@ -210,7 +210,7 @@ def render_history(turns: Sequence[Turn]) -> str:
 def _write_line(item: Retrieved, turns: Mapping[str, Placed]) -> tuple[int, str]:
     placed = [turns[str(name)] for name in item.get("ids") or () if str(name) in turns]
     if not placed:
-        return _UNPLACED, item["text"]
+        return AFTER_ALL_TURNS, item["text"]
     place, turn = min(placed, key=lambda each: each[0])
     return place, _put_date(item["text"], turn)
 

@@ -26,9 +26,9 @@ from context_bench.numbers import (
 from context_bench.results import EvalResult, EvalRow
 from context_bench.stats.break_even import memory_queries_to_repay
 
-_HALF = 0.5
+MIN_UPDATE_SHARE = 0.5
 _KILOBYTE = 1024
-_NOTHING = {"memories": "lists no memories", "found_per_question": "found nothing for any question"}
+_EMPTY_STORE_SIGNS = {"memories": "lists no memories", "found_per_question": "found nothing for any question"}
 """Numbers that are 0 for a memory that kept nothing, and what to say then."""
 _PROBES = ("probe_leak", "probe_update", "probe_forget")
 
@@ -72,7 +72,7 @@ def find_empty_stores(result: EvalResult) -> dict[str, str]:
     """Find memories that kept nothing: a sentence for each of their lines in the result, which save at no cost."""
     found: dict[str, str] = {}
     for name, system in _group_arms(result).items():
-        known = {key: words for key, words in _NOTHING.items() if key in system.most}
+        known = {key: words for key, words in _EMPTY_STORE_SIGNS.items() if key in system.most}
         if known and not any(system.most[key] for key in known):
             sentence = f"{name} stored nothing: it {' and '.join(known.values())}{_tell_disk(system.most, ', yet')}."
             found |= dict.fromkeys(system.arms, sentence)
@@ -132,7 +132,7 @@ def _describe(name: str, system: _System) -> Iterator[str]:
     leak, update, forget = (system.worst.get(key, 1.0) for key in _PROBES)
     if leak < 1 and about.get("takes_user"):
         yield f"{name} leaks between users: what another user said came back in {1 - leak:.0%} of the probes."
-    if update < _HALF:
+    if update < MIN_UPDATE_SHARE:
         yield f"{name} does not update: the newest value was missing in {1 - update:.0%} of the probes."
     if forget < 1:
         yield f"{name} does not forget: what was to be deleted came back in {1 - forget:.0%} of the probes."

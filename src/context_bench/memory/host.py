@@ -26,11 +26,11 @@ from context_bench.memory.scoring import STOOD_IN
 from context_bench.store.keys import digest
 from context_bench.traits import is_script
 
-_ASK_AGAIN = 10
-"""One question of so many is asked again."""
+REASK_EVERY = 10
+"""Re-ask one question in ten to detect memories that reading changes."""
 
-_LOOK = 0.02
-"""Seconds between two looks whether it is quiet."""
+QUIET_POLL_SECONDS = 0.02
+"""Pause between two checks whether a memory still makes calls."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Host:
         if meter is not None and (meter.has_calls("ingest") or meter.has_calls("background")):
             deadline = perf_counter() + self.settings.max_quiet
             while meter.seconds_since_last_call() < self.settings.quiet and perf_counter() < deadline:
-                await asyncio.sleep(min(_LOOK, self.settings.quiet))
+                await asyncio.sleep(min(QUIET_POLL_SECONDS, self.settings.quiet))
         if await self._inspection.is_changed():
             self._again["asked"] += 1
             self._again["changed"] += 1
@@ -340,4 +340,4 @@ def _spell(found: list[Retrieved]) -> str:
 
 def _is_asked_again(example: Mapping[str, Any], written: _Written) -> bool:
     """Choose a tenth of the questions by their ids, and the first of each conversation."""
-    return not written.asked or crc32(str(example["id"]).encode()) % _ASK_AGAIN == 0
+    return not written.asked or crc32(str(example["id"]).encode()) % REASK_EVERY == 0

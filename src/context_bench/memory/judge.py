@@ -158,7 +158,7 @@ def rules_digest(prompts: Mapping[str, str] | None) -> str:
     return blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
 
 
-_KEPT = 2_000
+MAX_REPLY_CHARS = 2_000
 """Characters of a reply that a row keeps."""
 _EDGES = " \t\r\n.,:;!*_`\"'()[]"
 _MARKED = re.compile(r"(?:verdict|answer|label|correct)\W*(yes|no)", re.IGNORECASE)
@@ -260,7 +260,7 @@ class MemoryJudge(LLMJudge):
             reply = read_chat_completion(await self._ask(messages))
         except NotAReply as error:
             raise ValueError("it is not a chat completion") from error
-        details.setdefault("replies", []).append(reply.text[:_KEPT])
+        details.setdefault("replies", []).append(reply.text[:MAX_REPLY_CHARS])
         for key in ("prompt_tokens", "completion_tokens"):
             if key in reply.usage:
                 details[key] = details.get(key, 0) + reply.usage[key]

@@ -110,7 +110,7 @@ def _read_leftovers(processed: Mapping[str, Any]) -> set[str] | None:
     return {str(text) for place in looked for text in place} if looked else None
 
 
-_BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 
 
 def list_hidden_texts(questions: Iterable[Any]) -> list[str]:
@@ -183,7 +183,7 @@ def _read_blocks(path: Path, overlap: int) -> Iterator[bytes]:
     try:
         with path.open("rb") as source:
             tail = b""
-            while block := source.read(_BLOCK):
+            while block := source.read(BLOCK_BYTES):
                 yield tail + block
                 tail = block[-overlap:] if overlap else b""
     except OSError:

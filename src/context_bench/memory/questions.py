@@ -30,11 +30,11 @@ from context_bench.utils.tokens import Tokenizer
 UNNAMED = "conversations"
 """The tag of conversations that came without a name."""
 
-_KEPT = 256
+KEPT_EXAMPLES = 256
 """Examples for which a conversation stays at hand after its last question was read: the engine reads ahead."""
 
 
-_PASSED_ON = ("answer", "answers", "instruction")
+_GOLD_FIELDS = ("answer", "answers", "instruction")
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Questions:
                 asked += 1
                 self._histories[name] = history, asked
                 yield self._make_example(history, question, conversation)
-            for old in [each for each, (_, last) in self._histories.items() if last < asked - _KEPT]:
+            for old in [each for each, (_, last) in self._histories.items() if last < asked - KEPT_EXAMPLES]:
                 del self._histories[old]
         if not asked and self._types is not None and seen_types:
             known = ", ".join(sorted(str(each) for each in seen_types if each))
@@ -119,8 +119,8 @@ class Questions:
         return DatasetTraits(name_samples=lambda counts: dict.fromkeys(counts, sample))
 
     def _make_example(self, history: History, question: Question, conversation: Mapping[str, Any]) -> Example:
-        gold: dict[str, Any] = {key: question[key] for key in _PASSED_ON if key in question}  # type: ignore[literal-required]
-        about = {key: value for key, value in question.items() if key not in ("question", *_PASSED_ON)}
+        gold: dict[str, Any] = {key: question[key] for key in _GOLD_FIELDS if key in question}  # type: ignore[literal-required]
+        about = {key: value for key, value in question.items() if key not in ("question", *_GOLD_FIELDS)}
         named = dict.fromkeys(map(str, (*(question.get("evidence_ids") or ()), *(question.get("user_evidence") or ()))))
         facts = {
             "conversation": history.name,
@@ -172,7 +172,7 @@ def _read_question(question: Any, place: int, where: str) -> Question:
     return read
 
 
-_ENDINGS = (".jsonl", ".json")
+_FILE_SUFFIXES = (".jsonl", ".json")
 
 
 def open_conversations(
@@ -194,7 +194,7 @@ def open_conversations(
             raise UsageError(f"a memory dataset must be an iterable of conversations, a name or a file (got {kind})")
         return given, UNNAMED
     text = str(given)
-    if text.endswith(_ENDINGS):
+    if text.endswith(_FILE_SUFFIXES):
         return read_file(Path(text)), Path(text).stem
     refs = parse("memory_dataset", text)
     if len(refs) > 1:

@@ -27,8 +27,8 @@ from context_bench.processes.started_proxy import find_program
 from context_bench.systems.proxies import OpenAIProxy
 
 _PROGRAM = Path(__file__).with_name("vendor_program.py")
-_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
-_MOST_LINES = 20
+_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
+MAX_ERROR_LINES = 20
 
 
 class VendorFailed(Exception):
@@ -195,7 +195,7 @@ class _Process:
     def __init__(self, name: str, python: str, settings: dict[str, Any], seconds: float) -> None:
         self._name = name
         self.directory = Path(tempfile.mkdtemp(prefix=f"context-bench-{name}-"))
-        environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
+        environment = {key: os.environ[key] for key in _PASSED_VARIABLES if key in os.environ}
         environment |= {"PYTHONUNBUFFERED": "1", "DO_NOT_TRACK": "1", "ANONYMIZED_TELEMETRY": "False"}
         self._child = start_child(
             [python, str(_PROGRAM), name],
@@ -204,7 +204,7 @@ class _Process:
             cwd=str(self.directory),
         )
         assert self._child.stderr is not None
-        self._said = LastLines(self._child.stderr, _MOST_LINES)
+        self._said = LastLines(self._child.stderr, MAX_ERROR_LINES)
         self._end = weakref.finalize(self, _clean_up, self._child, self.directory)
         try:
             self.call({"do": "open", "directory": str(self.directory), **settings}, seconds)

@@ -20,8 +20,8 @@ from typing import Any
 
 Turn = dict[str, Any]
 
-_NOBODY = "user"
-_MOST = 10_000
+DEFAULT_USER = "user"
+MAX_MEMORIES = 10_000
 
 
 @dataclass(frozen=True)
@@ -110,17 +110,17 @@ class Mem0(Memory):
 
     def ingest(self, turns: list[Turn], user: str | None) -> None:
         ids = [turn["id"] for turn in turns if turn.get("id")]
-        self._memory.add(_make_messages(turns), user_id=user or _NOBODY, metadata={"ids": ids})
+        self._memory.add(_make_messages(turns), user_id=user or DEFAULT_USER, metadata={"ids": ids})
 
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
-        found = self._memory.search(question, filters={"user_id": user or _NOBODY}, top_k=k)["results"]
+        found = self._memory.search(question, filters={"user_id": user or DEFAULT_USER}, top_k=k)["results"]
         return [
             {"text": each["memory"], "ids": (each.get("metadata") or {}).get("ids") or [], "score": each.get("score")}
             for each in found
         ]
 
     def memories(self, user: str | None) -> list[str]:
-        found = self._memory.get_all(filters={"user_id": user or _NOBODY}, top_k=_MOST)["results"]
+        found = self._memory.get_all(filters={"user_id": user or DEFAULT_USER}, top_k=MAX_MEMORIES)["results"]
         return [each["memory"] for each in found]
 
 
@@ -198,15 +198,15 @@ class GraphitiMemory(Memory):
         from graphiti_core.errors import GroupsEdgesNotFoundError
 
         try:
-            edges = self._loop.run_until_complete(EntityEdge.get_by_group_ids(self._driver, [user or _NOBODY]))
+            edges = self._loop.run_until_complete(EntityEdge.get_by_group_ids(self._driver, [user or DEFAULT_USER]))
         except GroupsEdgesNotFoundError:
             return []
         return [edge.fact for edge in edges]
 
     def _choose_group(self, user: str | None) -> str:
         """Return the user's group. The kuzu driver of this version lacks the attribute that names it."""
-        self._driver._database = user or _NOBODY
-        return user or _NOBODY
+        self._driver._database = user or DEFAULT_USER
+        return user or DEFAULT_USER
 
     def _find_ids(self, edge: Any) -> list[str]:
         return list(dict.fromkeys(each for episode in edge.episodes for each in self._ids.get(episode, [])))
@@ -242,15 +242,16 @@ class LangMem(Memory):
         )
 
     def ingest(self, turns: list[Turn], user: str | None) -> None:
-        config = {"configurable": {"user": user or _NOBODY}}
+        config = {"configurable": {"user": user or DEFAULT_USER}}
         self._manager.invoke({"messages": _make_messages(turns)}, config=config)
 
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
-        found = self._store.search(("memories", user or _NOBODY), query=question, limit=k)
+        found = self._store.search(("memories", user or DEFAULT_USER), query=question, limit=k)
         return [{"text": _render_item(item), "score": item.score} for item in found]
 
     def memories(self, user: str | None) -> list[str]:
-        return [_render_item(item) for item in self._store.search(("memories", user or _NOBODY), limit=_MOST)]
+        found = self._store.search(("memories", user or DEFAULT_USER), limit=MAX_MEMORIES)
+        return [_render_item(item) for item in found]
 
 
 class Cognee(Memory):
@@ -289,13 +290,13 @@ class Cognee(Memory):
 
     def ingest(self, turns: list[Turn], user: str | None) -> None:
         text = "\n".join(_render_turn(turn) for turn in turns)
-        self._loop.run_until_complete(self._cognee.add(text, dataset_name=user or _NOBODY))
-        self._loop.run_until_complete(self._cognee.cognify(datasets=[user or _NOBODY]))
+        self._loop.run_until_complete(self._cognee.add(text, dataset_name=user or DEFAULT_USER))
+        self._loop.run_until_complete(self._cognee.cognify(datasets=[user or DEFAULT_USER]))
 
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
         kind = self._cognee.SearchType.CHUNKS
         found = self._loop.run_until_complete(
-            self._cognee.search(query_text=question, query_type=kind, top_k=k, datasets=[user or _NOBODY])
+            self._cognee.search(query_text=question, query_type=kind, top_k=k, datasets=[user or DEFAULT_USER])
         )
         return [{"text": each["text"] if isinstance(each, dict) else str(each)} for each in found]
 

@@ -91,10 +91,10 @@ def describe_alone(result: EvalResult) -> str:
     (name,) = result.systems
     harmed, kept = _tell_evidence(result, [name])
     lost = " ".join([*harmed, *kept])
-    words, share = _find_saving(result, name)
+    words, _ = _find_saving(result, name)
     if not lost or not words:
         return ""
-    return f"{lost} {name}: {_write_saving(words, share)}. No verdict without a baseline: --controls adds one."
+    return f"{lost} {name}: {_write_saving(result, name)}. No verdict without a baseline: --controls adds one."
 
 
 def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -186,9 +186,20 @@ def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
     return "", -math.inf
 
 
-def _write_saving(what: str, share: float) -> str:
-    """Write a share of tokens as saved, or as added."""
+def _write_saving(result: EvalResult, name: str) -> str:
+    """Write the share of tokens that a system saves or adds; its bounds where some calls may not be its own."""
+    what, share = _find_saving(result, name)
+    low, high = (percent(bound) for bound in _find_bounds(result, name, PROMPT_SAVINGS))
+    if what == _SAVINGS[PROMPT_SAVINGS] and low != high:
+        return f"{low} to {high} of {what} saved"
     return f"{percent(abs(share))} of {what} saved" if share > _LEAST else f"{percent(-share)} added to {what}"
+
+
+def _find_bounds(result: EvalResult, name: str, key: str) -> tuple[float, float]:
+    """Find the least and the most that a number may be; the number itself where it is sure."""
+    values = result.summary.get(name, {})
+    ends = [values.get(f"{key}_{case}", values.get(key, math.nan)) for case in ("best", "worst")]
+    return min(ends), max(ends)
 
 
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
@@ -197,9 +208,10 @@ def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
     others, theirs = _find_saving(result, baseline)
     nothing = percent(0.0)
     than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != nothing else ""
-    gains = [f"{_write_saving(words, share)}{than}"] if words and share > _LEAST else []
-    gains = gains if than or percent(share) != nothing else []
-    losses = [_write_saving(words, share)] if words and share <= _LEAST else []
+    saving = _write_saving(result, name) if words else ""
+    gains = [f"{saving}{than}"] if saving and share > _LEAST else []
+    gains = gains if than or percent(share) != nothing or not saving.startswith(nothing) else []
+    losses = [saving] if saving and share <= _LEAST else []
     bill, change = _compare_bills(result, name, baseline)
     if bill:
         (losses if change > 0 else gains).append(bill)
@@ -224,9 +236,16 @@ def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, f
             change = -saving.per_1k.value
             less = f"{dollars(abs(change))} {'more' if change > 0 else 'less'} for 1,000 examples"
             return f"{less}, by the {saving.pairs:,} whose cost is known of both{unsure}", change
-    if dollars(own) == dollars(base):
+    paid = _write_dollars(result, name)
+    if paid == _write_dollars(result, baseline):
         return f"the same {dollars(own)} for 1,000 examples", 0.0
-    return f"{dollars(own)} instead of {dollars(base)} for 1,000 examples{unsure}", change
+    return f"{paid} instead of {_write_dollars(result, baseline)} for 1,000 examples{unsure}", change
+
+
+def _write_dollars(result: EvalResult, name: str) -> str:
+    """Write what 1,000 examples cost; its bounds where some calls may not be the system's own."""
+    low, high = (dollars(bound) for bound in _find_bounds(result, name, COST_PER_1K_USD))
+    return low if low == high else f"{low} to {high}"
 
 
 def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:

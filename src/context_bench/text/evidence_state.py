@@ -20,11 +20,11 @@ STATE_SCORES = ("evidence_survived", "evidence_verbatim")
 NOT_IN_CONTEXT = "no gold answer stands in the original context, so none can be lost"
 """Why an example has no `answer_in_context`."""
 
-_MOST_ADDED = 5
+MAX_ADDED_WORDS = 5
 """Words by which the stretch that holds a passage may be longer than the passage."""
-_DROPPED_IN = 5
-"""One in so many of the passage's other content words may be dropped: 80% must be kept."""
-_LEAST_WORDS = 3
+DROP_ONE_IN = 5
+"""One in five of the passage's other content words may be dropped: 80% must be kept."""
+MIN_CONTENT_WORDS = 3
 """Content words below which too little is left to tell a pruned passage from chance."""
 _NEGATION_WORDS = "no nor not never neither none nobody nothing nowhere without"
 _NEGATIONS = frozenset(_NEGATION_WORDS.split())
@@ -85,10 +85,10 @@ class _Passage:
         asked = _list_content(question).union(*map(_list_content, answers))
         self._words = [word for word in words if word in asked or word not in _FUNCTION_WORDS]
         self._needed = [word in asked or _is_fixed(word) for word in self._words]
-        self.enough = len(self._words) >= _LEAST_WORDS
-        self._most_dropped = self._needed.count(False) // _DROPPED_IN
+        self.enough = len(self._words) >= MIN_CONTENT_WORDS
+        self._most_dropped = self._needed.count(False) // DROP_ONE_IN
         self._last = max((place for place, needed in enumerate(self._needed) if needed), default=0)
-        self._longest = len(words) + _MOST_ADDED
+        self._longest = len(words) + MAX_ADDED_WORDS
         self._places: dict[str, list[int]] = defaultdict(list)
         for place in reversed(range(len(self._words))):
             self._places[self._words[place]].append(place)

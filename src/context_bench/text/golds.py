@@ -169,7 +169,7 @@ def evidence_texts(example: Mapping[str, Any]) -> list[str]:
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-_PIECE = 200_000
+NORMALIZE_CHARS = 200_000
 """Characters that are normalised in one go."""
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -181,7 +181,7 @@ def normalize_answer(text: str) -> str:
 
 def split_normalized(text: str) -> list[str]:
     """Return the words of the normalised text."""
-    if len(text) <= _PIECE:
+    if len(text) <= NORMALIZE_CHARS:
         return _normalize_words(text)
     known: dict[str, str] = {}  # each word once: those of a reply of megabytes would take ten times its room
     return [known.setdefault(word, word) for piece in _cut(text) for word in _normalize_words(piece)]
@@ -190,7 +190,7 @@ def split_normalized(text: str) -> list[str]:
 def _cut(text: str) -> Iterator[str]:
     """Yield a long text in pieces that end before a space: one call on all of it would stop every other thread."""
     start = 0
-    while (end := text.find(" ", start + _PIECE)) >= 0:
+    while (end := text.find(" ", start + NORMALIZE_CHARS)) >= 0:
         yield text[start:end]
         start = end
     yield text[start:]
@@ -245,22 +245,7 @@ _BOLD_LETTER = re.compile(r"(?:\*\*|__)[ \t]*[(\[]?([A-Z])(?:(?:[)\]]?[.:]?[ \t]
 _MATH_SPACE = re.compile(r"\\[,; ]")
 _MATH = re.compile(r"\\[()\[\]]|\$+|\\!|\\(?=%)|(?<=\d)\{(?=,\})|(?<=\d\{,)\}")
 _EMPHASIS = re.compile(r"\*+|`+|(?<!\w)_{1,2}(?=\w)|(?<=\w)_{1,2}(?!\w)|(?m:^[ \t]*(?:#{1,6}|>)[ \t]+)")
-_QUOTES = str.maketrans(
-    {
-        "’": "'",
-        "‘": "'",
-        "“": '"',
-        "”": '"',
-        "′": "'",
-        "、": ",",
-        "「": '"',
-        "」": '"',
-        "『": '"',
-        "』": '"',
-        "【": "[",
-        "】": "]",
-    }
-)
+_QUOTES = str.maketrans("’‘“”′、「」『』【】", '\'\'""\',""""[]')
 _CHECKBOX = re.compile(r"^([ \t]*[-*+•][ \t]+)\[(?:([xX✓✔])| )\](?=[ \t])", re.MULTILINE)
 
 
@@ -284,13 +269,13 @@ def remove_markup(text: str) -> str:
 
 
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')»]|$)|\n")
-_WINDOW = 400
+MAX_SENTENCE_CHARS = 400
 
 
 def cut_sentence_around(text: str, start: int, end: int) -> str:
     """Cut out the sentence, or line, that holds `text[start:end]`, as far as 400 characters to each side."""
-    begin = max(0, start - _WINDOW)
+    begin = max(0, start - MAX_SENTENCE_CHARS)
     for stop in _SENTENCE_END.finditer(text, begin, start):
         begin = stop.end()
-    after = _SENTENCE_END.search(text, end, end + _WINDOW)
-    return text[begin : after.end() if after else end + _WINDOW]
+    after = _SENTENCE_END.search(text, end, end + MAX_SENTENCE_CHARS)
+    return text[begin : after.end() if after else end + MAX_SENTENCE_CHARS]

@@ -25,7 +25,7 @@ _ENDINGS = (
 _NO_SECRETS = ("eostoken", "bostoken", "padtoken", "stoptoken", "unktoken", "masktoken", "pertoken")
 """Names that end as a secret's does, and mean a word of a model."""
 
-_LEAST = 4
+MIN_KEY_CHARS = 4
 """Anything shorter is not a key."""
 
 _PASSWORD = re.compile(r"(://)[^/\s@\"']+@")
@@ -65,7 +65,7 @@ def find_secrets(value: Any, skipped: Iterable[str] = ()) -> Iterator[str]:
             if name in skipped:
                 continue
             if isinstance(item, str) and is_secret_name(str(name)):
-                yield from (part for part in (item, item.partition(" ")[2]) if len(part) >= _LEAST)
+                yield from (part for part in (item, item.partition(" ")[2]) if len(part) >= MIN_KEY_CHARS)
             else:
                 yield from find_secrets(item, skipped)
     elif isinstance(value, list | tuple):
@@ -83,7 +83,7 @@ def find_url_secrets(url: str) -> Iterator[str]:
     if password:
         yield from {password, unquote(password)}
     yield from (part for part in parts.path.split("/") if _looks_like_a_key(part))
-    yield from (value for name, value in parse_qsl(parts.query) if is_secret_name(name) and len(value) >= _LEAST)
+    yield from (value for name, value in parse_qsl(parts.query) if is_secret_name(name) and len(value) >= MIN_KEY_CHARS)
 
 
 def _looks_like_a_key(part: str) -> bool:
@@ -156,4 +156,4 @@ def find_command_secrets(command: str) -> list[str]:
         found += _KEY_SHAPED.findall(word)
         if "://" in word:
             found += find_url_secrets(value if "://" in value else word)
-    return sorted({each for each in found if len(each) >= _LEAST and "{" not in each}, key=len, reverse=True)
+    return sorted({each for each in found if len(each) >= MIN_KEY_CHARS and "{" not in each}, key=len, reverse=True)

@@ -43,7 +43,7 @@ def split_words(text: str) -> list[str]:
     return words
 
 
-_SPLIT_PIECE = 65_536
+SPLIT_CHARS = 65_536
 """Characters of a long text that are split into words in one call that keeps other threads waiting."""
 _BETWEEN = re.compile(rf"\n|[A-Za-z](?= [A-Za-z])|[{_UNSPACED}](?=[{_UNSPACED}])")
 
@@ -54,7 +54,7 @@ def split_in_pieces(text: str) -> Iterator[list[str]]:
     One call on all of it would stop every other thread, and a list of all its words is ten times as large as the text.
     """
     start = 0
-    while found := _BETWEEN.search(text, start + _SPLIT_PIECE):
+    while found := _BETWEEN.search(text, start + SPLIT_CHARS):
         yield split_words(text[start : found.end()])
         start = found.end()
     yield split_words(text[start:])
@@ -68,7 +68,7 @@ _MONEY = dict(zip("$€£¥₹", "\ua846\ua847\ua848\ua849\ua84a"))
 _DASHES = "-\u2212\u2013\u2011\u2010"  # hyphen, minus, the en dash of typesetters, hyphens of word processors
 _AFTER_PLUS = r"[\s\\)\]}.,;:!?\"'*_`|<]|\Z"
 
-_PIECE = 200_000
+NORMALISE_CHARS = 200_000
 """Characters that are normalised in one go."""
 _BETWEEN_WORDS = re.compile(r"[A-Za-z]{2}(?= [A-Za-z]{2})")
 
@@ -117,7 +117,7 @@ def normalise(text: str) -> str:
     point, plus and sharp of `.NET`, `C++` and `C#`. Percent and currency signs next to a number are words of their own,
     as `km` is. `1,000` is `1000`, except in a list without spaces.
     """
-    if len(text) <= _PIECE:
+    if len(text) <= NORMALISE_CHARS:
         return f" {' '.join(_normalise_words(text))} "
     return f" {' '.join([word for piece in _cut(text) for word in _normalise_words(piece)])} "
 
@@ -128,7 +128,7 @@ def _cut(text: str) -> Iterator[str]:
     Between two letters with a space in between no sign depends on what stands on the other side.
     """
     start = 0
-    while found := _BETWEEN_WORDS.search(text, start + _PIECE):
+    while found := _BETWEEN_WORDS.search(text, start + NORMALISE_CHARS):
         yield text[start : found.end()]
         start = found.end()
     yield text[start:]
@@ -285,7 +285,7 @@ def _cut_e(word: str) -> str:
     return stem if size > 1 or (size == 1 and not _ends_short(stem)) else word
 
 
-_LAYERS = 2
+MAX_ESCAPE_LAYERS = 2
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 # What JSON escapes, and what Markdown does: a backslash before any other sign.
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([bfnrt])|([!-/:-@\[-`{-~]))")
@@ -299,7 +299,7 @@ def undo_escapes(text: str) -> list[str]:
     right one.
     """
     texts = [undo_html(text)]
-    while len(texts) <= _LAYERS and "\\" in texts[-1]:
+    while len(texts) <= MAX_ESCAPE_LAYERS and "\\" in texts[-1]:
         plain = undo_html(undo_json(texts[-1]))
         if plain == texts[-1]:
             break
@@ -309,7 +309,7 @@ def undo_escapes(text: str) -> list[str]:
 
 def undo_html(text: str) -> str:
     """Return a text without HTML's escapes, also where they were escaped once more."""
-    for _ in range(_LAYERS):
+    for _ in range(MAX_ESCAPE_LAYERS):
         if "&" not in text:
             break
         text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)

@@ -27,16 +27,16 @@ _MARKED = frozenset({"cl100k_base", "o200k_base"})
 LONG_TEXT = 16_384
 """Characters from which a text is worth a thread: to count, judge and pack it takes longer than to hand it over."""
 
-_PIECE = 65_536
+PIECE_CHARS = 65_536
 """Characters of a long text that are encoded in one call that keeps other Python threads waiting."""
 
-_MANY = 1_000_000
+_MAX_WHOLE = 1_000_000
 """Characters from which any text is encoded in pieces: each thread keeps room for the longest that it has encoded."""
 
 _MAX_UNBROKEN = 2_097_152
 """Characters without a place to cut that are encoded in one call, which takes 70 bytes for each of them."""
 
-_FEW = 64
+MAX_CHECKED_MARKS = 64
 """Places with `<` that are looked at one by one for what follows."""
 
 _CUT = re.compile(r"[A-Za-z0-9](?=[ \n,:;\"])|[\u4e00-\u9fff](?=[，。、])")
@@ -75,10 +75,14 @@ def _encoding(name: str) -> Tokenizer:
     def count_exactly(text: str) -> int:
         # Four bytes for each token cost half of what a list of numbers does, but special tokens are recognised.
         if not plain:
-            return len(ordinary(text)) if len(text) < _MAX_UNBROKEN else sum(map(len, map(ordinary, _cut(text, _MANY))))
+            return (
+                len(ordinary(text))
+                if len(text) < _MAX_UNBROKEN
+                else sum(map(len, map(ordinary, _cut(text, _MAX_WHOLE))))
+            )
         if not _has_marks(text):
-            return count_plain(text) if len(text) < _MANY else sum(map(count_plain, _cut(text)))
-        if len(text) <= _PIECE:
+            return count_plain(text) if len(text) < _MAX_WHOLE else sum(map(count_plain, _cut(text)))
+        if len(text) <= PIECE_CHARS:
             return len(ordinary(text))
         return sum([len(ordinary(piece)) if _has_marks(piece) else count_plain(piece) for piece in _cut(text)])
 
@@ -96,14 +100,14 @@ def _encoding(name: str) -> Tokenizer:
 def _has_marks(text: str) -> bool:
     """Whether a text has `<|` in it. One character is found ten times as fast as two, and is mostly not there."""
     place = text.find("<")
-    for _ in range(_FEW):
+    for _ in range(MAX_CHECKED_MARKS):
         if place < 0 or text.startswith("<|", place):
             return place >= 0
         place = text.find("<", place + 1)
     return place >= 0 and text.find("<|", place) >= 0
 
 
-def _cut(text: str, least: int = _PIECE) -> Iterator[str]:
+def _cut(text: str, least: int = PIECE_CHARS) -> Iterator[str]:
     """Yield a text in pieces whose tokens are those of the whole.
 
     OpenAI's encodings never join a letter or a digit with the space or the sign after it, whatever follows. Only a

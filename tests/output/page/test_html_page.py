@@ -25,9 +25,8 @@ from context_bench.output.memory import (
 )
 from context_bench.output.page import HtmlReporter
 from context_bench.output.page.headline import ask_sentence
-from context_bench.output.page.row_values import Source
-from context_bench.output.page.run_facts import RunFacts
-from context_bench.output.page.single_page import make_page
+from context_bench.output.page.html_page import make_page
+from context_bench.output.page.run_facts import RunFacts, Source
 from context_bench.output.table import TableReporter
 from injections import INJECTIONS
 from report_pages import Outline, make_result, read_blocks, read_index

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from context_bench.output.page.row_index import RowIndex
-from context_bench.output.page.row_values import RowQuery, RowValues, Source, read_values
+from context_bench.output.page.row_index import RowIndex, RowQuery
+from context_bench.output.page.run_facts import RowValues, Source, read_values
 from rows import make_row
 
 RUN = 3

@@ -49,6 +49,21 @@ def test_a_saving_stands_beside_that_of_a_baseline_which_saves_too() -> None:
     assert conclude(result) == "third is equivalent to half, with 70.0% of the tokens saved instead of 50.0%."
 
 
+def test_a_saving_and_a_bill_that_are_not_sure_are_told_with_their_bounds() -> None:
+    result = _result(200, {"whole": 0, "third": 0})
+    result.summary["whole"]["cost_per_1k_usd"] = 10.0
+    result.summary["third"].update(
+        {"prompt_savings": 0.7, "prompt_savings_best": 0.7, "prompt_savings_worst": 0.2},
+        cost_per_1k_usd=3.0,
+        cost_per_1k_usd_best=3.0,
+        cost_per_1k_usd_worst=8.0,
+    )
+    assert conclude(result) == (
+        "third is equivalent to whole, with 20.0% to 70.0% of the prompt saved and $3.00 to $8.00 instead of $10.00 "
+        "for 1,000 examples."
+    )
+
+
 def test_a_verdict_that_the_interval_shown_seems_to_contradict_is_explained() -> None:
     # 20 of 820 gained, 20 lost: √42 / 822 = 0.0079, so that the 90% limits are ±0.0130 and the 95% ones ±0.0155
     rows = [

@@ -37,8 +37,8 @@ from context_bench.datasets.public.raw_files import (
 )
 from context_bench.errors import ContextBenchError, DataError, MissingExtra, UnknownName, UsageError, printable
 
-_BLOCK = 2 << 20
-_BLOCKS_KEPT = 16
+BLOCK_BYTES = 2 << 20
+MAX_CACHED_BLOCKS = 16
 """Columns of a table lie apart and are read in turns: each needs a block of its own."""
 
 
@@ -55,17 +55,17 @@ class RemoteFile(RawFile):
     def _open_stored(self, stack: ExitStack) -> BinaryIO:
         from huggingface_hub import HfFileSystem
 
-        kept = {"maxblocks": _BLOCKS_KEPT}
+        kept = {"maxblocks": MAX_CACHED_BLOCKS}
         system, name = HfFileSystem(), self.path.as_posix()
-        blocks = system.open(name, "rb", block_size=_BLOCK, cache_type="blockcache", cache_options=kept)
+        blocks = system.open(name, "rb", block_size=BLOCK_BYTES, cache_type="blockcache", cache_options=kept)
         return cast(BinaryIO, io.BufferedReader(stack.enter_context(blocks)))
 
 
 T = TypeVar("T")
 
-_SECONDS = 30.0
+HUB_TIMEOUT = 30.0
 _JSON = {".json", ".jsonl"}
-_CHUNK = 1 << 20
+JSON_CHUNK_BYTES = 1 << 20
 _NETWORK = {"OfflineModeIsEnabled", "ConnectionError", "TransportError", "TimeoutException", "TimeoutError"}
 """Names, because it depends on the client's version which library they come from."""
 
@@ -174,7 +174,7 @@ def _open_rows(builder: Any, split: str) -> Iterable[Any]:
     if kinds == {".parquet"} or (as_json and not declared and not getattr(config, "field", None)):
         return (record for _, record in read_files(files))
     if as_json and declared:
-        config.chunksize = _CHUNK  # no type has to be guessed, so nothing is lost by looking at less
+        config.chunksize = JSON_CHUNK_BYTES  # no type has to be guessed, so nothing is lost by looking at less
     rows: Iterable[Any] = builder.as_streaming_dataset(split=split)
     return rows
 
@@ -190,7 +190,7 @@ def _find_commit(repository: str, revision: str | None) -> str:
     """Ask for the commit once, so that all configurations of a repository are read at the same commit."""
     from huggingface_hub import HfApi
 
-    return str(HfApi().dataset_info(repository, revision=revision, timeout=_SECONDS).sha)
+    return str(HfApi().dataset_info(repository, revision=revision, timeout=HUB_TIMEOUT).sha)
 
 
 def _explain_failure(error: BaseException, card: Card, config: Config, revision: str | None) -> UsageError:

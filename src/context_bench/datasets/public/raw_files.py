@@ -28,7 +28,7 @@ from context_bench.registry import import_object
 Placed = tuple[str, Any]
 """Where a record stands, in words for an error, and the record."""
 
-_DIGEST_LIMIT = 256 << 20
+MAX_DIGEST_BYTES = 256 << 20
 
 
 class Records(Protocol):
@@ -141,7 +141,7 @@ def _unpack(file: RawFile, folder: Path) -> Path:
 def digest(path: Path) -> str:
     """Return a digest that tells two versions of a file apart; its size alone where reading it would take long."""
     size = path.stat().st_size
-    if size > _DIGEST_LIMIT:
+    if size > MAX_DIGEST_BYTES:
         return f"{size} bytes"
     return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 

@@ -202,9 +202,9 @@ def secret(draw: Draw, names: Names, label: str) -> Secret:
 
 
 ENCODING = "cl100k_base"
-POOL = 32  # how many units, and then how many scraps, are tried to meet a budget
-ROUNDS = 12  # how often a text is refitted; two are usual
-SMALLEST = 3  # no unit or scrap has fewer tokens
+CANDIDATE_UNITS = 32  # how many units, and then how many scraps, are tried to meet a budget
+MAX_REFITS = 12  # how often a text is refitted; two are usual
+MIN_UNIT_TOKENS = 3  # no unit or scrap has fewer tokens
 
 
 def tokens(text: str) -> int:
@@ -327,7 +327,7 @@ def _refit(length: int, facts: Sequence[Fact], stock: Stock, stretches: list[Str
     """Count the whole text and refit the largest stretch until the length is right."""
     largest = max(stretches, key=lambda stretch: stretch.used)
     best = ""
-    for _ in range(ROUNDS):
+    for _ in range(MAX_REFITS):
         context = stock.render(_list_units(facts, stretches))
         slack = length - tokens(context)
         if 0 <= slack <= length // 100:
@@ -351,10 +351,10 @@ def fit(room: int, stock: Stock, slop: int) -> tuple[list[str], int]:
     """Choose units whose sizes add up to `room`, or to at most `slop` less if possible; scraps only if needed."""
     chosen: dict[int, tuple[str, ...]] = {0: ()}
     most = 0
-    for index in range(2 * POOL):
-        if room - most <= slop or room < SMALLEST:
+    for index in range(2 * CANDIDATE_UNITS):
+        if room - most <= slop or room < MIN_UNIT_TOKENS:
             break
-        unit = stock.unit() if index < POOL else stock.scrap()
+        unit = stock.unit() if index < CANDIDATE_UNITS else stock.scrap()
         size = stock.size(unit)
         for used in sorted(chosen):
             if used + size <= room and used + size not in chosen and unit not in chosen[used]:

@@ -22,6 +22,7 @@ from context_bench.datasets.synthetic.building import (
     check_choice,
     check_share,
     choose_depth,
+    phrases,
     words,
     write_depth_tag,
 )
@@ -133,13 +134,9 @@ VERBS = words("load merge filter group render parse validate sort index export t
 CODE_NOUNS = words("order invoice session report contact payment message product event setting route")
 ENDS = words("batch page table summary history map queue cache list stats view")
 UNITS = ("LIMIT", "BUDGET_BYTES", "WINDOW_MS", "QUOTA", "OFFSET", "TIMEOUT_US")
-PURPOSES = (
-    "Kept apart so that it can be tested alone.",
-    "Empty input gives an empty result.",
-    "The order of the input is kept.",
-    "Callers rely on the result being new.",
-    "Does not touch the disk.",
-    "Raises ValueError for anything else.",
+PURPOSES = phrases(
+    """Kept apart so that it can be tested alone.; Empty input gives an empty result.; The order of the input is kept.;
+    Callers rely on the result being new.; Does not touch the disk.; Raises ValueError for anything else."""
 )
 
 BODIES: tuple[str, ...] = (

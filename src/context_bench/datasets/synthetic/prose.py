@@ -186,50 +186,23 @@ TOPICS: tuple[Topic, ...] = (
     ),
 )
 
-ASIDES: tuple[str, ...] = (
-    "Nobody minded.",
-    "It was a quiet day.",
-    "Time passed slowly.",
-    "The talk turned to other things.",
-    "There was plenty left to do.",
-    "Nothing more was said about it.",
-    "That was usual.",
-    "Then it rained.",
-    "The work went on all the same.",
-    "Everyone agreed.",
-    "It made little difference in the end.",
-    "So the day went by.",
-    "The light was good.",
-    "Hardly anyone noticed.",
-    "People were in a cheerful mood.",
-    "A dog barked.",
-    "Nobody could remember it otherwise.",
-    "Somebody laughed.",
-    "It had always been done that way.",
-    "Opinions differed.",
-    "The rest could wait until morning.",
-    "Silence fell.",
+ASIDES = phrases(
+    """Nobody minded.; It was a quiet day.; Time passed slowly.; The talk turned to other things.; There was plenty left
+    to do.; Nothing more was said about it.; That was usual.; Then it rained.; The work went on all the same.;
+    Everyone agreed.; It made little difference in the end.; So the day went by.; The light was good.; Hardly
+    anyone noticed.; People were in a cheerful mood.; A dog barked.; Nobody could remember it otherwise.;
+    Somebody laughed.; It had always been done that way.; Opinions differed.; The rest could wait until morning.;
+    Silence fell."""
 )
 """Short sentences that suit any topic; their various lengths let a text be closed at an exact size."""
 
 
-FORMS: tuple[str, ...] = (
-    "{who} {did} {where} {when}",
-    "{when}, {who} {did}",
-    "{who} {did}, {why}",
-    "{who} {did} while {other} {also}",
-    "{state}, so {who} {did} {where}",
-    "{where}, {who} {did} and {also}",
-    "{state}, and {who} {did}",
-    "{who} {did} {when}, {why}",
-    "{when}, {state}",
-    "although {state}, {who} {did} {where}",
-    "{who} and {other} {did}",
-    "{why}, {who} {did} {when}",
-    "it was {where} that {who} {did}",
-    "{who} {did} first and then {also}",
-    "{other} remembered later how {who} {did} {where}",
-    "{state} when {who} {did}",
+FORMS = phrases(
+    """{who} {did} {where} {when}; {when}, {who} {did}; {who} {did}, {why}; {who} {did} while {other} {also}; {state},
+    so {who} {did} {where}; {where}, {who} {did} and {also}; {state}, and {who} {did}; {who} {did} {when}, {why};
+    {when}, {state}; although {state}, {who} {did} {where}; {who} and {other} {did}; {why}, {who} {did} {when};
+    it was {where} that {who} {did}; {who} {did} first and then {also}; {other} remembered later how {who} {did}
+    {where}; {state} when {who} {did}"""
 )
 
 

@@ -19,7 +19,7 @@ from context_bench.datasets.synthetic.building import (
 )
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
 
-USUAL, LEAST = 100, 75  # tokens of a document
+DOCUMENT_TOKENS, MIN_DOCUMENT_TOKENS = 100, 75  # tokens of a document
 
 STARTS = words("Ash Brem Cald Dor Ell Fen Gal Hol Ish Kel Lor Mar Nor Orm Pel Quar Ren Sel Tarn Ulm")
 ENDINGS = words("bury combe dale ford gate ham holt ley mere minster moor port stead thorpe ton wick")
@@ -67,8 +67,8 @@ def rerank(
     """
     check_whole("documents", documents, 1, 2000)
     check_whole("relevant", relevant, 1, min(20, documents))
-    total = USUAL * documents if length is None else length
-    check_cell(total, LEAST * documents, n, seed, what=f"documents={documents}")
+    total = DOCUMENT_TOKENS * documents if length is None else length
+    check_cell(total, MIN_DOCUMENT_TOKENS * documents, n, seed, what=f"documents={documents}")
     return (_make_example(documents, relevant, index, seed, total) for index in range(n))
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from textwrap import indent
 from typing import Any, NamedTuple
 
-from context_bench.datasets.synthetic.building import Draw, Names, Stock, ToolOutput
+from context_bench.datasets.synthetic.building import Draw, Names, Stock, ToolOutput, phrases
 
 LAYOUTS = ("pretty", "lines", "compact")
-ROOMY = 4000  # in a shorter context the record with the fact has few fields, so that its depth can be met
+MIN_FULL_RECORD_TOKENS = 4000  # in a shorter context the record has few fields, so that its depth can be met
 
 
 class Theme(NamedTuple):
@@ -100,19 +100,11 @@ THEMES: tuple[Theme, ...] = (
     ),
 )
 
-REMARKS = (
-    "Checked by the night shift, nothing to report.",
-    "Customer asked for a call before any change.",
-    "Waiting for the signed form.",
-    "Duplicate entry, merge later.",
-    "Address confirmed by phone.",
-    "Do not contact before noon.",
-    "Escalated to the regional team, no answer so far.",
-    "Label was damaged and has been replaced.",
-    "Imported from the old system without history.",
-    "Second reminder sent.",
-    "Approved.",
-    "Photo attached to the original request.",
+REMARKS = phrases(
+    """Checked by the night shift, nothing to report.; Customer asked for a call before any change.; Waiting for the
+    signed form.; Duplicate entry, merge later.; Address confirmed by phone.; Do not contact before noon.;
+    Escalated to the regional team, no answer so far.; Label was damaged and has been replaced.; Imported from
+    the old system without history.; Second reminder sent.; Approved.; Photo attached to the original request."""
 )
 
 
@@ -140,7 +132,7 @@ def tool_json(draw: Draw, length: int, variant: int) -> ToolOutput:
         stock=Stock(
             filler, tombstone, '"},' if layout == "compact" else "\n", lambda units: _render(units, theme, layout)
         ),
-        unit=_write_record(_make_record(draw, theme, fact, bare=length < ROOMY), layout),
+        unit=_write_record(_make_record(draw, theme, fact, bare=length < MIN_FULL_RECORD_TOKENS), layout),
         evidence=fact,
         question=f"What is the {theme.label} for {theme.noun} {'-'.join(name)}?",
         answer=value,

@@ -11,7 +11,7 @@ from context_bench.evaluators.choice.option_reading import read_choice
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
 
-_USUAL = 10
+DEFAULT_OPTIONS = 10
 _LETTER = re.compile(r"\W*([A-Za-z])\W*")
 
 
@@ -33,7 +33,7 @@ class MultipleChoiceAccuracy:
         correct = find_correct_letter(original, options)
         if correct is None:
             return Scores(reason="no correct_letter, and no answer that is one of the choices")
-        count = len(options) or max(_USUAL, ascii_uppercase.index(correct) + 1)
+        count = len(options) or max(DEFAULT_OPTIONS, ascii_uppercase.index(correct) + 1)
         chosen = read_choice(
             response_text(processed), ascii_uppercase[:count], options, str(original.get("question") or "")
         )

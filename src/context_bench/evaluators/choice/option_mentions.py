@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from context_bench.evaluators.choice import option_cues as cues
-from context_bench.evaluators.choice.option_places import REACH, Place, find_places, is_word, make_option_key
+from context_bench.evaluators.choice.option_places import REACH_CHARS, Place, find_places, is_word, make_option_key
 from context_bench.text.golds import cut_sentence_around
 
-_FIRST, _LAST = 20, 400
+FIRST_MENTIONS, LAST_MENTIONS = 20, 400
 """A reply that names more options than this is read at both ends only: it is not an answer, or a hostile one."""
 
 
@@ -48,8 +48,8 @@ def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collect
         bold: What the reply set in bold.
     """
     places, quotes = find_places(text, letters, options)
-    if len(places) > _FIRST + _LAST:
-        places = [*places[:_FIRST], *places[-_LAST:]]
+    if len(places) > FIRST_MENTIONS + LAST_MENTIONS:
+        places = [*places[:FIRST_MENTIONS], *places[-LAST_MENTIONS:]]
     page = _Page(text, quotes, bold)
     found = ((place, page.weight(place)) for place in places)
     return [
@@ -118,7 +118,7 @@ class _Page:
         ends = [label.end(1) for label in labels]
         ends += [quote.end for quote in self.quotes.values() if self._opens_line(quote)]
         found: list[tuple[int, bool]] = []
-        for start in ends[:_LAST] if len(ends) > 1 else ():
+        for start in ends[:LAST_MENTIONS] if len(ends) > 1 else ():
             end = self.text.find("\n", start)
             end = len(self.text) if end < 0 else end
             verdicts = (pattern.search(self.text, start, end) for pattern in _LINE_VERDICTS)
@@ -138,7 +138,7 @@ class _Page:
 
     def weight(self, place: Place) -> Weight | None:
         """Weigh a place; None when no option is meant."""
-        before, after = self.text[max(0, place.start - REACH) : place.start], self._read_after(place)
+        before, after = self.text[max(0, place.start - REACH_CHARS) : place.start], self._read_after(place)
         if not self._means_option(place, before, after):
             return None
         if self._is_in_wrong_section(place.start):
@@ -163,13 +163,13 @@ class _Page:
         quote = self.quotes.get(end + (gap.end() if gap else 0))
         if quote and not place.quoted and quote.letters == place.letters:
             end = quote.end
-        return self.text[end : end + REACH]
+        return self.text[end : end + REACH_CHARS]
 
     def _means_option(self, place: Place, before: str, after: str) -> bool:
         if place.kind != "letter" or not place.bare:
             return True
         word = len(place.letters) == 1 and is_word(self.text, place)
-        own_text_follows = after != self.text[place.end : place.end + REACH]
+        own_text_follows = after != self.text[place.end : place.end + REACH_CHARS]
         if place.small:
             return self._is_small_letter(place, before, word and not own_text_follows)
         if word:
@@ -217,13 +217,13 @@ class _Page:
         opens, closes = not text[:line_start].strip(), not text[line_end:].strip()
         if re.search(r"\w", text[line_start : place.start]):
             return (
-                self._weigh_end_of_line(place, text[max(line_start, place.start - REACH) : place.start])
+                self._weigh_end_of_line(place, text[max(line_start, place.start - REACH_CHARS) : place.start])
                 if closes
                 else None
             )
         if not re.search(r"\w", text[place.end : line_end]):
             return Weight.STATED if opens or closes else Weight.SUGGESTED
-        after = text[place.end : place.end + REACH]
+        after = text[place.end : place.end + REACH_CHARS]
         if place.quoted:
             return Weight.STATED if opens and _TEXT_END.match(after) else None
         label = _LABEL_END.match(after) or _LABEL_END.match(place.token[-1])
@@ -236,7 +236,7 @@ class _Page:
 
     def _weigh_end_of_line(self, place: Place, before: str) -> Weight | None:
         """A last sentence that is an option and nothing else; a last line such as "Best next step: C - wait"."""
-        after = self.text[place.end : place.end + REACH]
+        after = self.text[place.end : place.end + REACH_CHARS]
         alone = _SENTENCE_STARTS.search(before) or (place.quoted and _COLON.search(before))
         if alone and not re.search(r"\w", self.text[place.end :]):
             return Weight.STATED
@@ -258,13 +258,12 @@ class _Page:
             return True
         if not cues.HYPOTHETICAL.search(sentence):
             return False
-        rest = re.split(_CLAUSE, self.text[place.end : place.end + REACH])[0]
+        rest = re.split(_CLAUSE, self.text[place.end : place.end + REACH_CHARS])[0]
         return bool(cues.ABANDONED.search(f"{clause} {rest}"))
 
     def _is_in_speech(self, place: Place, before: str) -> bool:
         """Whether what makes the claim is quoted: someone marked "The answer is D" and was wrong."""
         line = before.rpartition("\n")[2]
         speech = _SPEECH.search(line) if line.count('"') % 2 else None
-        return bool(
-            speech and re.search(r"\w", line[: speech.start()]) and '"' in self.text[place.end : place.end + REACH]
-        )
+        after = self.text[place.end : place.end + REACH_CHARS]
+        return bool(speech and re.search(r"\w", line[: speech.start()]) and '"' in after)

@@ -16,7 +16,7 @@ from typing import Literal
 from context_bench.evaluators.choice import option_cues as cues
 from context_bench.text.golds import remove_markup
 
-REACH = 160
+REACH_CHARS = 160
 """How many characters before and after a place are looked at."""
 
 _BRACKETS = "()[]{}\"'«»<>"
@@ -115,7 +115,7 @@ def _joins_list(text: str, group: Place, token: Place) -> bool:
     between = text[group.end : token.start]
     if not between.strip() or not _SEPARATOR.fullmatch(between) or group.small is not token.small:
         return False
-    after = text[token.end : token.end + REACH]
+    after = text[token.end : token.end + REACH_CHARS]
     if _SINGULAR.match(after) and "or" not in between.lower():
         return False
     return not is_word(text, token)
@@ -126,7 +126,7 @@ def is_word(text: str, place: Place) -> bool:
     letter = place.letters[-1]
     if not place.bare or letter not in "AI":
         return False
-    after = text[place.end : place.end + REACH]
+    after = text[place.end : place.end + REACH_CHARS]
     if letter == "I" and _GOES_ON.match(after):  # a line that was wrapped
         return True
     if not _WORD_FOLLOWS.match(after) or cues.CONNECTIVE.match(after):

@@ -33,14 +33,14 @@ _UNDECIDED = re.compile(
     r"\b(?:or|either|between\s[^,.]{1,30}\sand|not|than)[\s*$(]*$|\b(?:unsure|not\s+sure|can't\s+tell)\b", re.IGNORECASE
 )
 _SENTENCE_SPLIT = re.compile(r"[.!?](?=\s|$)|\n")
-_TAIL = 4000
+TAIL_CHARS = 4000
 
 
 def find_equal_option(reply: str, letters: str, options: Sequence[str]) -> str | None:
     """The letter of the one option that equals the final value of the reply; None when there is none."""
     if not options or not all(_VALUE.search(option) and len(option) < 100 for option in options):
         return None
-    text = unify(write_numerals(reply[-_TAIL:]))
+    text = unify(write_numerals(reply[-TAIL_CHARS:]))
     answer = find_final_answer(text)
     if not answer or not _VALUE.search(answer):
         return None
@@ -170,8 +170,8 @@ _CLOSING_REMARK = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)|\n+(?=\S)")
-_QUESTION_TAIL = 1000
-_REMARK = 300
+QUESTION_TAIL_CHARS = 1000
+MAX_REMARK_CHARS = 300
 
 
 def read_choice(reply: str, letters: str, options: Sequence[str] = (), question: str = "") -> str | None:
@@ -197,14 +197,14 @@ def read_choice(reply: str, letters: str, options: Sequence[str] = (), question:
 
 def _asks_for_exception(question: str) -> bool:
     """Whether the last sentence of the question asks for what is not so."""
-    last = _SENTENCE_END.split(question.strip()[-_QUESTION_TAIL:])[-1]
+    last = _SENTENCE_END.split(question.strip()[-QUESTION_TAIL_CHARS:])[-1]
     return bool(EXCEPTION_ASKED.search(last))
 
 
 def _drop_closing_remark(text: str) -> str:
     """The text without a last line such as "Let me know if you have more questions!"."""
     text = text.rstrip()
-    remark = _CLOSING_REMARK.search(text, max(0, len(text) - _REMARK))
+    remark = _CLOSING_REMARK.search(text, max(0, len(text) - MAX_REMARK_CHARS))
     return text[: remark.start()] if remark and text[: remark.start()].strip() else text
 
 

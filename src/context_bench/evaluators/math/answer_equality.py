@@ -109,7 +109,7 @@ _APPROX = re.compile(r"\\(?:approx|simeq)(?![a-zA-Z])")
 _CHOICE = re.compile(r"\(?[A-J][).:]\s+(?=\S)")
 _WORDS = re.compile(r"[^\W_]+")
 _NUMERAL = re.compile(r"-?\d+(?:[.,/]\d+)*%?")
-_LONGEST = 2000
+MAX_CHARS = 2000
 _SHORT_WORDS = {"yes", "no", "odd", "all", "any", "one", "two", "not"}
 
 Ratio = tuple[Fraction, ...] | None
@@ -118,7 +118,7 @@ Ratio = tuple[Fraction, ...] | None
 def compare(gold: str, answer: str) -> bool | None:
     """True or False where that can be told by reading, None where it takes algebra."""
     gold = canonical(gold)
-    verdicts = [_compare(gold, each) for each in list_readings(answer) if len(each) <= _LONGEST + len(gold)]
+    verdicts = [_compare(gold, each) for each in list_readings(answer) if len(each) <= MAX_CHARS + len(gold)]
     return True if True in verdicts else None if None in verdicts else False
 
 
@@ -126,7 +126,7 @@ def list_readings(answer: str) -> list[str]:
     r"""List the canonical readings of an answer: of `1/3 \approx 0.3` the exact value and the approximate one."""
     text = canonical(answer)
     exact, *rounded = (part.strip() for part in _APPROX.split(text))
-    if not rounded or len(text) > _LONGEST:
+    if not rounded or len(text) > MAX_CHARS:
         return [text]
     value = _drop_name(exact)
     return [each for each in (value if re.search(r"\d|\\", value) else "", rounded[-1]) if each] or [text]

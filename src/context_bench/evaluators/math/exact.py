@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
-_LONGEST = 400
-_DEEPEST = 30
-_MOST_BITS = 10_000
+MAX_CHARS = 400
+MAX_NESTING = 30
+MAX_BITS = 10_000
 
 _CURRENCY = re.compile(r"(?i)(?:US|CA?|A)?[$€£¥₹]|\b(?:USD|EUR|GBP|Rs\.?|INR)(?![a-z])")
 _APPROXIMATELY = re.compile(r"(?i)^(?:\\approx|\\sim|~|about|approximately|roughly|exactly|around)\s*")
@@ -66,7 +66,7 @@ def equal(gold: Number, given: Number) -> bool:
 
 def number(text: str) -> Number | None:
     """The number that a canonical answer is, or None."""
-    if len(text) > _LONGEST or not any(char.isdigit() for char in text):
+    if len(text) > MAX_CHARS or not any(char.isdigit() for char in text):
         return None
     text = _APPROXIMATELY.sub("", text).strip()
     text = _CURRENCY.sub("", text)
@@ -144,7 +144,7 @@ class _Arithmetic:
 
     def _sum(self) -> Fraction:
         self._depth += 1
-        if self._depth > _DEEPEST:
+        if self._depth > MAX_NESTING:
             raise _TooHard
         total = self._product()
         while self._next() in ("+", "-"):
@@ -203,14 +203,14 @@ class _Arithmetic:
 
 
 def _check_bounds(value: Fraction) -> Fraction:
-    if value.numerator.bit_length() + value.denominator.bit_length() > _MOST_BITS:
+    if value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS:
         raise _TooHard
     return value
 
 
 def _raise_to(base: Fraction, exponent: Fraction) -> Fraction:
     size = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if exponent.denominator != 1 or size * abs(exponent.numerator) > _MOST_BITS:
+    if exponent.denominator != 1 or size * abs(exponent.numerator) > MAX_BITS:
         raise _TooHard
     return base**exponent.numerator
 

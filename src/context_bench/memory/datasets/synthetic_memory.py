@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from context_bench.datasets.synthetic.building import Draw
+from context_bench.datasets.synthetic.building import Draw, phrases
 from context_bench.datasets.synthetic.prose import Prose
 from context_bench.errors import UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
@@ -25,20 +25,15 @@ TYPES = (
     *("forget", "forget_neighbour", "leakage", "abstention", "instruction", "secret"),
 )
 
-_SHORTEST, _LONGEST = 4_000, 10_000_000
-_PER_SESSION = 2_000
+MIN_TOKENS, MAX_TOKENS = 4_000, 10_000_000
+SESSION_TOKENS = 2_000
 """Tokens of a session, about."""
-_FEWEST_SESSIONS = 12
+MIN_SESSIONS = 12
 _FIRST_DAY = date(2024, 3, 4)
 _SPEAKERS = {OWNER: "Nora", STRANGER: "Tomas"}
 _OPENINGS = ("Something else:", "I was thinking about this:", "Here is what I read:", "A little story:", "Imagine:")
-_REPLIES = (
-    "Thank you for telling me.",
-    "That is good to know.",
-    "I see.",
-    "Understood.",
-    "How interesting.",
-    "All right.",
+_REPLIES = phrases(
+    "Thank you for telling me.; That is good to know.; I see.; Understood.; How interesting.; All right."
 )
 
 
@@ -55,8 +50,8 @@ def load(
         length: The tokens (cl100k_base) of one history, from 4,000 to 10 million.
         n: How many conversations; 4 by default.
     """
-    if isinstance(length, bool) or not isinstance(length, int) or not _SHORTEST <= length <= _LONGEST:
-        raise UsageError(f"length must be an integer from {_SHORTEST} to {_LONGEST} (got {length!r})")
+    if isinstance(length, bool) or not isinstance(length, int) or not MIN_TOKENS <= length <= MAX_TOKENS:
+        raise UsageError(f"length must be an integer from {MIN_TOKENS} to {MAX_TOKENS} (got {length!r})")
     return SyntheticMemory(length, 4 if n is None else n, seed, choose_types(types, TYPES, "synthetic-memory"))
 
 
@@ -80,7 +75,7 @@ class SyntheticMemory:
 def make_conversation(length: int, seed: int, index: int, types: Collection[str] = TYPES) -> Conversation:
     """Make one history: plant, lay out, fill up, ask."""
     draw = Draw("synthetic-memory", seed, index)  # without the length: the same questions in any of them
-    count = max(_FEWEST_SESSIONS, length // _PER_SESSION)
+    count = max(MIN_SESSIONS, length // SESSION_TOKENS)
     garden = Garden(draw, {OWNER: count - count // 3, STRANGER: count // 3})
     for plant, times in PLANTS:
         for number in range(times):

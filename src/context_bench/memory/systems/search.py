@@ -175,7 +175,7 @@ class BM25Memory(RankedMemory):
 Embedder = Callable[[list[str]], Any]
 """Takes texts, returns one row of 32-bit numbers of length 1 for each."""
 
-_ROWS = 4096
+MIN_GROWTH_ROWS = 4096
 """Rows by which the matrix grows at least."""
 
 
@@ -218,7 +218,8 @@ class VectorIndex:
         rows = np.asarray(self._embed(texts), dtype=np.float32)
         needed = self._size + len(rows)
         if self._matrix is None or needed > len(self._matrix):
-            grown = np.zeros((max(needed, self._size + self._size // 2 + _ROWS), rows.shape[1]), dtype=np.float32)
+            size = max(needed, self._size + self._size // 2 + MIN_GROWTH_ROWS)
+            grown = np.zeros((size, rows.shape[1]), dtype=np.float32)
             if self._size:
                 grown[: self._size] = self._matrix[: self._size]
             self._matrix = grown
@@ -248,7 +249,7 @@ class EmbeddingMemory(RankedMemory):
         return VectorIndex(self._embed)
 
 
-_DAMPING = 60
+RANK_DAMPING = 60
 
 
 class FusedIndex:
@@ -274,7 +275,7 @@ class FusedIndex:
         scores: dict[int, float] = defaultdict(float)
         for index in self._indexes:
             for rank, (place, _) in enumerate(islice(index.rank(question), self._depth), 1):
-                scores[place] += 1 / (_DAMPING + rank)
+                scores[place] += 1 / (RANK_DAMPING + rank)
         yield from sorted(scores.items(), key=lambda each: (-each[1], each[0]))
 
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from context_bench.output.page.examples import Stretch, cut_details, describe_row
-from context_bench.output.page.row_index import RowIndex
-from context_bench.output.page.row_values import OUTCOMES, PLACES, RowValues, Source, clean_name, read_values
+from context_bench.output.page.row_index import PLACES, RowIndex
+from context_bench.output.page.run_facts import OUTCOMES, RowValues, Source, clean_name, read_values
 from context_bench.results import dump_json
 
 __all__ = ["ExamplePack", "pack_json"]

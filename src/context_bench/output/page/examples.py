@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from context_bench.output.elements import Markup, clean_text, element, section
-from context_bench.output.page.row_values import EVIDENCE, OUTCOMES, Source
+from context_bench.output.page.run_facts import EVIDENCE, OUTCOMES, Source
 from context_bench.results import dump_json
 from context_bench.text.evidence_state import list_shown_turns
 from context_bench.text.golds import evidence_texts, gold_answers

@@ -1,23 +1,252 @@
-"""The HTML reporter (`--output html`, `--report FILE.html`, `context-bench report`), and plots as files (`--plots`)."""
+"""The report as one HTML file, which holds everything and asks nothing of any server; plots as files (`--plots`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from context_bench.errors import MissingExtra, UsageError
+from context_bench._version import __version__
+from context_bench.errors import UsageError
 from context_bench.numbers import NUM_EXAMPLES
-from context_bench.output.page.row_values import Source, to_source, write_time
-from context_bench.output.page.run_facts import RunFacts
-from context_bench.output.page.single_page import Run, make_page
+from context_bench.output.elements import Markup, element, join, section
+from context_bench.output.page.example_pack import ExamplePack
+from context_bench.output.page.examples import examples_section, one_example
+from context_bench.output.page.headline import (
+    answer_sentence,
+    ask_sentence,
+    compare_headlines,
+    describe_memory,
+    headline_table,
+    note_headline,
+)
+from context_bench.output.page.run_facts import RunFacts, Source, to_source, write_time
+from context_bench.output.page.sections import describe_method, error_table, say_missing, show_charts
 from context_bench.output.plots import ResultPlots
-from context_bench.output.plots.result_plots import is_png_supported
+from context_bench.output.plots.result_plots import check_png
+from context_bench.output.plots.svg import read_style
 from context_bench.results import EvalResult
 from context_bench.store import Store
+from context_bench.text import list_names
 
-__all__ = ["HtmlReporter", "check_plots", "write_plots"]
+__all__ = [
+    *("HtmlReporter", "banner", "check_plots", "describe_runs", "make_page", "name_page", "page_body", "page_head"),
+    *("page_script", "write_plots", "write_policy"),
+]
+
+
+@cache
+def _read_asset(name: str) -> str:
+    return files("context_bench.output.page").joinpath("assets").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _read_styles() -> str:
+    return f"{read_style()}\n{_read_asset('page.css')}"
+
+
+@cache
+def _join_scripts(*names: str) -> str:
+    parts = "\n\n".join(_read_asset(f"{name}.js") for name in names)
+    return f'"use strict";\n(() => {{\n{parts}\n}})();'
+
+
+def _hash(text: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
+
+
+def write_policy(*scripts: str, served: bool = False) -> str:
+    """Write the content policy of a page with these parts of the script.
+
+    A page that is served may ask its own server, and nobody else; one in a file may ask nobody.
+    """
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {_hash(_join_scripts(*scripts))}",
+            f"style-src {_hash(_read_styles())}",
+            *(["connect-src 'self'", "frame-ancestors 'none'"] if served else []),
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ]
+    )
+
+
+def page_head(title: str, policy: str | None) -> Markup:
+    """Make the head; without a `policy`, the server sends it."""
+    policies = [] if policy is None else [element("meta", {"http-equiv": "Content-Security-Policy", "content": policy})]
+    return element(
+        "head",
+        None,
+        element("meta", {"charset": "utf-8"}),
+        *policies,
+        element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+        element("meta", {"name": "referrer", "content": "no-referrer"}),
+        element("meta", {"name": "color-scheme", "content": "light dark"}),
+        element("meta", {"name": "generator", "content": f"context-bench {__version__}"}),
+        element("title", None, title),
+        element("style", None, Markup(_read_styles())),
+    )
+
+
+def page_script(*scripts: str) -> Markup:
+    """Make the script of a page of its parts."""
+    return element("script", None, Markup(_join_scripts(*scripts)))
+
+
+def banner(links: dict[str, str], home: str | None = None) -> Markup:
+    """Make the line at the top: links to the parts of the page, and the switch of the theme."""
+    brand = element("a", {"href": home, "class": "brand"}, "context-bench") if home else None
+    shown = [element("a", {"href": address}, text) for address, text in links.items()]
+    return element(
+        "header",
+        {"class": "banner"},
+        brand or element("span", {"class": "brand"}, "context-bench"),
+        element("nav", {"aria-label": "Parts"}, *shown),
+        element("button", {"type": "button", "id": "theme", "aria-label": "Switch between light and dark"}, "◐"),
+    )
+
+
+Run = tuple[RunFacts, Iterable[Source]]
+"""The facts of a run that are known before its rows are read, and its rows."""
+
+
+def make_page(runs: Sequence[Run], rows: int) -> Iterator[str]:
+    """Make the page, piece by piece.
+
+    Args:
+        runs: The runs in order; the rows of each are read once.
+        rows: About how many rows there are in all.
+    """
+    with ExamplePack(rows) as pack:
+        read = []
+        for facts, sources in runs:
+            pack.begin_run(facts.name, facts.baseline)
+            for source in sources:
+                facts.add(source)
+                pack.add(source, facts.read_score(source.row), facts.threshold)
+            read.append(facts)
+        pack.close()
+        yield '<!doctype html>\n<html lang="en">\n'
+        yield page_head(name_page(read), write_policy(*_SCRIPTS)) + "\n<body>\n"
+        footer = f"Made by context-bench {__version__}. This file asks nothing of any server."
+        yield page_body(read, len(pack), footer) + "\n"
+        yield _embed(pack.pack_index(), {"id": "index"})
+        for part in pack.pack_columns():
+            yield _embed(part, {"class": "part"})
+        for block in pack.read_blocks():
+            yield _embed(block, {"class": "block"})
+        yield page_script(*_SCRIPTS) + "\n</body>\n</html>\n"
+
+
+_SCRIPTS = ("common", "embedded", "examples")
+
+
+def _embed(packed: str, attributes: dict[str, str]) -> str:
+    return element("script", {"type": "text/plain", **attributes}, Markup(packed)) + "\n"
+
+
+def name_page(runs: Sequence[RunFacts]) -> str:
+    """Name a page for the browser: its systems."""
+    return f"{list_names([name for facts in runs for name in facts.result.systems], 3)}: context-bench report"
+
+
+def page_body(
+    runs: Sequence[RunFacts],
+    rows: int | None,
+    footer: str,
+    home: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> Markup:
+    """Make everything that is seen: the runs one after another, then the list of all examples.
+
+    Args:
+        runs: The runs in order.
+        rows: How many examples there are; None where they are still being read.
+        footer: The last line.
+        home: Address of the list of runs, where there is one.
+        about: What the page's script has to know, as attributes.
+    """
+    many = len(runs) > 1
+    links = {f"#r{number}-run": facts.name for number, facts in enumerate(runs, 1)}
+    if not many:
+        shown = {name: link for name, (link, _) in _PARTS.items() if name != "memory" or runs[0].is_memory}
+        links = {f"#{name}": link for name, link in shown.items()}
+    return join(
+        element("a", {"href": "#main", "class": "skip"}, "Skip to the report"),
+        banner({**({"#side": "Side by side"} if many else {}), **links, "#examples": "Examples"}, home),
+        element("main", {"id": "main", **(about or {})}, *describe_runs(runs), examples_section(rows)),
+        element("footer", None, footer),
+        element("div", {"id": "tip", "hidden": True}),
+        one_example(),
+    )
+
+
+def describe_runs(runs: Sequence[RunFacts]) -> list[Markup]:
+    """Describe runs one after another; several are first put side by side."""
+    if len(runs) == 1:
+        return [_describe_run(runs[0], "")]
+    articles = [_describe_run(facts, f"r{number}-", f"run {facts.name}") for number, facts in enumerate(runs, 1)]
+    return [_put_side_by_side(runs), *articles]
+
+
+def _put_side_by_side(runs: Sequence[RunFacts]) -> Markup:
+    about = (
+        "Systems of the same name stand together. A verdict is that of its own run, against the baseline there; "
+        "context-bench compare tells whether two runs differ."
+    )
+    return section("side", "Side by side", compare_headlines(runs), element("p", {"class": "about"}, about))
+
+
+def _describe_run(facts: RunFacts, prefix: str, of: str = "") -> Markup:
+    heading = element("p", {"class": "run"}, f"Run {facts.name}" + (f", {facts.created}" if facts.created else ""))
+    parts = {
+        "headline": join(headline_table(facts), note_headline(facts)),
+        **({"memory": describe_memory(facts)} if facts.is_memory else {}),
+        **show_charts(facts),
+        "errors": error_table(facts),
+        "method": describe_method(facts),
+    }
+    if facts.unread:
+        parts |= dict.fromkeys(_FROM_ROWS, say_missing(facts.unread))
+    return element(
+        "article",
+        {"id": f"{prefix}run", "aria-label": f"Run {facts.name}"},
+        heading,
+        element("h1", None, ask_sentence(facts)),
+        element("p", {"class": "answer"}, facts.state or answer_sentence(facts)),
+        *(section(prefix + name, _PARTS[name][1], content, of=of) for name, content in parts.items()),
+    )
+
+
+_FROM_ROWS = ("curve", "needles", "times", "errors")
+"""Parts that are known when all rows were read; the others come from the summary of the run."""
+
+
+_PARTS = {
+    "headline": ("Headline", "Headline numbers"),
+    "memory": ("Memory", "Memory: found, probed, paid for"),
+    "pareto": ("Cost", "Quality against cost"),
+    "datasets": ("Datasets", "Quality by dataset"),
+    "curve": ("Curve", "Curve of a sweep"),
+    "needles": ("Needles", "Depth and length"),
+    "evidence": ("Evidence", "Evidence: survived or lost, right or wrong"),
+    "meters": ("Meters", "Three meters of tokens"),
+    "times": ("Times", "Latency and overhead"),
+    "errors": ("Errors", "Errors by kind"),
+    "method": ("Method", "How it was measured"),
+}
+"""The parts of a run in their order: the text of the link, and the title."""
+
+
+# --- reporter and files
 
 
 class HtmlReporter:
@@ -99,12 +328,13 @@ def write_plots(result: EvalResult, folder: str, store: str | None = None) -> li
         for source in sources:
             facts.add(source)
     plots, missing = ResultPlots(result, facts.cells, facts.latencies, facts.draw_curves()).draw_all()
-    has_png = is_png_supported()
-    endings = (".svg", ".png") if has_png else (".svg",)
-    files = [plot.save(Path(folder) / f"{plot.name}{ending}") for plot in plots for ending in endings]
-    told = [f"wrote {', '.join(map(str, files))}"] if files else []
-    if files and not has_png:
-        told.append(str(MissingExtra("PNG", "plots")))
+    endings, told = [".svg", ".png"], []
+    try:
+        check_png()
+    except UsageError as error:
+        endings, told = [".svg"], [str(error)]
+    written = [plot.save(Path(folder) / f"{plot.name}{ending}") for plot in plots for ending in endings]
+    told = [f"wrote {', '.join(map(str, written))}", *told] if written else []
     if missing:
         told.append(f"this run has no data for {' and '.join(', '.join(missing).rsplit(', ', 1))}")
     return told

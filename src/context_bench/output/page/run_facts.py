@@ -1,23 +1,139 @@
-"""Facts of one run that its summary does not hold, gathered in one pass over its rows: times, needles, failures."""
+"""Rows as the page reads them, and the facts that are gathered from them in one pass: times, needles, failures."""
 
 from __future__ import annotations
 
+import re
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.compare.curves import Curve
 from context_bench.compare.sweeps import find_sweeps
 from context_bench.config import DEFAULT_THRESHOLD
-from context_bench.output.page.row_values import Source, name_error_kind
+from context_bench.output.elements import clean_text
 from context_bench.output.plots.grids import Cells, NeedleGrid
 from context_bench.output.plots.pareto import find_baseline
 from context_bench.results import EvalResult, EvalRow
+from context_bench.store import RunInfo
+from context_bench.store.run_records import RunRecord
+from context_bench.text.evidence_state import read_state
 
 if TYPE_CHECKING:
     from context_bench.output.memory import HistoryLengths
 
-__all__ = ["Failure", "RunFacts"]
+__all__ = [
+    *("EVIDENCE", "OUTCOMES", "Failure", "RowValues", "RunFacts", "Source", "clean_id", "clean_name"),
+    *("read_values", "to_source", "write_time"),
+]
+
+EVIDENCE = ("lost", "recoverable", "verbatim")
+OUTCOMES = ("right", "wrong", "error", "unscored")
+_SNIPPET, _ID, _NAME = 140, 120, 300
+_DIGITS = re.compile(r"\d+")
+
+
+class Source(NamedTuple):
+    """A row with the example and the answer that it came from, where they are known."""
+
+    row: EvalRow
+    example: Mapping[str, Any] | None = None
+    processed: Mapping[str, Any] | None = None
+
+
+class RowValues(NamedTuple):
+    """A row of the list.
+
+    `natural` sorts numbers within a name as numbers; `outcome` is a place in `OUTCOMES`; `evidence` is one in
+    `EVIDENCE`, and None where that was not measured.
+    """
+
+    id: int
+    run: int
+    system: str
+    dataset: str
+    name: str
+    natural: str
+    repeat: int
+    score: float | None
+    outcome: int
+    evidence: int | None
+    error: str | None
+    input: int
+    output: int | None
+    latency: float
+    question: str
+    response: str
+
+
+def clean_name(name: object) -> str:
+    """Return a name as the list has it."""
+    return clean_text(str(name)[:_NAME])
+
+
+def clean_id(identity: object) -> str:
+    """Return the id of an example as the list has it."""
+    return clean_text(str(identity)[:_ID])
+
+
+def name_error_kind(error: str) -> str:
+    """Name the kind of an error: the type before its message."""
+    return clean_text(error.partition(":")[0].strip()[:80]) or "error"
+
+
+def read_values(identity: int, run: int, source: Source, score: float | None, threshold: float) -> RowValues:
+    """Read the values of a row; a score of at least `threshold` is right."""
+    row, example = source.row, source.example or {}
+    state = read_state(row.scores)
+    passed_on = row.upstream_tokens
+    if passed_on is None and row.metadata.get("output") == "context":
+        passed_on = row.output_tokens
+    name = clean_id(row.example_id)
+    return RowValues(
+        identity,
+        run,
+        clean_name(row.system),
+        clean_name(row.dataset),
+        name,
+        _DIGITS.sub(_pad, name.lower()),
+        row.repeat,
+        None if score is None else round(score, 4),
+        OUTCOMES.index(_name_outcome(row, score, threshold)),
+        None if state is None else EVIDENCE.index(state),
+        None if row.error is None else name_error_kind(row.error),
+        row.input_tokens,
+        passed_on,
+        round(row.latency, 6),
+        _shorten(example.get("question") or example.get("prompt") or ""),
+        _shorten(row.response),
+    )
+
+
+def _pad(digits: re.Match[str]) -> str:
+    return digits[0].zfill(12)
+
+
+def _name_outcome(row: EvalRow, score: float | None, threshold: float) -> str:
+    if row.error is not None:
+        return "error"
+    return "unscored" if score is None else "right" if score >= threshold else "wrong"
+
+
+def _shorten(text: Any) -> str:
+    return " ".join(clean_text(str(text)[: 4 * _SNIPPET]).split())[:_SNIPPET]
+
+
+def write_time(run: RunInfo) -> str:
+    """Write when a run began."""
+    return " ".join((run.created[:10], run.created[11:16], run.created[19:])).strip()
+
+
+def to_source(record: RunRecord) -> Source:
+    """Return a record of a run as the page takes it."""
+    return Source(record.row, record.example, None if record.answer is None else record.answer.processed)
+
+
+# --- facts
 
 _MOST_FAILURES = 500
 """Kinds of failures that are told apart; later ones are counted together."""

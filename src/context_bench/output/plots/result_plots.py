@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
     from context_bench.results import EvalResult
 
-__all__ = ["KINDS", "Plot", "ResultPlots", "is_png_supported", "render_notebook"]
+__all__ = ["KINDS", "Plot", "ResultPlots", "check_png", "render_notebook"]
 
 KINDS = ("pareto", "curve", "heatmap", "datasets", "latency", "evidence")
 _SCALE = 2.0
@@ -57,8 +57,8 @@ class Plot:
 
     def to_png(self, scale: float = _SCALE) -> bytes:
         """Draw it as PNG, with so many pixels for each of the plot (needs extra `plots`)."""
-        renderer = _load_renderer()
-        return bytes(renderer.svg_to_bytes(svg_string=self.to_svg(), zoom=scale))
+        check_png()
+        return _render(self.to_svg(), zoom=scale)
 
     def to_text(self, width: int, *, color: bool = False) -> str:
         """Draw it for a terminal of so many columns."""
@@ -82,21 +82,27 @@ class Plot:
         return {"image/svg+xml": self.to_svg(), "text/plain": repr(self)}
 
 
-def is_png_supported() -> bool:
-    """Whether the extra that makes PNG files is installed."""
-    try:
-        _load_renderer()
-    except MissingExtra:
-        return False
-    return True
+def check_png() -> None:
+    """Refuse PNG files where they cannot be made: the extra is missing, or the system has no font to write with.
+
+    Raises:
+        MissingExtra: The extra `plots` is not installed.
+        UsageError: A text leaves no mark.
+    """
+    picture = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
+    text = '<text x="2" y="15" font-family="sans-serif">x</text>'
+    if _render(picture.format(text)) == _render(picture.format("")):
+        raise UsageError(
+            "a plot as PNG needs a font, and this system has none: install one, such as DejaVu, or use SVG"
+        )
 
 
-def _load_renderer() -> Any:
+def _render(svg: str, **options: Any) -> bytes:
     try:
         import resvg_py
     except ImportError as error:
         raise MissingExtra("a plot as PNG", "plots") from error
-    return resvg_py
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, **options))
 
 
 class ResultPlots:

@@ -125,7 +125,7 @@ def read_style() -> str:
 def _light_style() -> str:
     """Write the style sheet with the light colours in place of variables, which not every program knows."""
     style = re.sub(r"light-dark\(([^,]+), [^)]+\)", r"\1", read_style())
-    colours = dict(re.findall(r"(--[\w-]+): ([^;]+);", style))
+    colours = {**dict(re.findall(r"(--[\w-]+): ([^;]+);", style)), "--ground": "#ffffff"}
     style = re.sub(r":root \{[^}]*\}\s*", "", style)
     return re.sub(r"var\((--[\w-]+)\)", lambda found: colours[found[1]], style)
 
@@ -272,7 +272,7 @@ def _draw_legend(plane: Plane, frame: Frame, y: float) -> tuple[float, Markup]:
     children, x = [], float(_LEFT)
     for key in plane.legend:
         text = shorten_name(key.text, 2 * frame.letters)
-        long = 22 + _LETTERING.measure(text)
+        long = 24 + 6.6 * len(text)
         if x > _LEFT and x + long > frame.width:
             x, y = float(_LEFT), y + 18
         children.append(element("path", _describe_mark(x + 6, y + 10, key.series, key.look)))

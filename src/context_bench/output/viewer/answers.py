@@ -11,11 +11,10 @@ from context_bench.errors import UsageError
 from context_bench.numbers import MEAN_SCORE
 from context_bench.output.elements import Markup
 from context_bench.output.page.examples import cut_details, describe_row
-from context_bench.output.page.row_values import OUTCOMES, SORTED, RowQuery, to_source, write_time
-from context_bench.output.page.run_facts import RunFacts
-from context_bench.output.page.single_page import describe_runs
-from context_bench.output.viewer.followed_run import FollowedRun, Follower
-from context_bench.output.viewer.live_store import LiveStore
+from context_bench.output.page.html_page import describe_runs
+from context_bench.output.page.row_index import SORTED, RowQuery
+from context_bench.output.page.run_facts import OUTCOMES, RunFacts, to_source, write_time
+from context_bench.output.viewer.followed_run import FollowedRun, Follower, LiveStore
 from context_bench.store import RunInfo
 from context_bench.store.records import run_of
 

@@ -24,10 +24,10 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from context_bench._version import __version__
 from context_bench.errors import ContextBenchError, StoreError, UsageError, describe
 from context_bench.output.elements import Markup, element, join
+from context_bench.output.page.html_page import banner, name_page, page_body, page_head, page_script, write_policy
 from context_bench.output.page.run_facts import RunFacts
-from context_bench.output.page.single_page import banner, name_page, page_body, page_head, page_script, write_policy
 from context_bench.output.viewer.answers import Answers
-from context_bench.output.viewer.live_store import LiveStore
+from context_bench.output.viewer.followed_run import LiveStore
 from context_bench.results import dump_json
 
 __all__ = ["LIST_POLICY", "RUN_POLICY", "ViewServer", "list_page", "run_page"]

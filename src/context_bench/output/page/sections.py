@@ -1,0 +1,223 @@
+"""The parts of a run on the page beneath its headline: charts with their numbers, errors, and how it was measured."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from context_bench.numbers import percent, seconds, tokens
+from context_bench.output.elements import Child, Markup, element, join, table
+from context_bench.output.extra_tables import list_meters, sum_up_curve, write_difference
+from context_bench.output.page.run_facts import Failure, RunFacts, clean_id, clean_name
+from context_bench.output.plots.by_system import draw_datasets, draw_meters, draw_times
+from context_bench.output.plots.chart import Chart, Drawn
+from context_bench.output.plots.curve import draw_curve
+from context_bench.output.plots.grids import draw_evidence, draw_heatmap
+from context_bench.output.plots.pareto import draw_pareto
+from context_bench.output.plots.svg import draw_figure
+from context_bench.results import EvalRow, dump_json
+
+if TYPE_CHECKING:
+    from context_bench.compare.curves import Curve
+
+__all__ = ["describe_method", "error_table", "say_missing", "show_charts"]
+
+
+def show_charts(facts: RunFacts) -> dict[str, Markup]:
+    """Draw the charts of a run, by the part of the page that they stand in."""
+    return {
+        "pareto": _show(draw_pareto(facts.result)),
+        "datasets": _show(draw_datasets(facts.result)),
+        "curve": _show_curves(facts),
+        "needles": _show(draw_heatmap(facts.result, facts.cells)),
+        "evidence": _show_evidence(facts),
+        "meters": _show_meters(facts),
+        "times": join(_show(draw_times(facts.result, facts.latencies, "latency")), _show_overhead(facts)),
+    }
+
+
+def say_missing(why: str) -> Markup:
+    """Say why a part of the page has nothing to show."""
+    return element("p", {"class": "missing"}, why)
+
+
+def _show(drawn: Drawn, *more: Child) -> Markup:
+    """Put a chart over its caption, and its numbers as a table that can be opened, with more tables after it."""
+    if isinstance(drawn, str):
+        return say_missing(f"Not measured: {drawn}.")
+    numbers = table(drawn.head, drawn.lines, drawn.subject.capitalize())
+    return join(_show_figure(drawn, element("details", None, element("summary", None, "The numbers"), numbers, *more)))
+
+
+def _show_figure(chart: Chart, numbers: Child) -> Markup:
+    scrolls = {"class": "plot", "tabindex": 0, "role": "group", "aria-label": f"Plot: {chart.subject}"}
+    caption = element("figcaption", None, " ".join([f"{chart.title}.", *chart.notes]))
+    return element("figure", None, element("div", scrolls, draw_figure(chart)), caption, numbers)
+
+
+def _show_evidence(facts: RunFacts) -> Markup:
+    drawn = draw_evidence(facts.result)
+    if isinstance(drawn, str) and facts.is_memory:
+        drawn = "retrieved turns are compared with evidence turns; see Memory"
+    elif isinstance(drawn, str) and facts.has_evidence is False:
+        drawn = "the examples do not name the passages that an answer needs"
+    return _show(drawn)
+
+
+def _show_meters(facts: RunFacts) -> Markup:
+    drawn = draw_meters(facts.result)
+    counted = [table(head, lines, head[0].capitalize(), "plain") for head, *lines in list_meters(facts.result)]
+    return join(*counted) if isinstance(drawn, str) and counted else _show(drawn, *counted)
+
+
+def _show_overhead(facts: RunFacts) -> Markup:
+    if not facts.overheads:
+        return say_missing("Overhead of a proxy: not measured (a tap is needed).")
+    title = element("h3", None, "Overhead of the proxy")
+    return join(title, _show(draw_times(facts.result, facts.overheads, "overhead")))
+
+
+def _show_curves(facts: RunFacts) -> Markup:
+    """Lay out the curves of a run as a chart and as tables, or say why there is none."""
+    if not facts.has_sweep:
+        return say_missing(
+            "Not measured: no system was run with several settings of a knob (as in truncate:ratio=0.3|0.5|0.7)."
+        )
+    if facts.sweep_rows is None:
+        return say_missing("Not drawn: the run has too many rows; context-bench runs show has them.")
+    curves = facts.draw_curves()
+    if not curves:
+        return say_missing("Not measured: the rows were not kept.")
+    chart = draw_curve(facts.result, curves)
+    return join(_show_figure(chart, None) if isinstance(chart, Chart) else None, *map(_describe_curve, curves))
+
+
+def _describe_curve(curve: Curve) -> Markup:
+    lines: list[list[Child]] = [
+        [
+            element("span", {"class": "best" if point.system == curve.best else None}, f"{curve.knob}={point.setting}"),
+            "not measured" if math.isnan(point.tokens) else tokens(point.tokens),
+            "not measured" if math.isnan(point.saving) else percent(point.saving),
+            point.quality.render(),
+            "baseline" if point.difference is None else write_difference(point.difference),
+        ]
+        for point in curve.points
+    ]
+    head = ["setting", "tokens", "saved", "score", "against the baseline"]
+    notes = [element("li", None, line) for line in sum_up_curve(curve)]
+    title = element("h3", None, f"{curve.name}: {curve.knob}")
+    return join(title, table(head, lines, f"Curve of {curve.name}", "plain"), element("ul", {"class": "notes"}, *notes))
+
+
+# --- errors and method
+
+
+def link_example(run: str, row: EvalRow) -> Markup:
+    """Link to an example on the page, by what names it."""
+    names = (clean_name(each) for each in (run, row.system, row.dataset))
+    named = dump_json([*names, clean_id(row.example_id), row.repeat])
+    return element("a", {"href": "#examples", "class": "to-example", "data-example": named}, str(row.example_id)[:80])
+
+
+def error_table(facts: RunFacts) -> Child:
+    """Group what failed by its kind, with the first of each."""
+    parts: list[Child] = []
+    kinds = (("error", "Rows that failed", facts.errors), ("no score", "Rows without a score", facts.unscored))
+    for title, caption, found in kinds:
+        if found:
+            parts.append(_group(facts, title, caption, found))
+    if not facts.seen:
+        return element("p", {"class": "missing"}, "Not measured: the rows were not kept.")
+    if not facts.errors:
+        parts.insert(0, element("p", None, f"None of {facts.seen:,} rows failed."))
+    return join(*parts)
+
+
+def _group(facts: RunFacts, title: str, caption: str, found: Mapping[str, Failure]) -> Markup:
+    most = sorted(found.items(), key=lambda item: (-sum(item[1].count.values()), item[0]))[:50]
+    lines: list[list[Child]] = [
+        [
+            kind,
+            f"{sum(failure.count.values()):,}",
+            ", ".join(f"{name} {count:,}" for name, count in failure.count.items()),
+            element("span", {"class": "long"}, failure.message[:300]),
+            link_example(facts.name, failure.example),
+        ]
+        for kind, failure in most
+    ]
+    return table([title, "rows", "by system", "first message", "first example"], lines, caption, "words failures")
+
+
+def describe_method(facts: RunFacts) -> Markup:
+    """List everything that a repetition needs."""
+    lines: list[list[Child]] = [
+        [name, _write_value(value)] for name, value in _list_settings(facts) if value not in _NOTHING
+    ]
+    return table(["setting", "value"], lines, "How it was measured", "words method")
+
+
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
+
+
+def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
+    settings = facts.result.settings
+    command = shlex.join(map(str, settings.command))
+    yield "command", command and f"context-bench {command}"
+    yield "run file", settings.run_file
+    yield "run", facts.name
+    yield "started", facts.created
+    yield "context-bench", settings.version
+    yield "Python", settings.python
+    yield "systems", settings.systems
+    yield "model", settings.model
+    sources = settings.sources
+    for tag, count in settings.datasets.items():
+        yield f"dataset {tag or '(no tag)'}", {"examples": f"{count:,}", **_flatten(sources.get(tag))}
+    yield "which examples", settings.sample if settings.max_examples else "all"
+    yield "at most", settings.max_examples
+    yield "seed", settings.seed
+    yield "repeats", settings.repeats
+    yield "score that counts", settings.score_field
+    yield "primary score", settings.primary
+    yield "primary score of contexts", settings.context_primary
+    yield "a pass needs a score of", settings.threshold
+    yield "reasoning is scored", "yes" if settings.keep_reasoning else None
+    yield "baseline", facts.baseline
+    yield "margin", settings.margin
+    yield "evaluators", settings.evaluators
+    yield "metrics", [each.get("name", "") for each in settings.metrics if isinstance(each, Mapping)]
+    yield "tokenizer", settings.tokenizer
+    yield "prices", settings.prices
+    yield "behind the systems", settings.reports
+    yield "time of each system", {name: seconds(value) for name, value in facts.result.timing.items()}
+    yield "examples at a time", settings.workers
+    yield "rows from the cache", settings.reused
+    yield "stopped early", settings.stopped
+    yield "systems that were stopped", settings.stopped_systems
+
+
+def _flatten(source: Any) -> dict[str, Any]:
+    return dict(source) if isinstance(source, Mapping) else {} if source is None else {"source": source}
+
+
+def _write_value(value: Any) -> Child:
+    if isinstance(value, Mapping):
+        shown = [element("li", None, f"{key}: ", _inline(item)) for key, item in value.items() if item not in _NOTHING]
+        return element("ul", None, *shown)
+    if isinstance(value, str) and ("\n" in value or value.startswith("context-bench ")):
+        return element("pre", None, value)
+    return _inline(value)
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{str(key).replace('_', ' ')} {_inline(item)}" for key, item in value.items() if item not in _NOTHING
+        )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) and value > 9999 else str(value)
