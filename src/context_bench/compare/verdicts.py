@@ -270,6 +270,16 @@ class Comparison:
         """Return the verdict on a system; None for the baseline itself."""
         return next((verdict for verdict in self.verdicts if verdict.name == system), None)
 
+    def is_blind(self, system: str) -> bool:
+        """Whether the data could not have shown a loss: a naive cut of the system's size is not worse either."""
+        known = self.sensitivity.get(system)
+        return known is not None and known.word == "none"
+
+    def can_have_failed(self, system: str) -> bool | None:
+        """Whether naive cuts of the system's size are shown worse; None where they were not judged."""
+        known = self.sensitivity.get(system)
+        return None if known is None or known.word == "small saving" else known.word == "shown"
+
     def explain_silence(self, system: str) -> str:
         """Say why no verdict is given on the score of a system; empty where one is, if only that it is undecided."""
         if self.context_unneeded:

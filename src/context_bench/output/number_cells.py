@@ -78,6 +78,8 @@ def _list_aside(result: EvalResult) -> set[str]:
     """List the systems that do not compete for stars."""
     aside = set(result.settings.controls)
     aside |= {name for name, values in result.summary.items() if not _is_judged(values)}
+    if result.comparison is not None:
+        aside |= {name for name in result.summary if result.comparison.is_blind(name)}
     if result.settings.memory:
         from context_bench.memory.findings import find_empty_stores
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from context_bench.compare.blind_spots import CONTROL_NAMES
 from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
 from context_bench.numbers import NUMBERS
 from context_bench.output.fitting import fit_columns
@@ -25,6 +26,7 @@ __all__ = [
     "tells_needed_n",
     "verdict_table",
     "write_aside",
+    "write_blindness",
     "write_difference",
     "write_p",
     "write_word",
@@ -68,7 +70,7 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
         return ""
     title = f"against {comparison.baseline}"
     lines = [[title, "pairs", "difference", "95% interval", "p", "verdict"]]
-    lines += [_write_verdict(verdict) for verdict in comparison.verdicts]
+    lines += [_write_verdict(verdict, comparison) for verdict in comparison.verdicts]
     tables = [fit_columns(lines, width, ["pairs", "p", "95% interval"])]
     if comparison.by_dataset:
         tags = list(comparison.by_dataset)
@@ -83,8 +85,18 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
     return "\n\n".join(tables)
 
 
-def _write_verdict(verdict: Verdict) -> list[str]:
-    return [verdict.name, f"{verdict.n:,}", *write_difference(verdict), write_p(verdict), write_word(verdict)]
+def _write_verdict(verdict: Verdict, comparison: Comparison) -> list[str]:
+    word = write_word(verdict) + write_blindness(verdict, comparison)
+    return [verdict.name, f"{verdict.n:,}", *write_difference(verdict), write_p(verdict), word]
+
+
+def write_blindness(verdict: Verdict, comparison: Comparison) -> str:
+    """Write which naive cut of the same size is as good, where one is; empty where the data could show a loss."""
+    if not verdict.not_worse or not comparison.is_blind(verdict.name):
+        return ""
+    blind = [each for each in comparison.sensitivity[verdict.name].controls if each.loss.not_worse]
+    names = dict.fromkeys(CONTROL_NAMES[each.name].partition(" (")[0] for each in blind)
+    return f", and so is {' and '.join(names)}"
 
 
 def write_difference(verdict: Verdict) -> tuple[str, str]:
