@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from context_bench.evaluators.text_search import list_prompt_texts
 from context_bench.systems.compressors import shuffle_indices, split
-from context_bench.text.golds import evidence_texts, gold_answers
+from context_bench.text.golds import Gold, evidence_texts, gold_answers
 from context_bench.text.words import normalise
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
@@ -33,7 +33,6 @@ MAX_PLACES = 200
 """Places of one span that are looked at: an answer such as "1" may stand anywhere."""
 
 _CONCLUSIONS = ("yes", "no")
-"""Answers that no context states."""
 
 Place = tuple[int, int]
 """Start and end of a span, in characters."""
@@ -152,7 +151,7 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
     text = "\n".join(list_prompt_texts(example))
     if not text.strip():
         return None
-    wanted = [evidence_texts(example)] if example.get("evidence") else [list(gold) for gold in gold_answers(example)]
+    wanted = [evidence_texts(example)] if example.get("evidence") else list(map(_list_stated, gold_answers(example)))
     pieces = _join_pieces(split(text))
     ends = list(accumulate(map(len, pieces)))
     finder = _Finder(text, pieces, ends)
@@ -160,6 +159,11 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
     if not needs:
         return None
     return EvidenceMap(needs, ends, list(accumulate(map(count, pieces))), repr(example["id"]))
+
+
+def _list_stated(gold: Gold) -> list[str]:
+    """List the parts of an answer that a context can state: where `yes` or `no` stands there, it is by chance."""
+    return [part for part in gold if normalise(part).strip() not in _CONCLUSIONS]
 
 
 def _join_pieces(pieces: list[str]) -> list[str]:
@@ -174,10 +178,8 @@ class _Finder:
         self._text, self._pieces, self._ends = text, pieces, ends
 
     def find(self, span: str) -> list[Place]:
-        """Return the places of a span in whole words, in their order; none of `yes` and `no`, which state nothing."""
+        """Return the places of a span in whole words, in their order."""
         wanted = normalise(span)
-        if wanted.strip() in _CONCLUSIONS:
-            return []
         found = [place for place in _find_literally(self._text, span.strip()) if self._is_whole(place)]
         if found or not wanted.strip():
             return found[:MAX_PLACES]
