@@ -11,7 +11,7 @@ from typing import Any
 
 LOADING = """
 import json, sys
-from context_bench.datasets.public.loader import load
+from context_bench.datasets.public import load
 from context_bench.errors import UsageError
 for case in json.loads(sys.argv[1]):
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.sandbox import Verdict, find_code_blocks, find_isolation, read_task, run
+from context_bench.sandbox import ProgramVerdict, find_code_blocks, find_isolation, read_task, run
 
 __all__ = ["REACHED", "judge", "missing", "needs_sandbox"]
 
@@ -25,7 +25,7 @@ def missing() -> str:
 needs_sandbox = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
-def judge(program: str, test: str, sandbox: str = "auto", timeout: float = 10.0, entry: str = "add") -> Verdict:
+def judge(program: str, test: str, sandbox: str = "auto", timeout: float = 10.0, entry: str = "add") -> ProgramVerdict:
     """Run a program against a test in HumanEval's form."""
     task = read_task({"test": test, "entry_point": entry})
     assert task is not None

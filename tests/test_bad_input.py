@@ -35,6 +35,15 @@ def test_a_file_that_may_never_end_is_refused(kind: str, flag: str, tmp_path: Pa
     assert "it is not a regular file" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["compare", "plan", "report", "plot"])
+def test_a_result_that_may_never_end_is_refused(command: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    files = ("pipe.json",) * (2 if command == "compare" else 1)
+    done = shell(command, *files, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+    assert "it is not a regular file" in done.stderr
+
+
 @pytest.mark.parametrize("flag", ["--prices", "run"])
 def test_toml_that_is_nested_too_deeply_is_one_sentence(flag: str, tmp_path: Path) -> None:
     (tmp_path / "deep.toml").write_text("a = " + "[" * 3_000 + "]" * 3_000)

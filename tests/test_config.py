@@ -12,6 +12,7 @@ import pytest
 from context_bench import EvalResult, aevaluate, evaluate
 from context_bench.config import (
     DEFAULT_MARGIN,
+    DEFAULT_THRESHOLD,
     RUN_GROUPS,
     CommandOptions,
     EvaluateOptions,
@@ -22,6 +23,8 @@ from context_bench.config import (
 from context_bench.memory import aevaluate_memory
 from context_bench.memory.options import MEMORY_GROUPS, MemoryOptions, MemoryParameters
 from context_bench.options import Options
+from context_bench.wire.forms import FORMS
+from pages import ROOT, load_tool
 
 OBJECTS = {"evaluators", "metrics", "tokenizer", "cache_dir", "store", "limits", "prices", "engine", "answerer"}
 """Options of Python whose types the declaration does not know: the modules that have them stand above it."""
@@ -102,3 +105,33 @@ def test_keys_that_are_unknown_or_none_are_left_out() -> None:
 def test_an_option_that_is_not_declared_is_refused() -> None:
     with pytest.raises(TypeError, match="no option is called marginn"):
         EvaluateOptions(marginn=0.1)
+
+
+def test_the_help_names_every_api_form_with_its_model_and_key() -> None:
+    declared = RunOptions.declared()
+    assert list(declared["api"].choices) == [form.name for form in FORMS]
+    for form in FORMS:
+        assert f"{form.default_model} with --api {form.name}" in declared["model"].help
+        assert form.key_variable in declared["api_key_env"].help
+
+
+def test_the_page_of_options_is_the_one_that_the_declaration_makes() -> None:
+    assert (ROOT / "docs" / "options.md").read_text(encoding="utf-8") == load_tool("options_page").write_page(), (
+        "python tools/options_page.py"
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("README.md", f"a score of at least {DEFAULT_THRESHOLD:g} (`--threshold`)"),
+        ("docs/scores.md", f"a pass is a score of at least {DEFAULT_THRESHOLD:g} unless"),
+        ("docs/scores.md", f"at least the threshold ({DEFAULT_THRESHOLD:g})"),
+        ("docs/judge.md", f"the usual threshold of {DEFAULT_THRESHOLD:g}"),
+        ("docs/glossary.md", f"at least the threshold, {DEFAULT_THRESHOLD:g} unless"),
+        ("docs/tutorial/reading-numbers.md", f"a score of at least {DEFAULT_THRESHOLD:g} (`--threshold`)"),
+        ("docs/plan.md", f"at a margin of {DEFAULT_MARGIN:g}"),
+    ],
+)
+def test_the_docs_name_the_default_threshold_and_margin(page: str, sentence: str) -> None:
+    assert sentence in (ROOT / page).read_text(encoding="utf-8")

@@ -16,8 +16,7 @@ import pytest
 import context_bench.metrics
 from context_bench import set_tokenizer
 from context_bench.cli import main
-from context_bench.cli.commands import COMMANDS
-from context_bench.cli.run_flags import run_parser
+from context_bench.cli.commands import COMMANDS, run_parser
 from context_bench.pricing import Price, Prices, Tier, load_shipped_prices
 from context_bench.registry import registry
 from pages import ROOT, commands, fences, links, spans, table
@@ -264,49 +263,6 @@ def test_the_choices_in_the_table_are_taken() -> None:
     (choices,) = re.findall(r"keep=([^`]+)", cell)
     for choice in choices.replace("\\", "").split("|"):
         registry.get("system", "truncate")(ratio=0.5, keep=choice)
-
-
-def test_every_metric_gives_the_keys_in_the_table() -> None:
-    card = {"card_threshold": 0.5}
-    rows = [
-        make_row(1.0, input_tokens=10, output_tokens=5, latency=1.0, dataset="d", metadata=card),
-        make_row(0.0, dataset="e"),
-    ]
-    for row in rows:
-        row.scores["f1"] = row.scores["score"]
-    for name, cell, _ in table("docs/scores.md", "metric"):
-        if name.startswith("Repeats"):  # it wants several answers to each example: tests/metrics/test_repeats.py
-            continue
-        keys = re.findall(r"`([^`]+)`", cell)
-        keys = [key if not key.startswith("_") else keys[0].partition("_")[0] + key for key in keys]
-        given = getattr(context_bench.metrics, name)().compute(rows)
-        assert {key.replace("<tag>", "d") for key in keys} == set(given) - {"dataset:e"}, name
-
-
-def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:
-    facts = (
-        *("sent_tokens", "downstream_tokens", "untouched", "extra_upstream_calls", "lost_upstream_calls"),
-        *(
-            "lost_upstream_tokens",
-            "answered_without_call",
-            "cached_answer",
-            "proxy_overhead",
-            "first_token_overhead",
-            "prefix_stability",
-        ),
-        *("first_message_changed", "rewritten_history", "claimed_tokens_saved", "billed_prompt_tokens"),
-    )
-    row = make_row(scores={"score": 1.0, "evidence_survived": 1.0}, upstream_tokens=5)
-    row.metadata.update(dict.fromkeys(facts, 1))
-    bounds = {"sent_tokens": 1, "least_upstream_tokens": 1, "most_upstream_tokens": 1, "answer_unknown": "why"}
-    bounds |= {"untouched_at_best": 1, "most_extra_upstream_calls": 1}
-    unknown = make_row(1.0, metadata=bounds, unscored={"evidence-survival": "why"})
-    rows = table("docs/scores.md", "metric of the tap")
-    assert len(rows) == 7
-    for name, cell, _ in rows:
-        assert set(re.findall(r"`([^`]+)`", cell)) == set(
-            getattr(context_bench.metrics, name)().compute([row, unknown])
-        ), name
 
 
 def test_every_metric_of_money_gives_the_keys_in_its_table() -> None:

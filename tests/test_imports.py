@@ -54,7 +54,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # comparison; runs are read from the store
     "compare": {"numbers", "config", "errors", "stats", "results", "summary", "text", "registry", "store"},
-    "results": {"numbers", "compare", "config", "errors", "output.plots", "registry", "stats", "summary", "types"},
+    "results": {
+        "numbers",
+        "compare",
+        "config",
+        "errors",
+        "output.plots",
+        "registry",
+        "stats",
+        "summary",
+        "text",
+        "types",
+    },
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,
@@ -76,6 +87,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"systems.chat", "systems.compressors", "systems.prompts"},
     "local": BASE | TOKENS | {"wire", "processes", "http", "tap"},
     "conformance": BASE | TOKENS | {"wire", "http", "tap"},
+    "fuzz": BASE | TOKENS | {"wire", "conformance", "evaluators", "systems"},
     # what runs them
     "core": BASE
     | TOKENS
@@ -112,6 +124,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tap",
         "local",
         "conformance",
+        "fuzz",
         "output",
         "ray",
         "memory",

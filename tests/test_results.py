@@ -14,8 +14,8 @@ import pytest
 from context_bench import EvalResult, EvalRow, Scores
 from context_bench.errors import DataError, UsageError
 from context_bench.metrics import MeanScore, default_metrics
-from context_bench.results import dump_json
 from context_bench.summary import describe_metric, summarize
+from context_bench.text import dump_json
 from rows import failed_row, make_row
 
 

@@ -14,8 +14,8 @@ from context_bench._lazy import lazy_names
 from context_bench._version import __version__
 
 if TYPE_CHECKING:
+    from context_bench.core.judge import Scorer
     from context_bench.core.schedule import Engine
-    from context_bench.core.scoring import Scorer
     from context_bench.errors import (
         BadOutput,
         ConnectionFailed,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         UnknownName,
         UsageError,
     )
-    from context_bench.local.model import LocalModel
+    from context_bench.local import LocalModel
     from context_bench.memory import aevaluate_memory, evaluate_memory
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Price, Prices
@@ -60,13 +60,13 @@ _HOMES = {
     "monitors.limits": ("Limits",),
     "core.schedule": ("Engine",),
     "ray.ray_engine": ("RayEngine",),
-    "core.scoring": ("Scorer",),
+    "core.judge": ("Scorer",),
     "errors": (
         "BadOutput", "ConnectionFailed", "ContextBenchError", "DataError", "Interrupted", "LocalShortage",
         "MissingExtra", "RequestFailed", "ScoreClash", "StartFailed", "StoreError", "SystemFailure", "TimedOut",
         "UnknownName", "UsageError",
     ),
-    "local.model": ("LocalModel",),
+    "local": ("LocalModel",),
     "memory": ("aevaluate_memory", "evaluate_memory"),
     "pricing": ("Price", "Prices"),
     "registry": (

@@ -33,15 +33,15 @@ from context_bench.text.evidence_state import NOT_IN_CONTEXT
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["NO_CONTEXT", "Census", "add_caveats", "can_be_ranked", "find_unscored"]
+__all__ = ["NO_CONTEXT", "Census", "add_caveats", "explain_unranked", "find_unscored"]
 
 NO_CONTEXT = "response against prompt"
 """Begins the note on a compression ratio that says nothing of a prompt: an answer is shorter than what was asked."""
 
-_CAUSES = 100
-"""Different reasons that are remembered; a reason may hold the id of its example."""
+_MAX_CAUSES = 100
+"""Different reasons that are counted; a reason may contain the id of its example, so that there may be many."""
 
-_SHOWN = 3
+_MAX_SHOWN = 3
 _JUDGE = "llm-judge"
 _BOUNDED = ("prompt_savings_best", "untouched_share_best", "evidence_survival_best")
 _BOTH_KINDS = "it returned contexts on some examples and answers on others, which have no score in common"
@@ -87,7 +87,7 @@ class Census:
     @staticmethod
     def _note(reasons: Counter[str], reason: str) -> None:
         """Count a row on which something could not be done."""
-        known = reason in reasons or len(reasons) < _CAUSES
+        known = reason in reasons or len(reasons) < _MAX_CAUSES
         reasons[reason if known else "for other reasons"] += 1
 
     def _note_causes(self, row: EvalRow) -> None:
@@ -96,7 +96,7 @@ class Census:
         if len(causes) > 1 and len(reasons := set(row.unscored.values())) == 1:
             causes = list(reasons)  # no evaluator's own affair
         for cause in causes:
-            if cause in self.causes or len(self.causes) < _CAUSES:
+            if cause in self.causes or len(self.causes) < _MAX_CAUSES:
                 self.causes[cause] += 1
 
     def counts(self) -> dict[str, float]:
@@ -130,12 +130,14 @@ class Census:
 
     def explain_not_applied(self) -> str:
         """Say on how many rows the system could not do its work, and why."""
-        shown = [f"on {count:,} of {self.rows:,} rows: {why}" for why, count in self.not_applied.most_common(_SHOWN)]
+        shown = [
+            f"on {count:,} of {self.rows:,} rows: {why}" for why, count in self.not_applied.most_common(_MAX_SHOWN)
+        ]
         return f"not applied {'; '.join(shown)}" if shown else ""
 
     def explain_unjudged(self) -> str:
         """Say how many answers the judge gave no rating, and why."""
-        shown = [f"{why} ({count:,} rows)" for why, count in self.unjudged.most_common(_SHOWN)]
+        shown = [f"{why} ({count:,} rows)" for why, count in self.unjudged.most_common(_MAX_SHOWN)]
         return f"the judge did not rate {self.unjudged.total():,} of {self.rows:,} answers: {'; '.join(shown)}"
 
     @property
@@ -145,7 +147,7 @@ class Census:
 
     def explain(self) -> str:
         """Say why no row has the score, in one sentence."""
-        shown = [f"{cause} ({count:,} rows)" for cause, count in self.causes.most_common(_SHOWN)]
+        shown = [f"{cause} ({count:,} rows)" for cause, count in self.causes.most_common(_MAX_SHOWN)]
         more = len(self.causes) - len(shown)
         if more > 0:
             shown.append(f"and {more} more reasons")
@@ -249,7 +251,7 @@ def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
 def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
     """Say which score counts for which dataset, where they differ."""
     settings = read_settings(config)
-    primary: Mapping[str, str] = config.get("context_primary" if unread else "primary") or {}
+    primary = settings.context_primary if unread else settings.primary
     if settings.score_field != "score" or len(set(primary.values())) < 2:
         return ""
     return ", ".join(f"{field} for {tag or 'data without a tag'}" for tag, field in primary.items())
@@ -263,7 +265,7 @@ def _weak_threshold(key: str, config: Mapping[str, Any]) -> str:
     return "; ".join(f"{each}: {note}" for each, note in weak.items() if not tag or each == tag)
 
 
-def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) -> str:
+def explain_unranked(census: Census, cost_field: str, config: Mapping[str, Any]) -> str:
     """Say why a system cannot be ranked; empty when it can."""
     settings = read_settings(config)
     if census.all_failed:
@@ -293,7 +295,7 @@ def find_unscored(
     asked = settings.score_field != "score"
     unread = settings.unread
     for name, values in numbers.items():
-        tags = [tag for tag in gold if f"num_examples@{tag or 'unknown'}" in values] or list(gold)[:1]
+        tags = [tag for tag in gold if f"{NUM_EXAMPLES}@{tag or 'unknown'}" in values] or list(gold)[:1]
         for tag in tags:
             at = f"@{tag or 'unknown'}" if len(gold) > 1 else ""
             rows, errors, unscored = (values.get(f"{key}{at}", 0.0) for key in (NUM_EXAMPLES, NUM_ERRORS, NUM_UNSCORED))

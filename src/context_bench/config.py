@@ -39,7 +39,7 @@ from context_bench.options import (
 )
 
 __all__ = [
-    *("DEFAULT_MARGIN", "DEFAULT_THRESHOLD", "MODELS", "RUN_GROUPS", "STORE"),
+    *("DEFAULT_MARGIN", "DEFAULT_THRESHOLD", "RUN_GROUPS", "STORE"),
     *("CommandOptions", "EvaluateOptions", "RecordedOptions", "RunOptions", "RunSettings", "read_settings"),
 ]
 
@@ -51,9 +51,6 @@ DEFAULT_THRESHOLD = 0.7
 
 STORE = ".context-bench"
 """The folder of the store, where none is given on the command line."""
-
-MODELS = {"openai": "gpt-3.5-turbo", "anthropic": "claude-haiku-4-5"}
-"""The model that is asked for when --model is not given, by API."""
 
 _PYTHON = ""
 """The flag of an option that only Python has."""
@@ -183,9 +180,8 @@ class CommandOptions(EvaluateOptions):
         metavar="URL",
     )
     model: str | None = option(
-        "model to ask for at every --proxy and --reader (default: "
-        + " or ".join(f"{model} with --api {api}" for api, model in MODELS.items())
-        + ")",
+        "model to ask for at every --proxy and --reader (default: gpt-3.5-turbo with --api openai or claude-haiku-4-5 "
+        "with --api anthropic)",
         metavar="NAME",
     )
     api_key_env: str | None = option(
@@ -256,6 +252,7 @@ class RunOptions(CommandOptions):
     Attributes:
         typed: What the user typed, without keys: it may name a run file.
         run_file: The text of the run file, without keys.
+        model_given: Whether the user chose the model, or who answers for it.
     """
 
     # what is measured
@@ -277,7 +274,9 @@ class RunOptions(CommandOptions):
     map: str | None = option("rename columns of your files: question=prompt,answer=gold", metavar="FIELD=COLUMN,...")
     metric: list[str] = option("one more metric (repeatable)", **_REPEATABLE, metavar="REF")
     # what is sent
-    api: str = option("API that every --proxy speaks (default: %(default)s)", default="openai", choices=tuple(MODELS))
+    api: str = option(
+        "API that every --proxy speaks (default: %(default)s)", default="openai", choices=("openai", "anthropic")
+    )
     header: list[str] = option(
         "one more header of each request; its value is never shown or stored (repeatable)",
         **_REPEATABLE,
@@ -377,11 +376,7 @@ class RunOptions(CommandOptions):
     # facts about the command line
     typed: list[str] = option("", flag=_PYTHON, default=[])
     run_file: str | None = option("", flag=_PYTHON)
-
-    @property
-    def asked_model(self) -> str:
-        """The model that every server is asked for."""
-        return self.model or MODELS[self.api]
+    model_given: bool = option("", SWITCH, True, flag=_PYTHON)
 
     @property
     def wants_tap(self) -> bool:

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["FORMATS", "NEEDS", "NUMBERS", "Number", "get_number", "list_keys", "list_numbers"]
+__all__ = [
+    *("FORMATS", "NEEDS", "NUMBERS", "Number", "choose_score_key", "find_score_key", "get_number", "list_keys"),
+    *("list_numbers", "dollars", "percent", "score", "seconds", "tokens"),
+]
 
 # -- keys that code outside of their metric reads
 
@@ -32,6 +35,8 @@ PARETO_COSTS = ("pareto_cost_usd", "pareto_tokens_read", "pareto_tokens_written"
 EVIDENCE_SURVIVAL, RETRIEVAL_RECALL = "evidence_survival", "retrieval_recall"
 MEAN_UPSTREAM_TOKENS, MEAN_OUTPUT_TOKENS = "mean_upstream_tokens", "mean_output_tokens"
 PASS_AT_K = "pass_at_k"
+BRIEF = (NUM_EXAMPLES, MEAN_SCORE, PASS_RATE, COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS)
+"""The numbers that `repr(result)` shows."""
 
 
 def choose_score_key(datasets: int) -> str:
@@ -388,6 +393,18 @@ _DECLARED = (
     Number("query_usd", "$ / question", "dollars", "memory-costs", WRITING, meaning="Dollars for a question."),
     Number("query_seconds_median", "time / question", "seconds", "memory-costs", WRITING,
            meaning="Median time of a question."),
+    Number("ingest_embed_calls", "embedding calls / 1k turns", "calls each", "memory-costs",
+           meaning="Calls for embeddings while writing 1,000 turns."),
+    Number("query_embed_calls", "embedding calls / question", "calls each", "memory-costs",
+           meaning="Calls for embeddings for a question."),
+    Number("found_per_question", "found / question", "ratio", "memory-costs",
+           meaning="Things that the memory retrieved for a question."),
+    Number("answer_tokens", "reader tokens / question", "tokens", "memory-costs",
+           meaning="Tokens that the reader read and wrote for a question."),
+    Number("late_calls", "late calls", "calls", "memory-costs",
+           meaning="Calls after the memory counted as written; they are charged to writing."),
+    Number("type:{tag}", "score by type of question", "score", "by-type", "score by type",
+           meaning="Mean score of one type of question. `{tag}` is the type."),
     Number(RETRIEVAL_RECALL, "recall", "score", "probe-shares", RETRIEVAL, "more", headline=True,
            meaning="Share of the evidence turns that the memory retrieved and shows."),
     Number("retrieval_recall_claimed", "claimed", "score", "probe-shares", RETRIEVAL,

@@ -220,8 +220,18 @@ class Option:
         return self._flag.split()
 
     @property
+    def key(self) -> str:
+        """The key in a run file."""
+        return self.flags[0].removeprefix("--")
+
+    @property
     def variable(self) -> str:
-        return self._variable or PREFIX + self.flags[0][2:].replace("-", "_").upper()
+        return self._variable or PREFIX + self.key.replace("-", "_").upper()
+
+    @property
+    def is_read_elsewhere(self) -> bool:
+        """Whether its environment variable has a name of its own: the package reads such a one, also in Python."""
+        return self._variable is not None
 
     @property
     def text(self) -> str:

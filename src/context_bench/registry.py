@@ -24,10 +24,9 @@ KINDS = ("dataset", "system", "evaluator", "metric", "reporter", "memory_system"
 
 _SYSTEMS = "context_bench.systems"
 _EVALUATORS = "context_bench.evaluators"
-_METRICS = "context_bench.metrics"
 
 BUILT_IN: dict[str, dict[str, str] | str] = {
-    "dataset": "context_bench.datasets.public.loader:list_loaders",
+    "dataset": "context_bench.datasets.public:list_loaders",
     "system": {
         "passthrough": f"{_SYSTEMS}:Passthrough",
         "truncate": f"{_SYSTEMS}:Truncate",
@@ -66,31 +65,7 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "tool-call-match": f"{_EVALUATORS}:ToolCallMatch",
         "truthfulqa": f"{_EVALUATORS}:TruthfulQAScore",
     },
-    "metric": {
-        "by-type": "context_bench.memory.metrics:ByType",
-        "memory-costs": "context_bench.memory.metrics:MemoryCosts",
-        "probe-shares": "context_bench.memory.probes:ProbeShares",
-        "billed-ratio": f"{_METRICS}:BilledRatio",
-        "card-pass-rate": f"{_METRICS}:CardPassRate",
-        "mean-score": f"{_METRICS}:MeanScore",
-        "pass-rate": f"{_METRICS}:PassRate",
-        "compression-ratio": f"{_METRICS}:CompressionRatio",
-        "cost-of-pass": f"{_METRICS}:CostOfPass",
-        "dollar-cost": f"{_METRICS}:DollarCost",
-        "evidence-survival": f"{_METRICS}:EvidenceShares",
-        "latency": f"{_METRICS}:Latency",
-        "official-score": f"{_METRICS}:OfficialScore",
-        "per-dataset-breakdown": f"{_METRICS}:PerDatasetBreakdown",
-        "pareto-rank": f"{_METRICS}:ParetoRank",
-        "prefix-stability": f"{_METRICS}:PrefixStability",
-        "prompt-savings": f"{_METRICS}:PromptSavings",
-        "proxy-overhead": f"{_METRICS}:ProxyOverhead",
-        "repeats": f"{_METRICS}:Repeats",
-        "retention": f"{_METRICS}:Retention",
-        "token-meters": f"{_METRICS}:TokenMeters",
-        "upstream-cost": f"{_METRICS}:UpstreamCost",
-        "upstream-tokens": f"{_METRICS}:UpstreamTokens",
-    },
+    "metric": "context_bench.metrics:METRICS",
     "reporter": {
         "table": "context_bench.reporters:TableReporter",
         "json": "context_bench.reporters:JsonReporter",

@@ -1,8 +1,8 @@
-"""Reporters: a finished result as text. One file each; two of them are functions too, for scripts."""
+"""Reporters: a finished result as text. Two of them are functions too, for scripts."""
 
 from context_bench._lazy import add_module
 from context_bench.output.files import CsvReporter, JsonReporter
-from context_bench.output.table import TableReporter
+from context_bench.output.tables import TableReporter
 from context_bench.results import EvalResult
 
 __all__ = ["CsvReporter", "JsonReporter", "TableReporter", "to_json", "to_markdown"]

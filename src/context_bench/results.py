@@ -17,16 +17,17 @@ from context_bench.compare.against_baseline import compare_systems
 from context_bench.compare.verdicts import Comparison, read_intervals
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
-from context_bench.numbers import COMPRESSION_RATIO, COST_OF_PASS, MEAN_SCORE, NUM_EXAMPLES, PASS_RATE, PROMPT_SAVINGS
+from context_bench.numbers import BRIEF, COST_OF_PASS, NUM_ERRORS
 from context_bench.registry import registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
+from context_bench.text import dump_json
 
 if TYPE_CHECKING:
     import pandas
 
     from context_bench.compare.curves import Curve
     from context_bench.output.plots import ResultPlots
-    from context_bench.types import Metric
+from context_bench.types import Metric
 
 __all__ = ["EvalResult", "EvalRow", "Scores"]
 
@@ -131,13 +132,13 @@ class EvalResult:
         datasets = ", ".join(self.settings.datasets) or "data without a tag"
         lines = [f"EvalResult: {len(self.rows):,} rows of {len(self.summary)} systems on {datasets}"]
         for name, values in list(self.summary.items())[:_SHOWN_SYSTEMS]:
-            numbers = [f"{key} {values[key]:.4g}" for key in _SHOWN_NUMBERS if key in values]
+            numbers = [f"{key} {values[key]:.4g}" for key in BRIEF if key in values]
             failed = next((row for row in self.rows if row.system == name and row.error), None)
             if failed is not None:
                 place = "".join(
                     f" at {frame.partition(': ')[0]}" for frame in failed.metadata.get("traceback", ())[-1:]
                 )
-                numbers.append(f"{values.get('num_errors', 1):.0f} errors, first: {failed.error}{place}")
+                numbers.append(f"{values.get(NUM_ERRORS, 1):.0f} errors, first: {failed.error}{place}")
             lines.append(f"  {name}: {', '.join(numbers)}")
         if len(self.summary) > _SHOWN_SYSTEMS:
             lines.append(f"  and {len(self.summary) - _SHOWN_SYSTEMS} more")
@@ -219,7 +220,7 @@ class EvalResult:
         Args:
             baseline: The system that savings are against; by default the run's, else `direct`, else `passthrough`,
                 else the setting that keeps the most tokens.
-            margin: A difference in quality within it does not matter; by default the run's, else 0.02.
+            margin: A difference in quality within it does not matter; by default the run's, else `DEFAULT_MARGIN`.
         """
         from context_bench.compare.curves import draw_curves
 
@@ -233,7 +234,7 @@ class EvalResult:
         Args:
             baseline: The run's by default: `direct`, else `passthrough`, else the first system.
             metric: `score` (the default), `pass_rate`, or any score of the rows, such as `f1`.
-            margin: A difference within it does not matter; the run's by default, else 0.02.
+            margin: A difference within it does not matter; the run's by default, else `DEFAULT_MARGIN`.
 
         Returns:
             None where there are not two systems with scores of the same examples.
@@ -305,36 +306,11 @@ class EvalResult:
 
 
 _SHOWN_SYSTEMS = 8
-_SHOWN_NUMBERS = (NUM_EXAMPLES, MEAN_SCORE, PASS_RATE, COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS)
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:
     """Return the numbers in a row's metadata, true and false included."""
     return {key: value for key, value in row.metadata.items() if isinstance(value, int | float)}
-
-
-def dump_json(value: Any, *, indent: bool = False) -> str:
-    """Strict JSON text: infinity and NaN become null, unusual objects their text."""
-    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY | (orjson.OPT_INDENT_2 if indent else 0)
-    try:
-        return orjson.dumps(value, default=str, option=options).decode()
-    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, integers over 64 bits, odd keys
-        return orjson.dumps(_plain(value), default=str, option=options).decode()
-
-
-_KEYS = (str, int, float, type(None))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, Mapping):
-        return {_plain(key if isinstance(key, _KEYS) else str(key)): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return str(value)
-    return value
 
 
 def _list_wanted(values: Any) -> list[Any] | None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.config import EvaluateOptions
-from context_bench.core.record import execute_plan, run_with_store
+from context_bench.core.judge import Scorer
+from context_bench.core.record import open_cache
+from context_bench.core.run import Run
 from context_bench.core.run_settings import plan_run
 from context_bench.core.schedule import Engine
-from context_bench.core.scoring import Scorer
 from context_bench.errors import UsageError, find_namesake
 from context_bench.http.loop import new_event_loop
 from context_bench.monitors.limits import Limits
@@ -199,9 +200,10 @@ async def aevaluate(
     plan, record, source = plan_run(settings)
     where = store if store is not None or cache_dir is None else Path(cache_dir)
     if where is None:
-        result = await execute_plan(plan, source, record, None)
+        result = await Run(plan).execute(source, record)
     else:
-        result = await run_with_store(plan, source, record, where, reuse=reuse, tag=cache_tag)
+        with open_cache(plan, record, where, reuse=reuse, tag=cache_tag) as (cache, recorded):
+            result = recorded.finish(await Run(plan, cache).execute(source, record))
     if not result.settings.datasets and max_examples != 0:
         warnings.warn(_NO_EXAMPLES, stacklevel=2)
     return result

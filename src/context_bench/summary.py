@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_bench.caveats import Census, add_caveats, can_be_ranked
+from context_bench.caveats import Census, add_caveats, explain_unranked
 from context_bench.compare.against_baseline import Comparer
 from context_bench.compare.front import FrontTally
 from context_bench.compare.pairing import read_value
@@ -118,7 +118,9 @@ class _SystemTallies:
             self._first = rows[0].dataset
         elif not self._by_dataset and tags != {self._first}:
             # All rows so far are of the first dataset: what they add up to is where its own tallies go on from.
-            self._by_dataset[self._first] = copy.deepcopy((self.census, self._own_tallies()))
+            self._by_dataset[self._first] = copy.deepcopy(
+                (self.census, [self.tallies[place] for place in self._broken_down])
+            )
         for tally in self.tallies:
             for row in rows:
                 tally.add(row)
@@ -126,9 +128,6 @@ class _SystemTallies:
             self.census.add(row)
         if self._by_dataset or len(tags) > 1:
             self._add_by_dataset(rows)
-
-    def _own_tallies(self) -> list[Tally]:
-        return [self.tallies[place] for place in self._broken_down]
 
     def _add_by_dataset(self, rows: Sequence[EvalRow]) -> None:
         for row in rows:
@@ -149,7 +148,7 @@ class _SystemTallies:
         for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):
             if suffix is None:
                 continue
-            own, said = read_tally(metric, tally, report)
+            own, said = read_tally(tally, report)
             taken = {key: f"{key}:{suffix}" for key in own if key in values}
             known = read_tally_intervals(tally)
             self.intervals |= {taken.get(key, key): known[key] for key in own if key in known}
@@ -169,9 +168,8 @@ class _SystemTallies:
         values: dict[str, float] = census.counts()
         notes: dict[str, str] = {}
         for place, tally in zip(self._broken_down, tallies):
-            metric = self._metrics[place]
-            shown = list_by_dataset(metric)
-            own, said = read_tally(metric, tally, {})
+            shown = list_by_dataset(self._metrics[place])
+            own, said = read_tally(tally, {})
             known = read_tally_intervals(tally)
             self.intervals |= {f"{key}@{tag or 'unknown'}": known[key] for key in shown if key in known}
             values |= {key: own[key] for key in shown if key in own}
@@ -302,10 +300,12 @@ class Summarizer:
         found = found.withhold_zeros(self._comparer.has_only_zeros)
         return found.withhold_unneeded(find_floors(config), self._comparer.is_perfect)
 
-    def _explain_silence(self, name: str, comparison: Comparison | None) -> str:
-        """Say why no verdict is given on a system, where systems are compared."""
-        if self._comparer is None:
-            return ""
+    def _explain_unranked(self, name: str, cost: str, config: Mapping[str, Any], comparison: Comparison | None) -> str:
+        """Say why a system is not ranked by score and this cost; empty where it is."""
+        if name == self._twin:
+            return "it is the baseline, run again"
+        if (reason := explain_unranked(self._systems[name].census, cost, config)) or self._comparer is None:
+            return reason
         return NO_VERDICT if comparison is None else comparison.explain_silence(name)
 
     def _put_front(
@@ -317,9 +317,7 @@ class Summarizer:
             return
         controls = {*settings.controls, self._twin}
         reasons = {
-            name: can_be_ranked(self._systems[name].census, "", config) or self._explain_silence(name, comparison)
-            for name in numbers
-            if name not in controls
+            name: self._explain_unranked(name, "", config, comparison) for name in numbers if name not in controls
         }
         competing = [name for name, reason in reasons.items() if not reason]
         front = self._front.result(competing, self._comparer.baseline)
@@ -342,12 +340,7 @@ class Summarizer:
         config: Mapping[str, Any],
         comparison: Comparison | None,
     ) -> None:
-        reasons = {
-            name: "it is the baseline, run again"
-            if name == self._twin
-            else can_be_ranked(self._systems[name].census, cost, config) or self._explain_silence(name, comparison)
-            for name in numbers
-        }
+        reasons = {name: self._explain_unranked(name, cost, config, comparison) for name in numbers}
         ranks = rank({name: values for name, values in numbers.items() if not reasons[name]})
         for name, values in numbers.items():
             if name in ranks:
@@ -391,7 +384,7 @@ def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, interva
 def list_suffixes(metrics: Sequence[Metric]) -> list[str | None]:
     """Find what is added to a key that an earlier metric has given already, so that each number has a name of its own.
 
-    Of two metrics of one kind it is what they differ in, as in `mean_score:exact_match`; None for the very same metric.
+    Of two metrics of one kind it is what they differ in, as the field of a second score; None for the very same metric.
     """
     suffixes: list[str | None] = []
     seen: dict[str, list[dict[str, Any]]] = {}

@@ -9,16 +9,15 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from context_bench.errors import UsageError, describe
+from context_bench.numbers import list_keys as list_declared_keys
 from context_bench.stats import Interval
 from context_bench.traits import (
     can_start,
     find_columns,
     find_keys,
-    list_by_dataset,
-    metric_traits,
     read_intervals,
     read_notes,
     read_unmeasured,
@@ -47,8 +46,7 @@ def is_built_in(metric: Metric) -> bool:
 
 def list_keys(metric: Metric) -> tuple[str, ...] | None:
     """List the keys that a metric may give, `{tag}` standing for a dataset; None of one that does not tell."""
-    told = find_keys(metric)
-    return (list_by_dataset(metric) or None) if told is None and is_built_in(metric) else told
+    return (list_declared_keys(metric.name) or None) if is_built_in(metric) else find_keys(metric)
 
 
 def start_tally(metric: Metric) -> Tally:
@@ -166,7 +164,14 @@ def _add_unmeasured(values: dict[str, float], notes: dict[str, str], reasons: Ma
     notes |= {key: f"not measured: {reason}" for key, reason in reasons.items()}
 
 
-def read_tally(metric: Metric, tally: Tally, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
+@runtime_checkable
+class _BoundedTally(Protocol):
+    """A tally of ours that takes what a system reports at the end of the run, and gives more numbers for it."""
+
+    def bound(self, report: Mapping[str, Any]) -> dict[str, float]: ...
+
+
+def read_tally(tally: Tally, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
     """Read the numbers of a tally with their notes, NaN where one stands on nothing.
 
     `report` is what the system said at the end of the run.
@@ -174,9 +179,8 @@ def read_tally(metric: Metric, tally: Tally, report: Mapping[str, Any]) -> tuple
     if isinstance(tally, GuardedTally):
         return tally.read()
     values = tally.result()
-    bound = metric_traits(metric).bound if report else None
-    if bound is not None:
-        values |= bound(tally, report)
+    if report and isinstance(tally, _BoundedTally):
+        values |= tally.bound(report)
     notes = read_notes(tally)
     _add_unmeasured(values, notes, read_unmeasured(tally))
     return values, notes

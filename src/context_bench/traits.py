@@ -28,92 +28,60 @@ _ABSENT = object()
 
 @dataclass(slots=True)
 class SystemTraits:
-    """Traits of one of our own systems; a user's system has the defaults.
+    """Traits of one of our own systems; a user's system has the defaults."""
 
-    Attributes:
-        own_client: Its requests are made by our client, so that what it says of them is taken at its word.
-        parts: The components that its answers depend on, and that may read the gold for it.
-        max_workers: Requests in flight at once, unless the run says otherwise.
-        takes_turns: Its answers are made on this machine: it does not run beside other systems that are.
-        competes: False for a control, which is not ranked.
-        is_bound: A floor or a ceiling: it is ranked, and never wins.
-        sees_upstream: It knows what the model behind it was sent.
-        asks_model: It asks a model, also where it does not know the name of that model.
-        request_body: The body that is sent for an example, or None.
-        list_requests: The bodies that a reader is sent for an example, one for each of its replies.
-        stop_reason: Why nothing more needs to be sent after this failure or answer, or None.
-        report: What is to be said of the run beside its rows, given a tokenizer.
-        tell_doing: What it is at, in words, for the line of progress while no row comes in; empty for nothing.
-        list_unmatched: Requests that its tap saw and that belong to no example.
-        place_compressor: Takes what runs the first of its parts elsewhere, or None to run it here again.
-    """
-
-    own_client: bool = False
-    parts: Sequence[Any] = ()
-    max_workers: int | None = None
-    takes_turns: bool = False
-    competes: bool = True
-    is_bound: bool = False
-    sees_upstream: bool = False
-    asks_model: bool = False
+    own_client: bool = False  # its requests are made by our client, so that what it says of them is taken at its word
+    parts: Sequence[Any] = ()  # the components that its answers depend on, and that may read the gold for it
+    max_workers: int | None = None  # requests in flight at once, unless the run says otherwise
+    takes_turns: bool = False  # its answers are made on this machine: it does not run beside other systems that are
+    competes: bool = True  # False for a control, which is not ranked
+    is_bound: bool = False  # a floor or a ceiling: it is ranked, and never wins
+    sees_upstream: bool = False  # it knows what the model behind it was sent
+    asks_model: bool = False  # it asks a model, also where it does not know the name of that model
+    # the body that is sent for an example, or None
     request_body: Callable[[dict[str, Any]], Mapping[str, Any] | None] | None = None
+    # the bodies that a reader is sent for an example, one for each of its replies
     list_requests: Callable[[dict[str, Any], Sequence[str]], list[Mapping[str, Any]]] | None = None
+    # why nothing more needs to be sent after this failure or answer, or None
     stop_reason: Callable[[BaseException | None, Mapping[str, Any]], str | None] | None = None
+    # what is to be said of the run beside its rows, given a tokenizer
     report: Callable[[Callable[[str], int]], dict[str, Any]] | None = None
-    tell_doing: Callable[[], str] | None = None
-    list_unmatched: Callable[[], Sequence[Any]] | None = None
+    status_text: Callable[[], str] | None = None  # progress text while a slow system produces no rows; "" for none
+    list_unmatched: Callable[[], Sequence[Any]] | None = None  # requests that its tap saw and that belong to no example
+    # takes what runs the first of its parts elsewhere, or None to run it here again
     place_compressor: Callable[[Any], None] | None = None
 
 
 @dataclass(slots=True)
 class MetricTraits:
-    """Abilities of one of our own metrics that need more than the rows of one system.
+    """Abilities of one of our own metrics that need more than the rows of one system."""
 
-    Attributes:
-        rank: Ranks the systems of a summary.
-        cost_field: What `rank` takes for the cost.
-        compare: Gives numbers that hold the systems of a summary against each other.
-        bound: Takes a tally and what a system reported at the end of the run, and gives more numbers.
-    """
-
-    rank: Callable[[Mapping[str, Mapping[str, float]]], dict[str, int]] | None = None
-    cost_field: str = COST_OF_PASS
+    rank: Callable[[Mapping[str, Mapping[str, float]]], dict[str, int]] | None = None  # ranks the systems of a summary
+    cost_field: str = COST_OF_PASS  # what `rank` takes for the cost
+    # gives numbers that hold the systems of a summary against each other
     compare: Callable[[Mapping[str, Mapping[str, float]]], dict[str, dict[str, float]]] | None = None
-    bound: Callable[[Any, Mapping[str, Any]], dict[str, float]] | None = None
 
 
 @dataclass(slots=True)
 class DatasetTraits:
-    """Abilities of one of our own datasets, beside giving its examples.
+    """Abilities of one of our own datasets, beside giving its examples."""
 
-    Attributes:
-        check: Reads it in full and raises DataError on the first problem.
-        count_checked: How many examples `check` has seen so far.
-        source: Where the examples come from, for the record of a run.
-        at_hand: It can be read whole, and again, at little cost: its records are on this machine.
-        name_samples: Takes the examples read by tag, and says how they were chosen: `all`, `first`, `random`, ...
-        count_fields: Counts what `check` has seen, by tag and by the fields that decide which score fits.
-    """
-
-    check: Callable[[], object] | None = None
-    count_checked: Callable[[], int] = lambda: 0
-    source: Callable[[], Mapping[str, Any]] | None = None
-    at_hand: bool = False
+    check: Callable[[], object] | None = None  # reads it in full and raises DataError on the first problem
+    count_checked: Callable[[], int] = lambda: 0  # how many examples `check` has seen so far
+    source: Callable[[], Mapping[str, Any]] | None = None  # where the examples come from, for the record of a run
+    at_hand: bool = False  # it can be read whole, and again, at little cost: its records are on this machine
+    # takes the examples read by tag, and says how they were chosen: `all`, `first`, `random`
     name_samples: Callable[[Mapping[str, int]], dict[str, str]] | None = None
+    # counts what `check` has seen, by tag and by the fields that decide which score fits
     count_fields: Callable[[], Mapping[tuple[str, tuple[str, ...]], int]] = dict
 
 
 @dataclass(frozen=True)
 class ReferenceTraits:
-    """How a reference to one of our own classes is read.
+    """How a reference to one of our own classes is read."""
 
-    Attributes:
-        argument: The parameter that gets the text after the colon that is not `key=value`.
-        verbatim: That text is taken as it is, commas and equals signs included.
-    """
-
-    argument: str
-    verbatim: bool = False
+    argument: str  # the parameter that gets the text after the colon that is not `key=value`
+    verbatim: bool = False  # that text is taken as it is, commas and equals signs included
 
 
 _PLAIN_SYSTEM, _PLAIN_METRIC, _PLAIN_DATASET = SystemTraits(), MetricTraits(), DatasetTraits()

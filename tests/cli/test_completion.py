@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from command import called
-from context_bench.cli.commands import COMMANDS
-from context_bench.cli.completion import SHELLS, collect
-from context_bench.cli.run_flags import run_parser
+from context_bench.cli.commands import COMMANDS, run_parser
+from context_bench.cli.completion import WRITERS, collect
 from context_bench.registry import registry
 from terminal import Terminal
 
@@ -44,7 +43,7 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module", params=SHELLS)
+@pytest.fixture(scope="module", params=WRITERS)
 def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     name: str = request.param
     if shutil.which(name) is None:
@@ -82,7 +81,7 @@ def test_a_press_of_tab(shell: Terminal, typed: str, arguments: list[str]) -> No
     assert re.findall(r"^<(.*?)/?>\r$", shell.shown, re.MULTILINE) == arguments
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", WRITERS)
 def test_the_shell_accepts_the_script(tmp_path: Path, name: str) -> None:
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")

@@ -240,6 +240,16 @@ def test_controls_count_by_what_they_send(dry: DryRun, tmp_path: Path) -> None:
     assert 2 * sent[0] < sent[1] < 2 * sent[0] + 20, "the proxy and direct send all of it, floor and ceiling hardly any"
 
 
+def test_a_floor_in_front_of_a_reader_counts_by_what_it_sends(dry: DryRun, tmp_path: Path) -> None:
+    row = {"id": 1, "context": "one " * 99 + "needle", "question": "what", "answer": "needle", "evidence": ["needle"]}
+    (tmp_path / "long.jsonl").write_text(json.dumps(row) + "\n")
+    flags = ("--reader", "{url}", "--dataset", "long.jsonl", "--system", "passthrough")
+    (alone, _, _), (both, _, _) = dry(*flags), dry(*flags, "--system", "closed-book", "--system", "oracle")
+    sent = [int(lines["input tokens"].split()[0].replace(",", "")) for lines in (alone, both)]
+    assert both["requests"] == "3"
+    assert sent[0] < sent[1] < sent[0] + 20
+
+
 def test_stored_answers_and_verdicts_cost_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in Words.rows))

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from command import called
-from context_bench.cli.commands import COMMANDS
-from context_bench.cli.run_flags import run_parser
+from context_bench.cli.commands import COMMANDS, run_parser
 from terminal import on_terminal
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from command import shell
-from context_bench.cli.json_view import format_json, shorten_texts
+from context_bench.cli.output import format_json, shorten_texts
 from terminal import on_terminal
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from command import shell
-from context_bench.cli.outcome import tell_outcome
+from context_bench.cli.output import tell_outcome
 from context_bench.errors import Interrupted
 from context_bench.results import EvalResult
 from rows import failed_row, make_row

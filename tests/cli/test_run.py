@@ -12,7 +12,7 @@ import pytest
 
 from context_bench import set_tokenizer
 from context_bench.cli import main
-from context_bench.cli.run_flags import run_parser
+from context_bench.cli.commands import run_parser
 from context_bench.compare.plans import Lock, write_lock
 from servers import Server, chunk, completion, free_port, message, stream
 

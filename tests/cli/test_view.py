@@ -44,7 +44,7 @@ def test_it_answers_until_it_is_told_to_end(tmp_path: Path, number: int) -> None
     ("flags", "said"),
     [
         (["--store", "none"], "there is no store in none: nothing was recorded there yet"),
-        (["--port", "70000"], "must be a port from 0 to 65535 (got 70000)"),
+        (["--port", "70000"], "must be a port from 0 to 65535 (got '70000')"),
         (["--port", "x"], "must be a port from 0 to 65535 (got 'x')"),
     ],
 )

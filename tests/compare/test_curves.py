@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.output.table import TableReporter
+from context_bench.output.tables import TableReporter
 from context_bench.results import EvalResult, EvalRow
 from report_pages import make_result
 from rows import failed_row, make_row

@@ -10,8 +10,8 @@ import pytest
 from context_bench.compare.conditions import parse_condition
 from context_bench.compare.gates import (
     Candidate,
+    GateOutcome,
     Numbers,
-    Outcome,
     check_conditions,
     find_exit_code,
     judge_gate,
@@ -32,7 +32,7 @@ def _verdict(name: str, word: str, low: float, high: float) -> Verdict:
     return Verdict(word, middle, wide, 0.5, 0.5, 0.02, 500, name=name, narrow=Interval(middle, low, high, 0.9, 500))
 
 
-def _judge(text: str, **parts: Any) -> Outcome:
+def _judge(text: str, **parts: Any) -> GateOutcome:
     values = parts.pop("values", {"mean_score": 0.8})
     numbers = Numbers(values, parts.pop("intervals", {}))
     (outcome,) = judge_gate([parse_condition(text)], [Candidate("mine", numbers, "mean_score", **parts)])
@@ -130,7 +130,7 @@ def test_a_key_that_nobody_has_is_one_sentence_with_the_nearest() -> None:
 
 def test_the_exit_code_is_1_before_4_before_0() -> None:
     def code(*outcomes: str) -> int:
-        return find_exit_code([Outcome("s", "c", each, "") for each in outcomes])
+        return find_exit_code([GateOutcome("s", "c", each, "") for each in outcomes])
 
     assert (code(), code("holds"), code("holds", "too few"), code("too few", "fails", "holds")) == (0, 0, 4, 1)
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from context_bench.compare.contest import MAX_LISTED, Changes, Contest
 from context_bench.compare.pairing import Pairing, Pairs, ScoredAnswer
 from context_bench.compare.run_inputs import RunInput
-from context_bench.compare.runs import MAX_LISTED, Changes, Contest, _read_all
+from context_bench.compare.runs import _read_all
 from context_bench.stats import (
     ClusterSums,
     Moments,

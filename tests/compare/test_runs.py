@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from context_bench.compare.contest import Contest
 from context_bench.compare.pairing import ScoredAnswer
 from context_bench.compare.run_inputs import RunInput, Selection
-from context_bench.compare.runs import Contest, compare_runs
+from context_bench.compare.runs import compare_runs
 from context_bench.errors import UsageError
 from context_bench.stats import (
     Moments,

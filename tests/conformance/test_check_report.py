@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import json
 
-from context_bench.conformance import Findings, Outcome, render_json, render_table
+from context_bench.conformance import ExamOutcome, Findings, render_json, render_table
 
 FINDINGS = Findings(
     "http://127.0.0.1:1",
     "openai",
     [
-        Outcome("short", "Is it short?", "pass"),
-        Outcome("much longer", "Is it long?", "fail", "it is not", {"a": "x\n\ud83d"}, None),
-        Outcome("other", "Is it other?", "skip", "not here"),
+        ExamOutcome("short", "Is it short?", "pass"),
+        ExamOutcome("much longer", "Is it long?", "fail", "it is not", {"a": "x\n\ud83d"}, None),
+        ExamOutcome("other", "Is it other?", "skip", "not here"),
     ],
     ["worth\nknowing"],
 )
@@ -31,7 +31,7 @@ def test_the_list_is_aligned_and_shows_failures() -> None:
 
 def test_long_values_are_shown_where_they_differ() -> None:
     same = "abcdefghij" * 50
-    outcome = Outcome("x", "?", "fail", "no", f"{same}LEFT{same}", f"{same}RIGHT{same}")
+    outcome = ExamOutcome("x", "?", "fail", "no", f"{same}LEFT{same}", f"{same}RIGHT{same}")
     _, sent, arrived, *_ = render_table(Findings("p", "openai", [outcome], [])).splitlines()
     assert sent == f"    sent:    … {'abcdefghij' * 4}LEFT{('abcdefghij' * 16)[:156]} …"
     assert arrived == f"    arrived: … {'abcdefghij' * 4}RIGHT{('abcdefghij' * 16)[:155]} …"

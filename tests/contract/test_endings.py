@@ -14,7 +14,7 @@ import pytest
 
 from command import called
 from context_bench import DataError, evaluate
-from context_bench.core import finish
+from context_bench.core import lifecycle
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.store import Store
 from numbered import numbered
@@ -66,7 +66,7 @@ def test_a_system_that_raises_at_its_end(error: BaseException, end: Any, kept: b
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_system_that_hangs_at_its_end_is_left_alone(asynchronous: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finish, "MAX_FINISH_SECONDS", 0.2)
+    monkeypatch.setattr(lifecycle, "MAX_FINISH_SECONDS", 0.2)
     ended: list[str] = []
 
     class Hangs(Plain):

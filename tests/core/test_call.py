@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.core.call import Caller, Outcome, is_endpoint
+from context_bench.core.call import Caller, Outcome
 from context_bench.errors import RequestFailed
 from context_bench.systems.adapt import adapt
-from context_bench.traits import SystemTraits
+from context_bench.traits import SystemTraits, is_endpoint
 
 EXAMPLE = {"id": 1, "context": "one two", "question": "which?"}
 

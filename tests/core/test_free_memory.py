@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from context_bench.core.free_memory import HUGE_TEXT, FreeMemory
+from context_bench.core.threads import HUGE_TEXT, FreeMemory
 
 _LEAVE_MEMORY = """
 import asyncio, sys
 from concurrent.futures import ThreadPoolExecutor
-from context_bench.core.free_memory import HUGE_TEXT, FreeMemory
+from context_bench.core.threads import HUGE_TEXT, FreeMemory
 
 def measure_memory():
     with open("/proc/self/statm") as file:
@@ -66,7 +66,7 @@ def test_nothing_is_left_to_do_after_the_end() -> None:
 
 _USE_MANY_THREADS = """
 import ctypes, sys, threading
-from context_bench.core.free_memory import return_memory
+from context_bench.core.threads import return_memory
 
 def measure_memory():
     ctypes.CDLL(None).malloc_trim(0)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from context_bench import aevaluate, evaluate
-from context_bench.core import batch
+from context_bench.core import pipeline
 from context_bench.errors import UsageError
 from context_bench.monitors.limits import Limits
 from context_bench.pricing import Price, Prices
@@ -108,8 +108,8 @@ def stored(directory: Path, run: str = "last") -> list[EvalRow]:
 
 def never_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is gathered waits for others, or for the end; the first answer alone shows how long one takes."""
-    monkeypatch.setattr(batch, "MAX_BATCH_DELAY", 600.0)
-    monkeypatch.setattr(batch, "MAX_LOOP_BLOCK", 600.0)
+    monkeypatch.setattr(pipeline, "MAX_BATCH_DELAY", 600.0)
+    monkeypatch.setattr(pipeline, "MAX_LOOP_BLOCK", 600.0)
 
 
 # All become rows
@@ -156,7 +156,7 @@ def test_so_many_answers_wait_for_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_takes_long_to_judge_is_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the replies that come in meanwhile would wait for all of it."""
-    monkeypatch.setattr(batch, "MAX_BATCH_DELAY", 600.0)
+    monkeypatch.setattr(pipeline, "MAX_BATCH_DELAY", 600.0)
     seen = Seen()
 
     class Thorough(Judge):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench import Store
-from context_bench.core.record import record_run
+from context_bench.core.record import recording
 from context_bench.errors import Interrupted
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo
@@ -21,8 +21,8 @@ def list_runs(folder: Path) -> list[RunInfo]:
 
 
 def record(folder: Path, work: Any) -> EvalResult:
-    with Store(folder) as store:
-        return asyncio.run(record_run(store, {"systems": {}}, work))
+    with Store(folder) as store, recording(store, {"systems": {}}) as recorded:
+        return recorded.finish(asyncio.run(work(recorded.run)))
 
 
 @pytest.mark.parametrize(("told", "status"), [({}, "done"), ({"stopped": "a limit"}, "stopped")])

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from context_bench import OpenAIProxy, Scores, evaluate
+from context_bench.core.judge import Scorer
 from context_bench.core.record import rescore
-from context_bench.core.scoring import Scorer
 from context_bench.evaluators import AnswerQuality
 from context_bench.results import EvalRow
 from context_bench.store import Store

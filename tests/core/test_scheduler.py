@@ -8,8 +8,17 @@ from typing import Any
 import pytest
 
 from context_bench.core.row import Job
-from context_bench.core.schedule import Feed, Lane, run_examples, run_lanes
+from context_bench.core.schedule import Feed, Lane, Workers, run_examples
 from context_bench.systems.adapt import adapt
+
+
+async def run_lanes(feed: Feed, lanes: list[Lane], work: Any) -> None:
+    """Work through the feed to its end."""
+    workers = Workers(feed, lanes, work)
+    try:
+        await workers.over
+    finally:
+        await workers.close()
 
 
 def system(name: str) -> Any:

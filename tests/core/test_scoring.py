@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from context_bench import Scores, evaluate
-from context_bench.core.judgement import Judgement
+from context_bench.core.judge import Judgement, Scorer
 from context_bench.core.row import Item
-from context_bench.core.scoring import Scorer
 from context_bench.datasets.catalog import catalog
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.evaluators import AnswerQuality
-from context_bench.output.columns import choose_columns
-from context_bench.output.number_cells import find_best
+from context_bench.numbers import get_number
+from context_bench.output.columns import choose_columns, find_best
 from context_bench.reporters import TableReporter
 from context_bench.store import Store
 from context_bench.systems import Passthrough
@@ -405,7 +404,9 @@ def test_a_system_of_both_kinds_has_no_mean() -> None:
 
     result = summed_up(both, examples=[question(n) for n in range(4)])
     assert math.isnan(result.summary["both"]["mean_score"])
-    assert math.isnan(result.summary["both"]["pass_rate"])
+    made_of_scores = [key for key in result.summary["both"] if get_number(key).from_scores]
+    assert {"mean_score", "pass_rate", "cost_of_pass"} <= set(made_of_scores)
+    assert all(math.isnan(result.summary["both"][key]) for key in made_of_scores)
     assert "contexts on some examples and answers on others" in result.notes["both"]["mean_score"]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.core.scoring import Scorer
+from context_bench.core.judge import Scorer
 from context_bench.datasets.catalog import Card, card_for, catalog, read_card
-from context_bench.datasets.public.loader import list_loaders
+from context_bench.datasets.public import list_loaders
 from context_bench.errors import UsageError
 from context_bench.registry import import_object, registry
 

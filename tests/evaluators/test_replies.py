@@ -6,7 +6,9 @@ They were written without sight of the extractors; those of ``*_holdout.jsonl``,
 
 Those of ``*_blind.jsonl`` were all written before they were run, and before the rules were read again. At first 81.8%
 (math), 73.1% (code) and 100% (qa) of the replies were read as a person would. Those of ``*_blind_holdout.jsonl`` were
-run once the rules had been mended: at first 87.5% (math), 100% (code) and 100% (qa).
+run once the rules had been mended: at first 87.5% (math), 100% (code) and 100% (qa). Those of ``*_blind_later.jsonl``
+were written by another person: at first 81.6% (math) and 97.7% (code). Five more math replies are not kept, as nobody
+can read them without the question ("Anna is 11 now, and in 5 years she will be 16"); the sixth has its gold in words.
 """
 
 from __future__ import annotations
@@ -71,7 +73,12 @@ def test_nli(case: dict[str, Any]) -> None:
 )
 @pytest.mark.parametrize(
     "case",
-    [*cases("math_today.jsonl"), *cases("math_blind.jsonl"), *cases("math_blind_holdout.jsonl")],
+    [
+        *cases("math_today.jsonl"),
+        *cases("math_blind.jsonl"),
+        *cases("math_blind_holdout.jsonl"),
+        *cases("math_blind_later.jsonl"),
+    ],
 )
 def test_math_today(case: dict[str, Any]) -> None:
     check("math-equivalence", "math_equiv", case)
@@ -87,7 +94,13 @@ def missing_sandbox() -> str:
 
 @pytest.mark.skipif(bool(missing_sandbox()), reason=missing_sandbox())
 @pytest.mark.parametrize(
-    "case", [*cases("code_today.jsonl"), *cases("code_blind.jsonl"), *cases("code_blind_holdout.jsonl")]
+    "case",
+    [
+        *cases("code_today.jsonl"),
+        *cases("code_blind.jsonl"),
+        *cases("code_blind_holdout.jsonl"),
+        *cases("code_blind_later.jsonl"),
+    ],
 )
 def test_code_today(case: dict[str, Any]) -> None:
     check("code-execution", "pass_at_1", case)

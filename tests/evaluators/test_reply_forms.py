@@ -1,7 +1,10 @@
 """Replies in the forms that chat models write, each with what a careful reader takes from it.
 
 ``replies/*_forms.jsonl`` have a ``reply`` and its ``reading``, null for none. ``set`` says when it was written: the
-bank before anybody looked at the readers, the holdouts before they were run. ``quoted`` replies are known complaints,
+bank before anybody looked at the readers, the holdouts before they were run. At first 91.7% (choice), 94.2% (nli) and
+50.0% (judge) of the bank were read as a person would, all of it now.
+``later`` ones were written by another person, who had not seen the readers: at first 97.6% (choice), 97.6% (nli) and
+95.5% (judge) of these were read as a person would, all of them now. ``quoted`` replies are known complaints,
 ``refused`` ones have a rating that the strict reader of judges does not take.
 In a reply about options, {R} stands for the letter that is read, {X}, {Y} and {Z} for others, small ones for their
 texts, and [[one<<or>>other]] for one line an option: the first form for the one that is read.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import ToolCallMatch
-from context_bench.evaluators.tool_call import Call, call_matches, read_calls
+from context_bench.evaluators.tool_call import ParsedCall, call_matches, read_calls
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 SCORER = ToolCallMatch()
@@ -151,7 +151,7 @@ def test_calls_are_paired_so_that_all_match() -> None:
     ],
 )
 def test_values(given: Any, accepted: list[Any], expected: bool) -> None:
-    assert call_matches(Call("f", {"x": given}), ("f", {"x": accepted})) is expected
+    assert call_matches(ParsedCall("f", {"x": given}), ("f", {"x": accepted})) is expected
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_values(given: Any, accepted: list[Any], expected: bool) -> None:
     ],
 )
 def test_python_is_read_and_never_run(source: str, expected: Any) -> None:
-    assert read_calls({"response": source}, ()) == [Call("f", {"x": expected})]
+    assert read_calls({"response": source}, ()) == [ParsedCall("f", {"x": expected})]
 
 
 @pytest.mark.parametrize(

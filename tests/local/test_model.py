@@ -14,7 +14,7 @@ import pytest
 
 from context_bench.errors import MissingExtra, UsageError
 from context_bench.http.loop import run_sync
-from context_bench.local.model import LocalModel
+from context_bench.local import LocalModel
 from context_bench.local.weights import SMALL
 from context_bench.tap.answering import Incoming, Outgoing
 from small_model import small_model

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.local.model import ModelProcess, Settings, default_threads
+from context_bench.local import ModelProcess, Settings, default_threads
 from context_bench.local.weights import Weights
 from small_model import small_model
 
@@ -131,7 +131,7 @@ def test_how_it_ended_is_told(settings: Settings) -> None:
 def test_kill_9_of_its_parent_ends_it(settings: Settings) -> None:
     script = (
         "import sys, time\n"
-        "from context_bench.local.model import ModelProcess, Settings\n"
+        "from context_bench.local import ModelProcess, Settings\n"
         "process = ModelProcess(Settings(sys.argv[1], 'small', 512, 1))\n"
         "process.start()\n"
         "print(process.pid, flush=True)\n"

@@ -12,6 +12,7 @@ from context_bench.memory.findings import list_findings
 from context_bench.reporters import TableReporter
 from context_bench.results import EvalResult
 from toy_memories import (
+    Claiming,
     Clinging,
     Delayed,
     Dropping,
@@ -56,6 +57,13 @@ def test_lost_turns_are_named() -> None:
 @pytest.mark.parametrize("system", [Rewording(), Rewording(names=False), Separate(), Empty()])
 def test_nobody_is_said_to_lose_turns_that_it_may_keep_in_other_words(system: Any) -> None:
     assert not [each for each in list_findings(run(system)) if "lost turns" in each]
+
+
+def test_who_names_turns_and_shows_none_is_not_said_to_be_searchable() -> None:
+    result = run(Claiming(), Remembering())
+    assert math.isnan(result.summary["claiming[budget=500]"]["searchable_seconds"])
+    assert "named, and not shown" in result.notes["claiming[budget=500]"]["searchable_seconds"]
+    assert not [each for each in list_findings(result) if "lost turns" in each]
 
 
 def test_state_that_survives_a_reset_is_named() -> None:

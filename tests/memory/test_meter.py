@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from context_bench import Price, Prices, Scripted, evaluate_memory
-from context_bench.memory.inspection import OURS, Meter
+from context_bench.memory.inspection import PROBE_PREFIX, Meter
 from context_bench.results import EvalResult
 from context_bench.tap.address import free_port
 from context_bench.utils.tokens import count_tokens
@@ -117,7 +117,7 @@ class Lingering(Writing):
         self._chat("quick")
 
     def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
-        if not question.startswith(OURS):
+        if not question.startswith(PROBE_PREFIX):
             self.ended = [*self.ended, "retrieve"]
         return Remembering.retrieve(self, question, k)
 

@@ -14,7 +14,7 @@ import pytest
 
 from command import shell
 from context_bench.errors import UsageError
-from context_bench.memory.inspection import OURS
+from context_bench.memory.inspection import PROBE_PREFIX
 from context_bench.memory.vendor_memories import (
     Graphiti,
     LangMem,
@@ -204,7 +204,7 @@ def test_the_tap_counts_what_an_independent_recorder_counts(vendor: str, tmp_pat
     for request in recorder.requests:
         if request.path.endswith("/embeddings"):
             texts = json.dumps(request.json["input"])
-            embeddings += [] if question in texts or OURS in texts else [request]
+            embeddings += [] if question in texts or PROBE_PREFIX in texts else [request]
         elif question not in json.dumps(request.json["messages"]):  # the reader's
             chats.append(request)
     assert (spent["calls"], spent["embed_calls"]) == (len(chats), len(embeddings))

@@ -387,14 +387,14 @@ def words(text: str) -> int:
 def test_an_unknown_request_goes_alone_and_teaches() -> None:
     async def run() -> None:
         budget = Budget(Limits(max_total_tokens=100), None, words)
-        assert await budget.reserve(job(0))
-        second = asyncio.ensure_future(budget.reserve(job(1)))
+        assert await budget.admit(job(0))
+        second = asyncio.ensure_future(budget.admit(job(1)))
         await asyncio.sleep(0.01)
         assert not second.done(), "nothing is known of what the first will cost"
         await budget.settle(job(0), answered(6, 24))  # twice our count of three words
         assert await second
-        assert await budget.reserve(job(2, "one two three four"))  # 30 spent, 30 and 32 reserved
-        third = asyncio.ensure_future(budget.reserve(job(3)))
+        assert await budget.admit(job(2, "one two three four"))  # 30 spent, 30 and 32 reserved
+        third = asyncio.ensure_future(budget.admit(job(3)))
         await asyncio.sleep(0.01)
         assert not third.done()
         await budget.settle(job(1), answered(6, 1))
@@ -407,8 +407,8 @@ def test_what_waits_is_let_go_when_the_run_stops() -> None:
     async def run() -> None:
         reasons: list[str] = []
         budget = Budget(Limits(max_total_tokens=10), None, words, reasons.append)
-        assert await budget.reserve(job(0))
-        waiting = [asyncio.ensure_future(budget.reserve(job(n))) for n in (1, 2)]
+        assert await budget.admit(job(0))
+        waiting = [asyncio.ensure_future(budget.admit(job(n))) for n in (1, 2)]
         await asyncio.sleep(0.01)
         budget.stop()
         assert await asyncio.gather(*waiting) == [False, False]
@@ -420,7 +420,7 @@ def test_what_waits_is_let_go_when_the_run_stops() -> None:
 def test_a_total_that_is_less_than_its_parts_is_not_believed() -> None:
     async def run() -> None:
         budget = Budget(Limits(max_total_tokens=100), None, words)
-        assert await budget.reserve(job(0))
+        assert await budget.admit(job(0))
         await budget.settle(job(0), answered(30, 20, total_tokens=0))
         assert budget.spent.tokens == 50
 
@@ -430,7 +430,7 @@ def test_a_total_that_is_less_than_its_parts_is_not_believed() -> None:
 def test_a_failure_without_usage_is_not_known_to_cost() -> None:
     async def run() -> None:
         budget = Budget(Limits(max_cost=1.0), Prices({"m": Price(10, 20)}), words)
-        assert await budget.reserve(job(0))
+        assert await budget.admit(job(0))
         await budget.settle(job(0), Outcome(error="TimedOut: no answer"))
         assert (budget.spent.dollars, budget.spent.tokens) == (0.0, 0)
 
@@ -443,7 +443,7 @@ def test_the_reason_names_the_limit_that_was_met() -> None:
 
         async def run(limits: Limits = limits) -> None:
             budget = Budget(limits, PRICES, words, reasons.append)
-            assert not await budget.reserve(job(0))
+            assert not await budget.admit(job(0))
 
         asyncio.run(run())
     assert [re.sub(r"\(.*", "", reason) for reason in reasons] == [

@@ -12,10 +12,13 @@ import pytest
 
 from command import called
 from context_bench import OpenAIProxy, evaluate
+from context_bench.core.call import Outcome
+from context_bench.core.row import Item, Job
 from context_bench.errors import UsageError
-from context_bench.monitors.limits import Limits
+from context_bench.monitors.limits import ErrorLimit, Limits
 from context_bench.pricing import Price, Prices
 from context_bench.results import EvalRow
+from context_bench.systems.adapt import adapt
 from numbered import expected, facts, number_of, numbered, right, write
 from rows import failed_row, make_row
 from servers import Server, completion, reply
@@ -23,9 +26,17 @@ from servers import Server, completion, reply
 # One row at a time
 
 
+JOB = Job(0, adapt(right), Item({"id": 1, "context": ""}))
+
+
+def count_rows(max_errors: str | None, expected: int | None, *rows: EvalRow) -> list[str | None]:
+    """Show rows to a new limit, and return what it says of each."""
+    limit = ErrorLimit(Limits(max_errors=max_errors), expected)
+    return [limit.on_row(JOB, row, Outcome()) for row in rows]
+
+
 def test_without_limits_nothing_stops() -> None:
-    limits = Limits()
-    assert [limits.add(row, 10) for row in (make_row(1.0), failed_row())] == [None] * 2
+    assert count_rows(None, 10, make_row(1.0), failed_row()) == [None] * 2
 
 
 @pytest.mark.parametrize(
@@ -41,24 +52,22 @@ def test_without_limits_nothing_stops() -> None:
 )
 def test_whether_there_is_a_limit(limits: Limits, given: bool) -> None:
     assert limits.given is given
-    assert limits.fresh().given is given
 
 
 def test_errors_count_for_each_system_apart() -> None:
-    limits = Limits(max_errors="2")
-    assert [limits.add(failed_row(system=name), None) for name in "abab"] == [None] * 4
-    reason = limits.add(failed_row(system="b"), None)
+    *before, reason = count_rows("2", None, *(failed_row(system=name) for name in "ababb"))
+    assert before == [None] * 4
     assert reason is not None
     assert reason.startswith("b failed on 3 examples")
 
 
 def test_a_share_of_errors_needs_to_know_of_how_many() -> None:
-    assert [Limits(max_errors="10%").add(failed_row(), expected) for expected in (None, 10)] == [None, None]
-    limits = Limits(max_errors="10%")
-    assert limits.add(failed_row(), 10) is None
-    assert limits.add(failed_row(), 10) is not None
-    assert Limits(max_errors="0").add(failed_row(), None) is not None
-    assert Limits(max_errors="0%").add(failed_row(), 10) is not None
+    assert [count_rows("10%", expected, failed_row()) for expected in (None, 10)] == [[None], [None]]
+    first, second = count_rows("10%", 10, failed_row(), failed_row())
+    assert first is None
+    assert second is not None
+    assert count_rows("0", None, failed_row()) != [None]
+    assert count_rows("0%", 10, failed_row()) != [None]
 
 
 @pytest.mark.parametrize("text", ["", "%", "ten", "-1", "nan", "10%%", "-5%"])

@@ -95,7 +95,7 @@ def test_children_are_started_and_killed_in_one_place() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.func.attr}"
         for path in ROOT.rglob("*.py")
-        if path.parent.name != "processes" and path.relative_to(ROOT).as_posix() != "cli/init_process.py"
+        if path.parent.name != "processes" and path.relative_to(ROOT).as_posix() != "cli/process.py"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in starts
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from attacks import PAST_THE_SANDBOX
-from context_bench.sandbox import Verdict
+from context_bench.sandbox import ProgramVerdict
 from context_bench.sandbox.seccomp import MACHINES, NUMBERS, build_filter
 from sandboxed import REACHED, judge, needs_sandbox
 
@@ -215,7 +215,7 @@ def test_what_only_the_filter_holds(name: str, monkeypatch: pytest.MonkeyPatch) 
     program = f"{TOOLS}def reach():\n    {PAST_THE_SANDBOX[name]}\n"
     assert judge(program, REACHED, entry="reach").passed is False
     monkeypatch.setattr("context_bench.sandbox.isolation.build_filter", lambda machine: ALLOW_ALL)
-    if judge(program, REACHED, entry="reach") != Verdict(True):
+    if judge(program, REACHED, entry="reach") != ProgramVerdict(True):
         pytest.skip("here the kernel refuses it without a filter too")
 
 
@@ -229,7 +229,7 @@ def test_calls_of_the_other_kinds(code: str) -> None:
         f"    memory.write(bytes.fromhex('{code}'))\n"
         "    return ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))()\n"
     )
-    assert judge(program, "def check(c):\n    assert c() == -38\n", entry="reach") == Verdict(True)
+    assert judge(program, "def check(c):\n    assert c() == -38\n", entry="reach") == ProgramVerdict(True)
 
 
 KEYRING = """\

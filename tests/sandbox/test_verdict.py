@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from attacks import DECEPTIONS, Deception
-from context_bench.sandbox import Verdict, find_isolation, read_task, run
+from context_bench.sandbox import ProgramVerdict, find_isolation, read_task, run
 from context_bench.sandbox.interpreter import Child, Isolation
 from sandboxed import REACHED, judge, missing, needs_sandbox
 
@@ -84,7 +84,7 @@ def test_the_tests_of_the_attacks_can_be_passed() -> None:
     tests = {attack.test for attack in DECEPTIONS.values()}
     for mark, value in honest.items():
         test = next(each for each in tests if mark in each)
-        assert judge(f"def add(a, b):\n    return {value}\n", test) == Verdict(True)
+        assert judge(f"def add(a, b):\n    return {value}\n", test) == ProgramVerdict(True)
 
 
 REACHES: dict[str, str] = {
@@ -131,7 +131,7 @@ def surroundings(tmp_path: Path) -> Iterator[str]:
 def test_what_a_plain_process_reaches(body: str, surroundings: str) -> None:
     program = f"{surroundings}def reach():\n    {body}\n"
     try:
-        assert judge(program, REACHED, "none", entry="reach") == Verdict(True)
+        assert judge(program, REACHED, "none", entry="reach") == ProgramVerdict(True)
     finally:
         for left in Path("/dev/shm").glob(f"{os.getpid()}-*"):
             left.unlink()
@@ -197,7 +197,7 @@ def test_a_daemon_outlives_a_plain_program_and_not_a_sandboxed_one() -> None:
         f"        ctypes.CDLL(None).prctl(15, b'{mark}', 0, 0, 0)\n        time.sleep(30)\n        os._exit(0)\n"
         "    time.sleep(0.5)\n    return True\n"
     )
-    assert judge(program, REACHED, "none", entry="reach") == Verdict(True)
+    assert judge(program, REACHED, "none", entry="reach") == ProgramVerdict(True)
     left = _named(mark)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
@@ -207,7 +207,7 @@ def test_a_daemon_outlives_a_plain_program_and_not_a_sandboxed_one() -> None:
     deadline = time.monotonic() + 5
     while _named(mark) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert judge(program, REACHED, entry="reach") == Verdict(True)
+    assert judge(program, REACHED, entry="reach") == ProgramVerdict(True)
     assert _named(mark) == []
     assert judge(program.replace("return True", "os._exit(0)"), REACHED, entry="reach").passed is False
     assert _named(mark) == []
@@ -216,7 +216,7 @@ def test_a_daemon_outlives_a_plain_program_and_not_a_sandboxed_one() -> None:
 @needs_sandbox
 def test_a_flood_of_output_is_not_kept() -> None:
     program = "def add(a, b):\n    for _ in range(64):\n        print('x' * (1 << 20))\n    return a + b\n"
-    assert judge(program, DECEPTIONS["equals everything"].test) == Verdict(True)
+    assert judge(program, DECEPTIONS["equals everything"].test) == ProgramVerdict(True)
 
 
 @needs_sandbox
@@ -227,13 +227,15 @@ def test_a_secret_of_the_environment_is_not_there(monkeypatch: pytest.MonkeyPatc
     assert judge(program, REACHED, entry="reach").passed is False
     names = "NAMES = 'HOME LC_CTYPE LD_LIBRARY_PATH MALLOC_ARENA_MAX PWD PYTHONHASHSEED PYTHONTZPATH'.split()\n"
     listing = f"{names}def check(c):\n    assert set(c()) <= set(NAMES)\n"
-    assert judge("import os\ndef reach():\n    return list(os.environ)\n", listing, entry="reach") == Verdict(True)
+    assert judge("import os\ndef reach():\n    return list(os.environ)\n", listing, entry="reach") == ProgramVerdict(
+        True
+    )
 
 
 @needs_sandbox
 def test_programs_do_not_see_each_others_files() -> None:
     writes = "import os\ndef reach():\n    open('/tmp/left', 'w').close()\n    return os.path.exists('/tmp/left')\n"
-    assert judge(writes, REACHED, entry="reach") == Verdict(True)
+    assert judge(writes, REACHED, entry="reach") == ProgramVerdict(True)
     assert (
         judge("import os\ndef reach():\n    return os.path.exists('/tmp/left')\n", REACHED, entry="reach").passed
         is False
@@ -257,7 +259,7 @@ def test_the_reason_for_a_failure(sandbox: str) -> None:
 def test_a_plain_run_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     program = "def add(a, b):\n    open('left', 'w').close()\n    return a + b\n"
-    assert judge(program, DECEPTIONS["exit in the call"].test, "none") == Verdict(True)
+    assert judge(program, DECEPTIONS["exit in the call"].test, "none") == ProgramVerdict(True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -302,11 +304,11 @@ def test_a_broken_sandbox_gives_no_verdict(sandbox: str, fault: str, reason: str
 def test_a_program_that_makes_its_tests_fail_has_failed_when_others_pass(sandbox: str) -> None:
     unsafe = "def check(c):\n    import ctypes\n    assert ctypes.string_at(c(1, 2), 1) == b'x'\n"
     verdict = judge("def add(a, b):\n    return 1\n", unsafe, sandbox)  # reads address 1, and dies of it
-    assert verdict == Verdict(False, "the process of the tests ended without a verdict")
+    assert verdict == ProgramVerdict(False, "the process of the tests ended without a verdict")
     verdict = judge(
         "def add(a, b):\n    return 60\n", "def check(c):\n    import time\n    time.sleep(c(1, 2))\n", sandbox, 0.7
     )
-    assert verdict == Verdict(False, "timed out after 0.7 s")
+    assert verdict == ProgramVerdict(False, "timed out after 0.7 s")
 
 
 def test_a_word_that_is_no_verdict_is_none() -> None:
@@ -332,7 +334,7 @@ def test_no_program_runs_before_its_tests_are_there(tmp_path: Path) -> None:
     stuck = run(task, [program], WithoutTests(), 1.0)
     assert stuck.passed is None
     assert list(tmp_path.iterdir()) == []
-    assert judge(program, DECEPTIONS["exit in the call"].test, "none") == Verdict(True)
+    assert judge(program, DECEPTIONS["exit in the call"].test, "none") == ProgramVerdict(True)
     assert [path.name for path in tmp_path.iterdir()] == ["ran"]
 
 
@@ -348,11 +350,11 @@ class SlowToStart:
 def test_the_time_of_a_program_counts_from_when_its_tests_are_there() -> None:
     task = read_task({"test": DECEPTIONS["exit in the call"].test, "entry_point": "add"})
     assert task is not None
-    assert run(task, [HONEST], SlowToStart(), 0.5) == Verdict(True)
+    assert run(task, [HONEST], SlowToStart(), 0.5) == ProgramVerdict(True)
 
 
 @needs_sandbox
 def test_pools_of_one_process_for_each_cpu_fit_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("context_bench.sandbox.isolation.CPUS", 1)
     counting = "import os\ndef reach():\n    return len(os.sched_getaffinity(0))\n"
-    assert judge(counting, "def check(c):\n    assert c() == 1\n", entry="reach") == Verdict(True)
+    assert judge(counting, "def check(c):\n    assert c() == 1\n", entry="reach") == ProgramVerdict(True)

@@ -24,12 +24,12 @@ import pytest
 from context_bench.errors import StoreError
 from context_bench.store.database import FILE_NAME, connect, transaction
 from context_bench.store.records import about_one, unseal
-from context_bench.store.writer import Batch, Copy, Writer
+from context_bench.store.writer import Copy, WriteBatch, Writer
 from timing import depends_on_time
 
 
 def put(writer: Writer, key: bytes, value: bytes) -> None:
-    writer.put(Batch.other, "scores", key, value)
+    writer.put(WriteBatch.other, "scores", key, value)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_long_contents_are_compressed_by_threads_of_their_own(writer: Writer, tm
     for number, content in enumerate(long):
         record = writer.seal(content, FIRST + number, key(number))
         assert isinstance(record, Future)
-        writer.put(Batch.example, FIRST + number, key(number), record, False)
+        writer.put(WriteBatch.example, FIRST + number, key(number), record, False)
     writer.close()
     assert [each.done() for each in together] == [True] * len(together)
     assert not [each.name for each in threading.enumerate() if each.name.startswith("context-bench-compress")]
@@ -136,7 +136,7 @@ def test_long_contents_are_compressed_by_threads_of_their_own(writer: Writer, tm
 def test_a_content_that_cannot_be_compressed_is_a_failure_of_the_store(writer: Writer) -> None:
     broken: Future[bytes] = Future()
     broken.set_exception(MemoryError("no room"))
-    writer.put(Batch.answer, FIRST, None, broken)
+    writer.put(WriteBatch.answer, FIRST, None, broken)
     with pytest.raises(StoreError, match="no room"):
         writer.close()
 
@@ -172,7 +172,7 @@ def stored_row(identity: int, example: int, response: int | None, body: bytes, a
     return (identity, example, response, record, None if answer is None else sealed(answer, identity), identity)
 
 
-def write(database: sqlite3.Connection, batch: Batch) -> None:
+def write(database: sqlite3.Connection, batch: WriteBatch) -> None:
     transaction(database, partial(batch.write, database))
 
 
@@ -185,12 +185,12 @@ def keys(database: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 
 def test_nothing_at_all(database: sqlite3.Connection) -> None:
-    write(database, Batch())
+    write(database, WriteBatch())
     assert [table(database, name) for name in ("examples", "rows", "responses", "keys", "scores")] == [[]] * 5
 
 
 def test_an_example(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.example(FIRST + 3, key(1), b"example", False)
     write(database, batch)
     assert table(database, "examples") == [(FIRST + 3, key(1), sealed(b"example", FIRST + 3, key(1)))]
@@ -198,7 +198,7 @@ def test_an_example(database: sqlite3.Connection) -> None:
 
 
 def test_an_example_that_is_known_is_written_only_if_it_is_gone(database: sqlite3.Connection) -> None:
-    before, batch = Batch(), Batch()
+    before, batch = WriteBatch(), WriteBatch()
     before.example(FIRST, key(1), b"there", False)
     write(database, before)
     batch.example(FIRST, key(1), b"there", True)
@@ -210,7 +210,7 @@ def test_an_example_that_is_known_is_written_only_if_it_is_gone(database: sqlite
 
 
 def test_an_answer_without_its_row_stands_alone(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.answer(FIRST, key(1), b"answer")
     write(database, batch)
     assert table(database, "responses") == [(FIRST, sealed(b"answer", FIRST))]
@@ -219,7 +219,7 @@ def test_an_answer_without_its_row_stands_alone(database: sqlite3.Connection) ->
 
 
 def test_an_answer_stands_in_its_row(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.answer(FIRST, key(1), b"answer")
     batch.row(FIRST, key(2), FIRST + 9, FIRST, b"row")
     write(database, batch)
@@ -232,7 +232,7 @@ def test_an_answer_stands_in_its_row(database: sqlite3.Connection) -> None:
 
 
 def test_a_row_that_comes_a_batch_later_names_its_answer(database: sqlite3.Connection) -> None:
-    before, after = Batch(), Batch()
+    before, after = WriteBatch(), WriteBatch()
     before.answer(FIRST, None, b"answer")
     after.row(FIRST, None, FIRST, FIRST, b"row")
     write(database, before)
@@ -242,7 +242,7 @@ def test_a_row_that_comes_a_batch_later_names_its_answer(database: sqlite3.Conne
 
 
 def test_a_row_of_another_runs_answer_does_not_take_the_one_beside_it(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.answer(SECOND, None, b"its own, which it does not name")
     batch.answer(FIRST, None, b"named by its number only")
     batch.row(SECOND, None, FIRST, FIRST, b"row")
@@ -255,14 +255,14 @@ def test_a_row_of_another_runs_answer_does_not_take_the_one_beside_it(database: 
 
 
 def test_a_row_without_an_answer(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.row(FIRST, None, FIRST, None, b"an error")
     write(database, batch)
     assert table(database, "rows") == [stored_row(FIRST, FIRST, None, b"an error")]
 
 
 def test_each_run_has_its_keys_in_one_piece_in_the_order_they_came(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     for number, identity in ((5, SECOND), (1, FIRST + 1), (4, FIRST), (3, SECOND + 2)):
         batch.answer(identity, key(number), b"answer")
         batch.row(identity, key(10 + number), FIRST, identity, b"row")
@@ -282,7 +282,7 @@ def copied(original: dict[str, Any] | None = None) -> Copy:
 
 
 def test_a_copied_row_has_the_answer_of_the_first(database: sqlite3.Connection) -> None:
-    before, after = Batch(), Batch()
+    before, after = WriteBatch(), WriteBatch()
     before.answer(FIRST, None, b"answer")
     before.row(FIRST, None, FIRST + 9, FIRST, b"row")
     after.copy(SECOND - FIRST, [copied()])
@@ -296,7 +296,7 @@ def test_a_copied_row_has_the_answer_of_the_first(database: sqlite3.Connection) 
 
 
 def test_a_row_that_is_gone_when_it_is_copied_is_written_anew_with_what_it_needs(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.copy(SECOND - FIRST, [copied({"id": 1, "context": "c"})])
     write(database, batch)
     assert table(database, "rows") == [stored_row(SECOND, FIRST + 9, FIRST, b"row")]
@@ -307,14 +307,14 @@ def test_a_row_that_is_gone_when_it_is_copied_is_written_anew_with_what_it_needs
 
 def test_an_answer_that_was_found_is_kept_if_it_is_gone(database: sqlite3.Connection) -> None:
     record = sealed(b"answer", FIRST)
-    batch = Batch()
+    batch = WriteBatch()
     batch.row(SECOND, None, FIRST, FIRST, b"row", record)
     write(database, batch)
     assert table(database, "responses") == [(FIRST, record)]
 
 
 def test_an_answer_that_is_in_its_row_is_not_kept_twice(database: sqlite3.Connection) -> None:
-    before, batch = Batch(), Batch()
+    before, batch = WriteBatch(), WriteBatch()
     before.answer(FIRST, None, b"answer")
     before.row(FIRST, None, FIRST + 9, FIRST, b"row")
     write(database, before)
@@ -325,7 +325,7 @@ def test_an_answer_that_is_in_its_row_is_not_kept_twice(database: sqlite3.Connec
 
 def test_a_damaged_example_is_mended(database: sqlite3.Connection) -> None:
     for _ in range(2):
-        batch = Batch()
+        batch = WriteBatch()
         batch.example(FIRST, key(1), b"example", True)
         write(database, batch)
         assert table(database, "examples") == [(FIRST, key(1), sealed(b"example", FIRST, key(1)))]
@@ -333,7 +333,7 @@ def test_a_damaged_example_is_mended(database: sqlite3.Connection) -> None:
 
 
 def test_without_a_key_nothing_is_found_again(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.answer(FIRST, None, b"answer")
     batch.row(FIRST, None, FIRST, FIRST, b"row")
     batch.answer(FIRST + 1, key(1), b"answer")
@@ -345,7 +345,7 @@ def test_without_a_key_nothing_is_found_again(database: sqlite3.Connection) -> N
 
 @pytest.mark.parametrize("count", [99, 100, 101, 250])
 def test_more_than_one_statement_takes(database: sqlite3.Connection, count: int) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     for place in reversed(range(count)):
         batch.example(FIRST + place, key(place), b"e%d" % place, False)
         batch.answer(FIRST + place, None, b"a%d" % place)
@@ -362,7 +362,7 @@ def test_more_than_one_statement_takes(database: sqlite3.Connection, count: int)
 
 
 def test_the_last_of_two_at_one_place_counts(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     for body in (b"first", b"second"):
         batch.row(FIRST, None, FIRST, None, body)
         batch.other("scores", b"key", body)
@@ -372,7 +372,7 @@ def test_the_last_of_two_at_one_place_counts(database: sqlite3.Connection) -> No
 
 
 def test_rows_of_other_tables(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.other("scores", b"one", b"1")
     batch.other("requests", FIRST, b"request")
     batch.other("scores", b"two", b"2")
@@ -382,7 +382,7 @@ def test_rows_of_other_tables(database: sqlite3.Connection) -> None:
 
 
 def test_changes_come_in_their_order_and_before_what_is_new(database: sqlite3.Connection) -> None:
-    before, batch = Batch(), Batch()
+    before, batch = WriteBatch(), WriteBatch()
     before.other("scores", b"key", b"")
     before.row(FIRST, None, FIRST, None, b"old")
     write(database, before)
@@ -401,7 +401,7 @@ def test_changes_come_in_their_order_and_before_what_is_new(database: sqlite3.Co
 
 
 def test_all_of_it_or_nothing(database: sqlite3.Connection) -> None:
-    batch = Batch()
+    batch = WriteBatch()
     batch.row(FIRST, key(1), FIRST, None, b"good")
     batch.other("no such table", 1)
     with pytest.raises(sqlite3.OperationalError):

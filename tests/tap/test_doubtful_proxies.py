@@ -19,7 +19,7 @@ from context_bench import EvalResult, OpenAIProxy, evaluate
 from context_bench.evaluators import AnswerQuality
 from context_bench.metrics import default_metrics
 from context_bench.metrics.dollar_cost import DollarCost
-from context_bench.output.extra_tables import meters
+from context_bench.output.tables import meters
 from context_bench.pricing import Price, Prices
 from context_bench.tap.forward import Forward
 from context_bench.tap.system import Tapped

@@ -13,7 +13,7 @@ from aiohttp import web
 from context_bench import EvalResult, EvalRow, OpenAIProxy, evaluate
 from context_bench.evaluators import AnswerQuality, EvidenceSurvival
 from context_bench.metrics import EvidenceShares, UpstreamCost
-from context_bench.output.extra_tables import evidence, meters
+from context_bench.output.tables import evidence, meters
 from context_bench.tap.forward import Forward
 from context_bench.tap.system import Tapped
 from recording import Recorder, count_request, count_text, examples, facts, sent_tokens

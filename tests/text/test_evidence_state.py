@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.datasets.public.loader import load
+from context_bench.datasets.public import load
 from context_bench.text.evidence_state import State, find_state
 from context_bench.text.words import STOP_WORDS
 

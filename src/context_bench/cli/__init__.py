@@ -19,7 +19,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one sentence, never a traceback."""
     if argv is None and os.getpid() == 1:
-        from context_bench.cli.init_process import stand_in_as_init
+        from context_bench.cli.process import stand_in_as_init
 
         stand_in_as_init()
     code = _run(list(sys.argv[1:] if argv is None else argv))
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from context_bench.cli.standard_streams import keep_streams_usable
+    from context_bench.cli.process import keep_streams_usable
 
     keep_streams_usable()
     for stream in (sys.stdout, sys.stderr):  # a terminal that knows no UTF-8 must not end a run

@@ -4,29 +4,112 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from context_bench.cli.options import JudgeOptions, ScoringOptions
-from context_bench.core.scoring import Scorer, check_threshold
+from context_bench.config import DEFAULT_THRESHOLD, RunOptions
+from context_bench.core.judge import Scorer
+from context_bench.core.wiring import check_threshold
 from context_bench.datasets.catalog import card_for
 from context_bench.errors import UsageError, suggest
 from context_bench.evaluators.adapt import build_evaluators
 from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
-from context_bench.http import find_key
+from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url
 from context_bench.metrics import (
-    DEFAULT_THRESHOLD,
     BilledRatio,
     CardPassRate,
     DollarCost,
     OfficialScore,
     default_metrics,
-    load,
+    load_metrics,
 )
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.types import Evaluator, Metric
 
-__all__ = ["build_judge", "build_metrics", "build_scorer"]
+if TYPE_CHECKING:
+    from context_bench.memory.judge import MemoryJudge
+
+__all__ = ["JudgeOptions", "ScoringOptions", "build_judge", "build_memory_judge", "build_metrics", "build_scorer"]
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """The model that judges answers; no model judges where all three are None."""
+
+    url: str | None = None
+    model: str | None = None
+    key_env: str | None = None
+
+    @classmethod
+    def read(cls, options: Any) -> JudgeOptions:
+        """Read the options of a run, or the flags of a command that has those of a judge."""
+        return cls(options.judge_url, options.judge_model, options.judge_key_env)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether any flag names a judge."""
+        return bool(self.url or self.model or self.key_env)
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How rows are scored and summarized, in a new run and in one that is scored again.
+
+    Attributes:
+        evaluators: References of evaluators beside those of the datasets.
+        metrics: References of metrics beside the default ones.
+        score_field: The score that counts; None takes the primary one of each dataset.
+        threshold: A score from here on passes; None takes the default.
+        keep_reasoning: Score whole replies, with the reasoning in them.
+        judge: The model that judges answers.
+        unsafe_code: Run model-written code without a sandbox.
+        sees_upstream: It will be known what the model behind some system read.
+        ranks_by_upstream: That will be known for every system, so that they are ranked by what it costs.
+        controls: The run has the systems of --controls.
+        repeats: How often each example is answered.
+        answering_model: The model that answers for the systems, if one does.
+        judges_contexts: Some systems return a context that nobody reads: it is judged as an answer.
+    """
+
+    evaluators: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    score_field: str | None = None
+    threshold: float | None = None
+    keep_reasoning: bool = False
+    judge: JudgeOptions = JudgeOptions()
+    unsafe_code: bool = False
+    sees_upstream: bool = False
+    ranks_by_upstream: bool = False
+    controls: bool = False
+    answering_model: str | None = None
+    judges_contexts: bool = False
+    repeats: int = 1
+
+    @property
+    def field(self) -> str:
+        """The key in `EvalRow.scores` that counts."""
+        return self.score_field or "score"
+
+    @classmethod
+    def read(cls, options: RunOptions) -> ScoringOptions:
+        """Read the options of a run."""
+        return cls(
+            evaluators=options.evaluator,
+            metrics=options.metric,
+            score_field=options.chosen_score_field,
+            threshold=options.threshold,
+            keep_reasoning=options.keep_reasoning,
+            judge=JudgeOptions.read(options),
+            unsafe_code=options.unsafe_code,
+            sees_upstream=options.wants_tap or bool(options.reader),
+            ranks_by_upstream=options.wants_tap or bool(options.reader and not options.proxy),
+            controls=options.controls,
+            answering_model=options.model if options.proxy or options.reader else None,
+            judges_contexts=bool(options.system) and not options.reader,
+            repeats=options.repeats,
+        )
 
 
 def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
@@ -54,12 +137,25 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
 
 def build_judge(options: JudgeOptions) -> LLMJudge:
     """Build the judge that the flags name."""
-    if not options.url:
-        raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
+    url, key = _find_server(options)
     if not options.model:
         warnings.warn(f"no --judge-model was given: {DEFAULT_MODEL} judges", stacklevel=2)
-    key = find_key(check_url(options.url), variable=options.key_env)
-    return LLMJudge(options.url, options.model or DEFAULT_MODEL, key)
+    return LLMJudge(url, options.model or DEFAULT_MODEL, key)
+
+
+def build_memory_judge(options: JudgeOptions, prompts: str | None) -> MemoryJudge:
+    """Build the judge of memory systems that the flags name; `prompts` is a file with other wordings of its rules."""
+    from context_bench.memory.judge import MemoryJudge
+
+    url, key = _find_server(options)
+    return MemoryJudge(url, options.model or DEFAULT_MODEL, key, prompts=prompts)
+
+
+def _find_server(options: JudgeOptions) -> tuple[str, Secret | None]:
+    """Return the URL of the judge's server, and the key for it."""
+    if not options.url:
+        raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
+    return options.url, find_key(check_url(options.url), variable=options.key_env)
 
 
 def _build_judges(options: ScoringOptions) -> list[Evaluator]:
@@ -87,7 +183,7 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
         datasets=len(tags),
         systems=systems,
         tapped=options.sees_upstream,
-        controls=_control_names() if options.controls else (),
+        controls=_list_controls() if options.controls else (),
         cost_field=UPSTREAM_COST_OF_PASS if options.ranks_by_upstream else COST_OF_PASS,
         judged=bool(options.judge.url),
         repeats=options.repeats,
@@ -100,7 +196,7 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
     # Both are silent where nothing is known of tokens that are paid for.
     metrics += [DollarCost(threshold, options.field), BilledRatio()]
     for text in options.metrics:
-        for metric in load.build_metrics(text):
+        for metric in load_metrics(text):
             if metric.name in {each.name for each in metrics}:
                 raise UsageError(
                     f"the metric {metric.name!r} is computed already: --score-field and --threshold set it"
@@ -109,8 +205,8 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
     return metrics
 
 
-def _control_names() -> tuple[str, ...]:
-    """Return the systems of --controls, which do not compete."""
+def _list_controls() -> tuple[str, ...]:
+    """List the systems of --controls, which do not compete."""
     from context_bench.tap.system import CONTROLS
 
     return tuple(CONTROLS)

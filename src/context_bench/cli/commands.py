@@ -1,8 +1,16 @@
-"""The commands, with a line of help each. A run of flags alone needs none of them."""
+"""The commands, with a line of help each; the help of the program; and the parser of a run, which needs no command."""
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS", "find_module"]
+import argparse
+import sys
+from typing import Any, NoReturn
+
+from context_bench._version import __version__
+from context_bench.cli.flags import Parser, add_groups
+from context_bench.config import RUN_GROUPS, RunOptions
+
+__all__ = ["COMMANDS", "find_module", "first_steps", "run_parser"]
 
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
@@ -18,6 +26,7 @@ COMMANDS = {
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",
     "tap": "record what really reaches the model behind a proxy",
     "conformance": "check that a proxy keeps the protocol intact",
+    "fuzz": "find inputs on which a system, proxy or memory breaks a rule that should hold",
     "local": "serve a small model on this machine, with no key",
     "datasets": "list the datasets; show, fetch or import one",
     "systems": "list the systems and memory systems",
@@ -29,7 +38,145 @@ COMMANDS = {
     "completion": "print a script that completes commands in bash, zsh or fish",
 }
 
+_MODULES = {
+    **dict.fromkeys(("systems", "evaluators", "metrics", "reporters"), "listings"),
+    **dict.fromkeys(("plot", "view"), "report"),
+}
+"""Modules that have several commands; every other command has a module of its own name."""
+
 
 def find_module(command: str) -> str:
-    """Return the module whose `main` is the command: it has the command's name."""
-    return f"context_bench.cli.{command.replace('-', '_')}"
+    """Return the module whose `main` runs the command."""
+    return f"context_bench.cli.{_MODULES.get(command, command.replace('-', '_'))}"
+
+
+_ABOUT = "Benchmark any system that changes what a language model gets to read."
+
+_EXAMPLES = {
+    "context-bench demo": "compare seven reference systems, with no key and no network",
+    "context-bench --system bm25:ratio=0.3 --system minify --dataset kv:n=200": (
+        "measure compressors on generated data"
+    ),
+    "context-bench --proxy http://localhost:7878 --dataset needle:length=8000,n=50": (
+        "measure a proxy, with your key in OPENAI_API_KEY"
+    ),
+}
+"""Commands to try first, and what each does."""
+
+_COMMAND_GROUPS = {
+    "measure": ("demo", "memory", "plan", "run", "score", "judge-check", "conformance", "fuzz"),
+    "look": ("report", "plot", "view", "runs", "compare", "diff", "tap"),
+    "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
+    "set up": ("local", "completion"),
+}
+
+_FLAGS = {
+    "--proxy URL": "server that speaks OpenAI's chat completions (repeatable)",
+    "--system REF": "compressor: NAME[:key=value,...] or file.py:object",
+    "--dataset REF": "NAME[:key=value,...] or a .jsonl, .json, .csv, .parquet file",
+    "-n N": "at most N examples of each dataset",
+    "--model NAME": "model to ask for",
+    "--reader URL": "server whose model answers from what each --system returned",
+    "--start COMMAND": "start a proxy and record what reaches the model behind it",
+    "--output REF": "table, json, csv, html or your own (--out FILE saves it)",
+    "--resume": "reuse the answers of earlier runs",
+    "--dry-run": "show what would be sent and what it might cost",
+}
+"""The flags that most people need."""
+
+
+def _short_help(flags: int) -> str:
+    """Say what it is, with three examples, the commands and ten flags; `flags` is how many there are in all."""
+    lines = [_ABOUT, ""]
+    lines += [f"  {example}" for example in _EXAMPLES]
+    lines += ["", "Commands (see context-bench COMMAND --help):"]
+    lines += [f"  {title:<9}{', '.join(names)}" for title, names in _COMMAND_GROUPS.items()]
+    lines += ["", f"The flags that most people need (--help-all: all {flags}, by group, and exit codes):"]
+    lines += [f"  {flag:<17}{text}" for flag, text in _FLAGS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def first_steps() -> str:
+    """Say what to try first, for a command line without anything."""
+    lines = [_ABOUT, "", "To begin:"]
+    for example, text in _EXAMPLES.items():
+        lines += [f"  {example}", f"      {text}"]
+    lines += ["", "context-bench --help shows the commands, and the flags that most people need."]
+    return "\n".join(lines) + "\n"
+
+
+def _list_commands() -> str:
+    """List all commands with what they do."""
+    width = max(map(len, COMMANDS)) + 2
+    return "commands:\n" + "".join(f"  {name:{width}}{text}\n" for name, text in COMMANDS.items())
+
+
+class _HelpAll(argparse.Action):
+    """`--help-all`: shows every flag in its group."""
+
+    def __init__(self, option_strings: Any, dest: str, **_: Any) -> None:
+        told = "show every flag, by group, and exit"
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=told)
+
+    def __call__(self, parser: Any, *_: Any, **__: Any) -> None:
+        parser._print_message(parser.format_all(), sys.stdout)
+        parser.exit()
+
+
+class _Version(argparse.Action):
+    """Prints the version, and names an installed package that hides this one."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from context_bench.errors import find_namesake
+
+        print(f"context-bench {__version__}")
+        other = find_namesake()
+        parser.exit(0, f"context-bench: {other}\n" if other else None)
+
+
+_EXAMPLE = """\
+example:
+  context-bench --proxy http://localhost:7878 --system truncate:ratio=0.5 \\
+      --dataset needle:length=8000,n=50
+"""
+
+_EXIT_CODES = """\
+exit codes:
+  0    done
+  1    a condition of --fail-if is met, or a check of conformance failed
+  2    wrong usage or input
+  3    too many errors, a limit reached, a system stopped, or nothing scored
+  4    too few examples to tell whether a condition of --fail-if is met
+  130  interrupted
+"""
+
+
+class RunParser(Parser):
+    """The parser of a run: its help is one screen, and `--help-all` has every flag."""
+
+    commands = COMMANDS
+
+    def format_help(self) -> str:
+        return _short_help(len(self.flags))
+
+    def format_all(self) -> str:
+        """Format every flag, in its group."""
+        return super().format_help()
+
+
+def run_parser() -> RunParser:
+    """Build the parser of a run."""
+    parser = RunParser(
+        prog="context-bench",
+        usage="context-bench (--proxy URL | --system REF)... --dataset REF... [options]\n"
+        "       context-bench COMMAND [--help]",
+        description=f"{_EXAMPLE}\n{_ABOUT}",
+        epilog=f"{_list_commands()}\n{_EXIT_CODES}",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help="show the version and exit"
+    )
+    parser.add_argument("--help-all", action=_HelpAll)
+    add_groups(parser, RunOptions, RUN_GROUPS)
+    return parser

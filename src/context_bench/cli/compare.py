@@ -8,20 +8,20 @@ from functools import cache
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import count, number
-from context_bench.cli.flags import STORE, add_gate, add_store, add_wide
-from context_bench.cli.gating import Gate
+from context_bench.cli.flags import Parser, add_flags, add_store, count, number
+from context_bench.cli.gate import Gate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
-from context_bench.cli.parser import Parser
-from context_bench.compare.gates import Outcome, fail_missing, list_compared
+from context_bench.compare.contest import Contest
+from context_bench.compare.gates import GateOutcome, fail_missing, list_compared
 from context_bench.compare.run_inputs import RunInput, open_run, select
-from context_bench.compare.runs import Contest, RunComparison, compare_runs
+from context_bench.compare.runs import RunComparison, compare_runs
 from context_bench.compare.verdicts import check_margin
+from context_bench.config import STORE
 from context_bench.errors import UsageError
-from context_bench.output.comparison_table import build_diff_command, describe_pairs, render_comparison
-from context_bench.results import dump_json
+from context_bench.output.verdict_tables import build_diff_command, describe_pairs, render_comparison
 from context_bench.store import Store
+from context_bench.text import dump_json
 
 __all__ = ["main"]
 
@@ -65,7 +65,10 @@ def main(arguments: Sequence[str]) -> int:
             write(dump_json(_describe(found, outcomes, options.cache_dir), indent=True) + "\n")
         else:
             write(render_comparison(found, width, listed=options.list, store=options.cache_dir))
-        report = _render_for_page(found, options) if opened.wants_report else ""
+        report = ""
+        if opened.wants_report:
+            text = render_comparison(found, None, listed=options.list, store=options.cache_dir)
+            report = "\n\n".join([text.strip(), *(f"Warning: {each}." for each in found.warnings)])
         return opened.write(outcomes, report)
 
 
@@ -110,10 +113,10 @@ def _build_parser() -> Parser:
     add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to show (default: %(default)s)")
     add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
     add("--out", metavar="FILE", help="write the result to FILE (.json or .md), not to stdout")
-    add_wide(parser)
+    add_flags(parser, "wide")
     add("--quiet", action="store_true", help="show no warnings")
-    add_store(parser, reuse=False)
-    add_gate(parser.add_argument_group("a gate for CI"))
+    add_store(parser)
+    add_flags(parser.add_argument_group("a gate for CI"), "fail_if", "junit", "summary")
     return parser
 
 
@@ -140,12 +143,7 @@ def _open_runs(folder: str | None, stack: ExitStack) -> Callable[[str], RunInput
     return find
 
 
-def _render_for_page(found: RunComparison, options: Any) -> str:
-    text = render_comparison(found, None, listed=options.list, store=options.cache_dir)
-    return "\n\n".join([text.strip(), *(f"Warning: {each}." for each in found.warnings)])
-
-
-def _describe(found: RunComparison, outcomes: Sequence[Outcome], store: str | None) -> dict[str, Any]:
+def _describe(found: RunComparison, outcomes: Sequence[GateOutcome], store: str | None) -> dict[str, Any]:
     return {
         "baseline": found.baseline,
         "metric": found.metric,

@@ -10,9 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import amount
-from context_bench.cli.flags import add_quiet, add_start_dir, add_tap_host, add_wide
-from context_bench.cli.parser import Parser
+from context_bench.cli.flags import Parser, add_flags, amount
 from context_bench.errors import ContextBenchError
 from context_bench.wire.forms import FORMS
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from context_bench.conformance import Check, Findings
     from context_bench.tap.vendors import Recipe
 
-__all__ = ["main"]
+__all__ = ["main", "prepare_proxy"]
 
 _EXAMPLE = """\
 examples:
@@ -43,14 +41,14 @@ def main(arguments: Sequence[str]) -> int:
 
     from context_bench.cli.output import choose_form, open_destination, table_width
     from context_bench.conformance import choose_checks, render_json, render_table
-    from context_bench.output.fitting import wrap
+    from context_bench.output.layout import wrap
 
     form = choose_form(options.output, options.out, ("table", "json"))
     checks = choose_checks(options.check)
     recipes = _find_recipes(options.vendor)
     found: list[Findings] = []
     problems: list[ContextBenchError] = []
-    with open_destination(options.out, quiet=options.quiet) as write:
+    with open_destination(options.out, quiet=options.silent) as write:
         for vendor in recipes or (None,):
             try:
                 found.append(asyncio.run(_examine_proxy(options, checks, vendor)))
@@ -84,13 +82,13 @@ def _build_parser() -> Parser:
     add = parser.add_argument
     add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
     add("--tap", metavar="[HOST]:PORT", help="where the checks listen as the proxy's upstream, such as :9100")
-    add_tap_host(parser)
+    add_flags(parser, "tap_host")
     add(
         "--start",
         metavar="COMMAND",
         help="command that starts the proxy; {port} and the address of its {tap} are filled in",
     )
-    add_start_dir(parser)
+    add_flags(parser, "start_dir")
     help_vendor = "proxy that we know how to start: kompact or headroom (repeatable)"
     add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
     add(
@@ -109,8 +107,8 @@ def _build_parser() -> Parser:
         help="form of the result (default: by the ending of --out, else table)",
     )
     add("--out", metavar="FILE", help="write the result to FILE, not to stdout")
-    add_wide(parser)
-    add_quiet(parser)
+    add_flags(parser, "wide")
+    add_flags(parser, "silent", help="show no progress")
     return parser
 
 
@@ -130,7 +128,7 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
 def _list_checks(options: argparse.Namespace) -> int:
     from context_bench.cli.output import table_width
     from context_bench.conformance import CHECKS
-    from context_bench.output.fitting import fit_listing
+    from context_bench.output.layout import fit_listing
 
     print(fit_listing([[check.name, check.asks] for check in CHECKS], table_width(wide=options.wide), head=False))
     return 0
@@ -154,14 +152,14 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
         nonlocal place, doing
         place, doing = at, f"{name}{at + 1}/{len(checks)} {check.name}"
 
-    line = StatusLine(lambda width: doing[:width], lambda: place / len(checks), enabled=not options.quiet)
+    line = StatusLine(lambda width: doing[:width], lambda: place / len(checks), enabled=not options.silent)
     async with AsyncExitStack() as stack:
         stack.enter_context(line)
         await tap.start()
         stack.push_async_callback(tap.stop)
         proxy = options.proxy
         if options.start or vendor:
-            proxy = (await stack.enter_async_context(_prepare_proxy(options, tap.url, vendor))).url
+            proxy = (await stack.enter_async_context(prepare_proxy(options, tap.url, vendor))).url
         findings = await examine(
             proxy,
             upstream,
@@ -176,7 +174,7 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
     return replace(findings, proxy=f"{vendor.name} {vendor.version or '(unknown version)'}") if vendor else findings
 
 
-def _prepare_proxy(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
+def prepare_proxy(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
     """Prepare the proxy under test, without starting it."""
     from context_bench.processes.started_proxy import SCRATCH, StartedProxy
     from context_bench.tap.address import free_port, port_of

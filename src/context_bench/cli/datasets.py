@@ -9,18 +9,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.cli.flag_types import count
-from context_bench.cli.flags import add_data, add_import, add_quiet, add_wide
-from context_bench.cli.json_view import format_json
+from context_bench.cli.flags import Parser, add_flags, count
 from context_bench.cli.listings import listing_parser, print_components, print_listing, summarize_component
 from context_bench.cli.messages import say
-from context_bench.cli.output import open_destination, table_width
-from context_bench.cli.parser import Parser
+from context_bench.cli.output import format_json, open_destination, table_width
 from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.open import Choices, open_datasets
 from context_bench.errors import DataError, MissingExtra, UsageError, printable
 from context_bench.monitors.progress import StatusLine
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
 
@@ -78,9 +75,7 @@ def _show(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG], such as mmlu:anatomy")
     parser.add_argument("--full", action="store_true", help="show long texts whole")
-    add_data(parser)
-    add_import(parser)
-    add_wide(parser)
+    add_flags(parser, "data_dir", "revision", "imports", "wide")
     options = parser.parse_args(arguments)
     for code in options.imports:
         import_code(code)
@@ -160,7 +155,7 @@ def _fetch(arguments: Sequence[str]) -> int:
     parser.add_argument("--to", required=True, metavar="DIR", help="folder to write to, for a later --data-dir")
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the hub")
     parser.add_argument("-n", type=count, metavar="N", help="at most N records of a table (default: all)")
-    add_quiet(parser)
+    add_flags(parser, "silent", help="show no progress")
     options = parser.parse_args(arguments)
     reference, records = "", 0
 
@@ -168,7 +163,7 @@ def _fetch(arguments: Sequence[str]) -> int:
         nonlocal records
         records += 1
 
-    with StatusLine(lambda _: f"fetching {reference}: {records:,} records", enabled=not options.quiet) as status:
+    with StatusLine(lambda _: f"fetching {reference}: {records:,} records", enabled=not options.silent) as status:
         for reference in options.datasets:
             records = 0
             for path in fetch(reference, Path(options.to), options.revision, options.n, on_record=count_record):

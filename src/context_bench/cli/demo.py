@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import add_wide
-from context_bench.cli.parser import Parser
+from context_bench.cli.flags import Parser, add_flags
 
 __all__ = ["main"]
 
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         metavar="FILE",
         help="file that the result is saved in (default: %(default)s)",
     )
-    add_wide(parser)
+    add_flags(parser, "wide")
     options = parser.parse_args(arguments[1:])
 
     from context_bench.cli.output import build_reporter, open_destination, table_width, wants_color, write_report

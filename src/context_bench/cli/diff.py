@@ -8,23 +8,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.diff_question import describe_question
 from context_bench.cli.diff_view import View, visible, wants_color
-from context_bench.cli.flag_types import count
-from context_bench.cli.flags import STORE, add_store, add_wide
+from context_bench.cli.flags import Parser, add_flags, add_store, count
 from context_bench.cli.messages import show_warnings
 from context_bench.cli.output import table_width
-from context_bench.cli.parser import Parser
+from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.numbers import percent
 from context_bench.numbers import score as as_score
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
-from context_bench.text.evidence_state import read_state
-from context_bench.text.golds import evidence_texts
+from context_bench.text.evidence_state import list_shown_turns, read_state
+from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.traffic.passed_on import compare_passed_on
 from context_bench.traffic.text_diff import mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
@@ -32,6 +30,8 @@ from context_bench.utils.tokens import Tokenizer, get_tokenizer
 __all__ = ["main"]
 
 _FEW = 5
+_FEW_MEMORIES = 20
+"""Memories that are shown unless all are asked for."""
 _RESPONSE = 2_000
 """Characters of a response that are shown."""
 
@@ -71,8 +71,8 @@ def _build_parser() -> Parser:
         help="use colors (default: auto, on a terminal unless NO_COLOR is set)",
     )
     add("--no-color", action="store_true", help="use marks, not colors: [-dropped-], {+added+}, ⟦evidence⟧")
-    add_wide(parser)
-    add_store(parser, reuse=False)
+    add_flags(parser, "wide")
+    add_store(parser)
     return parser
 
 
@@ -155,10 +155,11 @@ def _find_tokenizer(info: RunInfo) -> Tokenizer:
 
 def _render_record(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
     row, example = record.row, record.example
-    yield view.title(_name_row(row)) + "\n"
+    tag, repeat = f" of {row.dataset}" if row.dataset else "", f", repeat {row.repeat}" if row.repeat else ""
+    yield view.title(f"{row.system} on {row.example_id}{tag}{repeat}") + "\n"
     yield from _describe_row(record)
     if isinstance(example.get("memory"), dict):
-        yield from describe_question(record, view, full=full)
+        yield from _describe_question(record, view, full=full)
         yield from _describe_outcome(record, view, full=full)
         return
     evidence = evidence_texts(example)
@@ -169,11 +170,6 @@ def _render_record(record: RunRecord, view: View, *, full: bool) -> Iterator[str
             yield "\n" + view.title(part.title) + "\n"
             yield view.segments(mark_evidence(part.segments, evidence))
     yield from _describe_outcome(record, view, full=full)
-
-
-def _name_row(row: EvalRow) -> str:
-    repeat = f", repeat {row.repeat}" if row.repeat else ""
-    return f"{row.system} on {row.example_id}" + (f" of {row.dataset}" if row.dataset else "") + repeat
 
 
 def _describe_row(record: RunRecord) -> Iterator[str]:
@@ -227,3 +223,60 @@ def _describe_outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[
     reasons = [f"no {visible(name)}: {visible(reason)}" for name, reason in row.unscored.items()]
     if scores or reasons:
         yield "\n" + view.title("scores") + "\n" + "\n".join([", ".join(scores), *reasons]).strip() + "\n"
+
+
+def _describe_question(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
+    """Describe a row of a memory system, with its evidence and what it found of it."""
+    example, about = record.example, record.example["memory"]
+    yield f"conversation: {about.get('conversation')}, {about.get('history_turns')} turns, type "
+    yield f"{visible(str((example.get('meta') or {}).get('type') or 'not given'))}\n"
+    yield "\n" + view.title("question") + "\n" + visible(str(example.get("question", ""))) + "\n"
+    golds = [" and ".join(gold) for gold in gold_answers(example)]
+    yield f"gold: {visible(' | '.join(golds) or 'none: it cannot be answered from the conversation')}\n"
+    processed = {} if record.answer is None else record.answer.processed
+    yield from _describe_retrieved(example, processed, view, full=full)
+    if processed.get("context") is not None:
+        yield "\n" + view.title("what the reader got") + "\n" + _shorten(str(processed["context"]), full) + "\n"
+
+
+def _describe_retrieved(
+    example: Mapping[str, Any], processed: Mapping[str, Any], view: View, *, full: bool
+) -> Iterator[str]:
+    evidence = [str(each) for each in example["memory"].get("evidence_ids") or ()]
+    found = processed.get("retrieved")
+    in_words = set[str]().union(*list_shown_turns(found or (), example, processed))
+    places = {
+        str(each): rank for rank, item in reversed(list(enumerate(found or ()))) for each in item.get("ids") or ()
+    }
+    yield "\n" + view.title("evidence") + "\n"
+    if not evidence:
+        yield "none is named\n"
+    for name in evidence:
+        state = _tell_state(found, places.get(name), processed.get("shown"))
+        state = "claimed, not shown" if state == "retrieved" and name not in in_words else state
+        yield f"turn {visible(name)}: {state}\n"
+    if found is None:
+        return
+    shown = found if full else found[:_FEW_MEMORIES]
+    yield "\n" + view.title(f"retrieved, {len(found)}") + "\n"
+    for rank, item in enumerate(shown, 1):
+        own = [str(each) for each in item.get("ids") or ()]
+        mark = " ⟦evidence⟧" if set(own) & set(evidence) else ""
+        text = " ".join(str(item.get("text") or "").split())
+        yield f"{rank}. {visible(', '.join(own))}{mark} {visible(text)}\n"
+    if len(found) > len(shown):
+        yield f"… {len(found) - len(shown)} more\n"
+
+
+def _tell_state(found: Sequence[Any] | None, place: int | None, shown: int | None) -> str:
+    """Tell what became of a turn with evidence."""
+    if found is None:
+        return "not known"
+    if place is None:
+        return "missing"
+    return "retrieved" if shown is None or place < shown else "retrieved, but not whole within the budget"
+
+
+def _shorten(text: str, full: bool) -> str:
+    shown = text if full else text[:2000]
+    return visible(shown) + (f"… {len(text) - len(shown):,} more characters" if len(shown) < len(text) else "")

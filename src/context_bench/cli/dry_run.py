@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from context_bench.cli.json_view import format_json
-from context_bench.cli.options import RunOptions
-from context_bench.cli.output import table_width
-from context_bench.core.call import is_endpoint
-from context_bench.core.estimates import measure_judge_request, measure_request
-from context_bench.core.examples import read_examples
-from context_bench.core.recorder import Recorder
+from context_bench.cli.output import format_json, table_width
+from context_bench.config import RunOptions
+from context_bench.core.cache import Cache
+from context_bench.core.call import measure_judge_request, measure_request
+from context_bench.core.judge import Scorer
 from context_bench.core.row import Item, Job
-from context_bench.core.scoring import Scorer
+from context_bench.core.run_settings import read_examples
 from context_bench.monitors.progress import StatusLine
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.store import Store
 from context_bench.systems.prompts import build_messages, list_turn_prompts, open_turns
 from context_bench.text import count_things
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
-from context_bench.traits import asks_model, find_model, system_traits
+from context_bench.traits import asks_model, find_model, is_endpoint, system_traits
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer
 
@@ -90,7 +87,7 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
     with (
         StatusLine(
             lambda _: f"counting: {datasets.checked:,} examples checked, {total.examples:,} counted",
-            enabled=not options.quiet,
+            enabled=not options.silent,
         ),
         ExitStack() as opened,
     ):
@@ -111,18 +108,18 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
     return 0
 
 
-def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Recorder | None:
+def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cache | None:
     """Open the stored answers that the run would reuse; None where there are none."""
-    if options.store is None or not options.reuses_answers or not Path(options.store).is_dir():
+    if options.store_folder is None or not options.reuses_answers or not Path(options.store_folder).is_dir():
         return None
-    store = opened.enter_context(Store(options.store, create=False))
+    store = opened.enter_context(Store(options.store_folder, create=False))
     runs = store.runs()
     if not runs:
         return None
-    recorder = Recorder(store, runs[0], scorer, None, reuse=True, tag=options.cache_tag)  # any run: nothing is kept
-    if recorder.looks_up:
+    cache = Cache(store, runs[0], scorer, None, reuse=True, tag=options.cache_tag)  # any run: nothing is kept
+    if cache.looks_up:
         store.index_answers()
-    return recorder if recorder.looks_up else None
+    return cache if cache.looks_up else None
 
 
 def _count(
@@ -130,7 +127,7 @@ def _count(
     systems: list[Any],
     judges: list[Evaluator],
     datasets: Any,
-    recorder: Recorder | None,
+    cache: Cache | None,
     total: _Total,
 ) -> None:
     """Add up what each example would send to each system and each judge, less what is known."""
@@ -141,8 +138,10 @@ def _count(
         turns = example.get("turns") or ()
         prompts = list_turn_prompts(turns, ()) if open_turns(turns) > 1 else [example]
         replies_before = len(prompts) * (len(prompts) - 1) // 2
-        for system, job in _list_jobs(systems, example, options.repeats):
-            known = recorder.find_answer(job) if recorder is not None else None
+        item = Item(example)
+        jobs = [(system, Job(0, system, item, repeat)) for system in systems for repeat in range(options.repeats)]
+        for system, job in jobs:
+            known = cache.find_answer(job) if cache is not None else None
             asked = total.systems.get(system.name)
             if known is not None:
                 total.known += 1
@@ -150,7 +149,7 @@ def _count(
                 sizes = [measure_request(system, each, count).prompt for each in prompts]
                 asked.add(len(prompts), sum(sizes) + asked.reply * replies_before)
             for judge in judges:
-                if known is not None and recorder is not None and recorder.memory(job, known.processed).find(judge):
+                if known is not None and cache is not None and cache.memory(job, known.processed).find(judge):
                     continue
                 # An answer that is not known yet has the length of a reply, or at most that of the context.
                 length = reply if is_endpoint(system) else count_prompt(example, count)
@@ -158,11 +157,6 @@ def _count(
                 size = measure_judge_request(judge, example, answer, count)
                 if size is not None:
                     total.judges[judge.name].add(1, size.prompt + unknown)
-
-
-def _list_jobs(systems: list[Any], example: Example, repeats: int) -> Iterator[tuple[Any, Job]]:
-    item = Item(example)
-    return ((system, Job(0, system, item, repeat)) for system in systems for repeat in range(repeats))
 
 
 def _list_requests(total: _Total) -> list[list[str]]:
@@ -181,7 +175,7 @@ def _list_costs(options: RunOptions, total: _Total) -> list[list[str]]:
     """Estimate the cost, its upper bound with retries, and whether it fits into the limit."""
     if not total.asked:
         return [["cost", "nothing"]]
-    prices = Prices.from_file(options.prices) if options.prices else load_shipped_prices()
+    prices = Prices.from_file(options.prices_file) if options.prices_file else load_shipped_prices()
     costs = [(each, each.cost(prices)) for each in total.asked]
     judging = sum(each.cost(prices) or 0.0 for each in total.judges.values())
     if unpriced := [each.model for each, cost in costs if cost is None]:

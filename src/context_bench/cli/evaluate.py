@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_bench.cli.run_flags import MODELS, run_parser
-from context_bench.numbers import NUM_EXAMPLES
+from context_bench.cli.commands import first_steps, run_parser
+from context_bench.cli.flags import read_values
+from context_bench.config import EvaluateOptions, RunOptions
 
 if TYPE_CHECKING:
-    from context_bench.cli.gating import Gate, OpenGate
-    from context_bench.cli.options import RunOptions
-    from context_bench.core.scoring import Scorer
+    from context_bench.cli.gate import Gate, OpenGate
+    from context_bench.core.judge import Scorer
     from context_bench.results import EvalResult
     from context_bench.types import Metric
 
@@ -24,53 +25,50 @@ TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 """Seconds for one attempt; a model on this machine reads slowly."""
 
 
-def main(arguments: Sequence[str], run_file: str | None = None, typed: Sequence[str] | None = None) -> int:
-    """Run what the flags say.
+def main(
+    arguments: Sequence[str],
+    run_file: str | None = None,
+    typed: Sequence[str] | None = None,
+    from_file: Mapping[str, Sequence[str]] | None = None,
+) -> int:
+    """Run what the flags, a run file and the environment say.
 
     Args:
-        arguments: The flags.
-        run_file: The text of the file that they came from.
+        arguments: The flags that were typed.
+        run_file: The text of a run file.
         typed: The command line that named that file.
+        from_file: The flags of that file, by the name of their option.
     """
     if not arguments and typed is None:
-        from context_bench.cli.help import first_steps
-
         sys.stderr.write(first_steps())
         return 2
-    flags = run_parser().parse_args(arguments)
+    given, flags, origins = read_values(run_parser(), RunOptions, arguments, from_file)
     # After the flags are read: --help needs none of it.
     from context_bench.cli.messages import show_messages
-    from context_bench.cli.options import RunOptions
     from context_bench.cli.output import choose_form
     from context_bench.cli.recorded_command import mask_arguments
+    from context_bench.wire.forms import get_form
 
-    command = mask_arguments(arguments)
-    given = vars(flags)
-    given |= {
-        "model": flags.model or MODELS[flags.api],
-        # A model or script of this machine answers whatever it is asked for.
-        "model_given": bool(flags.model or flags.tap_model or flags.tap_reply),
-        "timeout": flags.timeout or (LOCAL_TIMEOUT if flags.tap_model else TIMEOUT),
-        "output": choose_form(flags.output, flags.out),
-        "command": command,
-        "typed": command if typed is None else mask_arguments(typed),
-        "run_file": run_file,
-    }
-    del given["version"], given["help_all"]
-    options = RunOptions(**given)
-    with show_messages(quiet=options.quiet, verbose=options.verbose):
+    options = RunOptions(**given, command=mask_arguments(flags), run_file=run_file, origins=origins)
+    options.typed = mask_arguments(arguments if typed is None else typed)
+    options.output = choose_form(options.output, options.out)
+    # A model or script of this machine answers whatever it is asked for.
+    options.model_given = bool(options.model or options.tap_model or options.tap_reply)
+    options.model = options.model or get_form(options.api).default_model
+    options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
+    with show_messages(quiet=options.silent, verbose=options.verbose):
         return _run(options)
 
 
 def _run(options: RunOptions) -> int:
-    from context_bench.cli.build_scoring import build_metrics
-    from context_bench.cli.gating import Gate
+    from context_bench.cli.build_scoring import ScoringOptions, build_metrics
+    from context_bench.cli.gate import Gate
 
     _check_flags(options)
     gate = Gate.read(options)
     with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
         systems, datasets, scorer = _build(options)
-        metrics = build_metrics(options.scoring, datasets.tags, len(systems))
+        metrics = build_metrics(ScoringOptions.read(options), datasets.tags, len(systems))
         allowed = _check_gate(gate, options, systems, metrics, datasets, scorer)
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
@@ -108,7 +106,7 @@ def _check_gate(
     """Refuse conditions that this run cannot be judged by, before anything is sent; return the numbers it may have."""
     if not gate.conditions:
         return []
-    from context_bench.cli.check_gate import check_gate
+    from context_bench.cli.gate import check_gate
     from context_bench.compare.gates import check_conditions
     from context_bench.traits import system_traits
 
@@ -119,7 +117,7 @@ def _check_gate(
 
 def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
     """Build the systems, the datasets, and what scores them."""
-    from context_bench.cli.build_scoring import build_scorer
+    from context_bench.cli.build_scoring import ScoringOptions, build_scorer
     from context_bench.cli.build_systems import build_system_list
     from context_bench.datasets.files import parse_mapping
     from context_bench.datasets.open import Choices, open_datasets
@@ -145,41 +143,22 @@ def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
         mapping=parse_mapping(options.map) if options.map else None,
     )
     datasets = open_datasets(options.dataset, choices)
-    return systems, datasets, build_scorer(options.scoring, datasets.tags)
+    return systems, datasets, build_scorer(ScoringOptions.read(options), datasets.tags)
 
 
 def _measure(
     options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: OpenGate
 ) -> int:
     from context_bench.caveats import find_unscored
-    from context_bench.cli.outcome import advise_resume, tell_outcome, tell_stops
-    from context_bench.cli.output import build_reporter, open_destination, table_width, wants_color, write_report
-    from context_bench.errors import ContextBenchError, Interrupted, find_result
+    from context_bench.cli.output import advise_resume, report_run, tell_outcome, tell_stops
+    from context_bench.errors import Interrupted
     from context_bench.monitors.limits import Limits
 
     if options.plots is not None:
         from context_bench.output.page.html_page import check_plots
 
         check_plots(options.plots)
-    width = table_width(wide=options.wide, out=options.out)
-    reporter = build_reporter(options.output, width, options.store, color=wants_color(options.out))
-    limits = Limits(options.max_cost, options.max_total_tokens, options.max_errors)
-    failure: BaseException | None = None
-    with (
-        open_destination(options.out, quiet=options.quiet) as write,
-        open_destination(options.report, quiet=options.quiet, flag="--report") as write_page,
-    ):
-        try:
-            result = _evaluate(options, systems, datasets, scorer, metrics, limits)
-        except (ContextBenchError, Interrupted) as error:
-            failure, result = error, find_result(error)
-            if result is None:
-                raise
-        if failure is not None and not any(values.get(NUM_EXAMPLES) for values in result.summary.values()):
-            raise failure  # nothing was done: there is nothing to report
-        write_report(write, reporter, options.output, result)
-        if options.report is not None:
-            write_report(write_page, build_reporter("html", None, options.store), "html", result)
+    result, failure = report_run(options, lambda: _evaluate(options, systems, datasets, scorer, metrics))
     if options.plots is not None:
         _write_plots(options, options.plots, result)
     tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
@@ -187,7 +166,7 @@ def _measure(
     unscored = find_unscored(result.summary, result.notes, result.config)
     unmeasured = result.settings.failed_metrics
     code = 3 if stopped or unscored or unmeasured or tolerated.is_exceeded(result.summary) else 0
-    if not options.quiet:
+    if not options.silent:
         tell_outcome(result, verbose=options.verbose, failure=failure)
     elif failure is None:
         tell_stops(result, systems=True)
@@ -205,8 +184,8 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
     from context_bench.cli.messages import say
     from context_bench.output.page.html_page import write_plots
 
-    for sentence in write_plots(result, folder, options.store):
-        if not options.quiet:
+    for sentence in write_plots(result, folder, options.store_folder):
+        if not options.silent:
             say(sentence)
 
 
@@ -228,52 +207,66 @@ def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
 
 
 def _evaluate(
-    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], limits: Any
+    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric]
 ) -> EvalResult:
-    from context_bench.cli.follow_plan import choose_comparison
+    """Hand the options to `evaluate()`: those that it has by the same name, and what the others make of it."""
+    from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
 
-    comparing = choose_comparison(options, [each.name for each in systems])
-    with redirect_stdout(sys.stderr):  # what a user's system prints must not get into the report
-        return evaluate(
-            systems,
-            datasets,
-            evaluators=scorer,
-            metrics=metrics,
-            progress=not options.quiet,
-            max_workers=options.max_workers,
-            cache_dir=options.store,
-            reuse=options.reuses_answers,
-            cache_tag=options.cache_tag,
-            keep_rows=not options.no_rows,
-            tokenizer=options.tokenizer,
-            repeats=options.repeats,
-            limits=limits,
-            preflight=not options.no_preflight,
-            debug=options.pdb,
-            prices=Prices.from_file(options.prices) if options.prices else None,
-            score_field=options.chosen_score_field,
-            baseline=comparing.baseline,
-            margin=comparing.margin,
-            aa=options.aa,
-            stop_when_decided=options.stop_when_decided,
-            fixed_groups=options.fixed_groups,
-            seed=options.seed,
-            engine=_build_engine(options),
-            config={
-                "command": options.command,
-                "threshold_given": options.threshold is not None,
-                "run_file": options.run_file,
-                "seed": options.seed,
-                "model": _list_models(systems),
-                "model_given": options.model_given,
-                "max_examples": options.max_examples,
-                "sample": options.sample,
-                "sources": datasets.facts(),
-                **comparing.record,
-            },
-        )
+    given = {name: getattr(options, name) for name in EvaluateOptions.declared()}
+    baseline, margin, plan = _follow_plan(options, [each.name for each in systems])
+    given |= {
+        "systems": systems,
+        "dataset": datasets,
+        "evaluators": scorer,
+        "metrics": metrics,
+        "max_examples": None,  # each dataset has its own limit already
+        "progress": not options.silent,
+        "cache_dir": options.store_folder,
+        "reuse": options.reuses_answers,
+        "limits": Limits(options.max_cost, options.max_total_tokens, options.max_errors),
+        "prices": Prices.from_file(options.prices_file) if options.prices_file else None,
+        "score_field": options.chosen_score_field,
+        "threshold": None,  # the metrics have it
+        "baseline": baseline,
+        "margin": margin,
+        "engine": _build_engine(options),
+        "config": {
+            "command": options.command,
+            **({"origins": options.origins} if options.origins else {}),
+            "threshold_given": options.threshold is not None,
+            "run_file": options.run_file,
+            "seed": options.seed,
+            "model": _list_models(systems),
+            "model_given": options.model_given,
+            "max_examples": options.max_examples,
+            "sample": options.sample,
+            "sources": datasets.facts(),
+            **plan,
+        },
+    }
+    return evaluate(**given)
+
+
+def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | None, float | None, dict[str, Any]]:
+    """Return baseline and margin, by the flags or else by the file of --plan, and what is recorded of that plan."""
+    if options.plan is None:
+        return options.baseline, options.margin, {}
+    from context_bench.compare.plans import count_earlier, read_lock
+    from context_bench.store import Store
+
+    lock = read_lock(Path(options.plan))
+    earlier = None
+    if options.store_folder is not None:
+        earlier = 0
+        if Path(options.store_folder).is_dir():
+            with Store(options.store_folder, readonly=True, create=False) as store:
+                earlier = count_earlier(lock, (info.config for info in store.runs()))
+    # A planned baseline that is not among the systems is a deviation, which the report tells.
+    baseline = options.baseline or (lock.baseline if lock.baseline in systems else None)
+    record = {"plan": {"file": options.plan, "lock": lock.to_dict(), "earlier_runs": earlier}}
+    return baseline, options.margin or lock.margin, record
 
 
 def _build_engine(options: RunOptions) -> Any:

@@ -1,202 +1,224 @@
-"""Flags that several commands share: each is described once."""
+"""Flags: the parser of every command, options as flags, and the values that run files and the environment give them."""
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
-from context_bench.cli.flag_types import amount, condition, positive
+from context_bench.config import STORE, RunOptions
+from context_bench.options import (
+    AMOUNT,
+    ANYTHING,
+    COUNT,
+    FOLDER,
+    NUMBER,
+    PAGE,
+    PORT,
+    POSITIVE,
+    SWITCH,
+    TEXT,
+    Kind,
+    Option,
+    Options,
+)
 
 __all__ = [
-    "STORE",
-    "add_answerers",
-    "add_data",
-    "add_gate",
-    "add_import",
-    "add_judge",
-    "add_keep_reasoning",
-    "add_plots",
-    "add_quiet",
-    "add_report",
-    "add_spending_limits",
-    "add_start_dir",
-    "add_store",
-    "add_tap_host",
-    "add_unsafe_code",
-    "add_wide",
+    *("Parser", "Values", "add_flags", "add_groups", "add_store", "amount", "count", "number", "page", "port_number"),
+    *("positive", "read_values"),
 ]
 
-STORE = ".context-bench"
-"""Where runs are recorded unless --cache-dir says otherwise."""
+LEAST_LIKENESS = 0.6
+"""How alike a value and a choice must be, from 0 to 1, before the choice is suggested."""
 
 
-def add_answerers(group: Any) -> None:
-    """Add the flags that say who answers behind a tap, for a run and for `memory`."""
-    add = group.add_argument
-    add(
-        *("--tap-forward", "--relay"),
-        metavar="URL",
-        help="the tap forwards requests to this server, with their key",
-    )
-    add("--tap-model", metavar="local|FILE", help="the tap answers with a small model on this machine, or a GGUF file")
-    add("--tap-reply", metavar="SCRIPT", help="the tap answers from a script: extract, echo, text:ANSWER or a file")
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps the help of a flag between words, never within `--one-of-its-flags`."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        from textwrap import wrap
+
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
-def add_tap_host(group: Any) -> None:
-    """Add `--tap-host`, for every command that opens a tap."""
-    group.add_argument(
-        "--tap-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="also accept requests that address the tap by this name, such as host.docker.internal from a container "
-        "(repeatable; IP addresses and localhost always work)",
-    )
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, and where to read on. Descriptions keep their lines."""
+
+    on_help: ClassVar[Callable[[Parser], None] | None] = None
+    """Called instead of printing help, so that completion learns the flags of every command from the command itself."""
+
+    commands: Collection[str] = ()
+    """Words that may stand first, and are looked for before the flags are read."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"formatter_class": _HelpFormatter, **options})
+
+    @property
+    def flags(self) -> dict[str, argparse.Action]:
+        """Every flag but those that ask for help, by its long name."""
+        flags = {name[2:]: action for name, action in self._option_string_actions.items() if name.startswith("--")}
+        return {name: action for name, action in flags.items() if name not in ("help", "help-all", "version")}
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help, or hand the parser to whoever wants to know its flags."""
+        hook = Parser.on_help
+        if hook is None:
+            super().print_help(file)
+        else:
+            hook(self)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is not one of the choices, in our form."""
+        if action.choices is not None and value not in action.choices:
+            from context_bench.errors import suggest
+
+            meant = suggest(str(value), map(str, action.choices), LEAST_LIKENESS)
+            said = f"must be {_list_choices(action.choices)} (got {value!r}){meant and f'; {meant}'}"
+            raise argparse.ArgumentError(action, said)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one sentence, and exit with 2."""
+        from context_bench.cli.messages import say
+        from context_bench.text.masking import mask_command
+
+        message = re.sub(r"^argument (\S+): must ", r"\1 must ", message)
+        message = re.sub(r"^argument (\S+): expected (?:one|at least one) argument$", r"\1 needs a value", message)
+        say(f"{mask_command(message)}{self._suggest_word(message)} (see {self.prog} --help)")
+        self.exit(2)
+
+    def _suggest_word(self, message: str) -> str:
+        """Name the flag or the command that a mistyped one is most like."""
+        from difflib import get_close_matches
+
+        said, _, words = message.partition(": ")
+        if said != "unrecognized arguments":
+            return ""
+        flags = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
+        word, known = (flags[0], self._option_string_actions) if flags else (words.split()[0], self.commands)
+        if word in self.commands:
+            return f"; {word} is a command, and stands before all flags"
+        near = get_close_matches(word, known, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
 
 
-def add_start_dir(group: Any) -> None:
-    """Add `--start-dir`, for every command that starts a proxy."""
-    group.add_argument(
-        "--start-dir",
-        metavar="DIR|scratch",
-        help="directory that --start runs in (default: this one); scratch = an empty one that is removed afterwards",
-    )
+def _list_choices(choices: Iterable[Any]) -> str:
+    *others, last = map(str, choices)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
-def add_data(group: Any, *, revision: bool = True) -> None:
-    """Add the flags that say where public datasets come from."""
-    group.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        help="folder with the records of public datasets, as DIR/NAME/ (default: CONTEXT_BENCH_DATA, else the hub)",
-    )
-    if revision:
-        group.add_argument("--revision", metavar="REV", help="branch, tag or commit of a public dataset on the hub")
+def _make_type(kind: Kind) -> Callable[[str], Any]:
+    """Return the `type` of a flag: it parses a text, and says in one sentence what it must be."""
+
+    def parse(text: str) -> Any:
+        try:
+            return kind.parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
 
 
-def add_gate(group: Any) -> None:
-    """Add the flags of a gate, for a run and for `compare`."""
-    add = group.add_argument
-    add(
-        "--fail-if",
-        type=condition,
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help='exit with 1 if the condition is met, with 4 if there are too few examples to tell: "score drops 0.02", '
-        '"prompt_savings < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
-    )
-    add("--junit", metavar="FILE", help="write the outcome of each condition as JUnit XML")
-    add(
-        "--summary",
-        metavar="FILE",
-        help="write the table and the conditions in Markdown; with --fail-if also appended to $GITHUB_STEP_SUMMARY, "
-        "if that is set",
-    )
+amount, count, number, page, port_number, positive = map(_make_type, (AMOUNT, COUNT, NUMBER, PAGE, PORT, POSITIVE))
 
 
-def add_keep_reasoning(group: Any) -> None:
-    """Add the flag that leaves reasoning in the replies that are scored, for runs, `memory` and `score`."""
-    group.add_argument(
-        "--keep-reasoning",
-        action="store_true",
-        help="score whole replies, with their <think> blocks and the like (default: the answer alone)",
-    )
+def add_flags(group: Any, *names: str, required: bool = False, **changes: Any) -> None:
+    """Add options of a run as flags of another command; `changes` replace the help or default of one of them."""
+    for name in names:
+        _add_flag(group, RunOptions.declared()[name].replace(**changes), **({"required": True} if required else {}))
 
 
-def add_unsafe_code(group: Any) -> None:
-    """Add `--unsafe-code`, for every command that scores."""
-    group.add_argument(
-        "--unsafe-code",
-        action="store_true",
-        help="run model-written code (HumanEval, MBPP) without a sandbox, at your own risk",
-    )
+def _add_flag(group: Any, option: Option, **more: Any) -> None:
+    given: dict[str, Any] = {"dest": option.name, "help": option.text, "default": option.default, **more}
+    if option.kind is SWITCH:
+        given["action"] = "store_false" if option.default else "store_true"
+    else:
+        given |= {"metavar": option.metavar, "choices": option.choices or None}
+        if option.kind not in (TEXT, ANYTHING, FOLDER):
+            given["type"] = _make_type(option.kind)
+        if option.repeatable:
+            given["action"] = "append"
+    group.add_argument(*sorted(option.flags, key=lambda flag: flag.startswith("--")), **given)
 
 
-def add_import(group: Any) -> None:
-    """Add `--import`, for every command that looks names up."""
-    group.add_argument(
-        "--import",
-        dest="imports",
-        action="append",
-        default=[],
-        metavar="MODULE|FILE",
-        help="import a module or file that registers components (repeatable)",
-    )
+def add_store(group: Any) -> None:
+    """Add `--cache-dir` to a command that reads the store; the environment variable of a run names it here too."""
+    option = RunOptions.declared()["cache_dir"]
+    option = option.replace(help=f"folder of the store (default: {STORE})")
+    _add_flag(group, option, default=os.environ.get(option.variable) or None)
 
 
-def add_judge(group: Any, *, score: str | None = "judge_score") -> None:
-    """Add the flags of the model that judges answers, and name its score; None where the judge itself is checked."""
-    add = group.add_argument
-    rates = "server of a model that rates answers"
-    add("--judge-url", required=score is None, metavar="URL", help=f"{rates}; adds {score}" if score else rates)
-    add("--judge-model", metavar="NAME", help="the model that judges (default: gpt-4)")
-    add(
-        "--judge-key-env",
-        metavar="NAME",
-        help="environment variable with the judge's key (default: OPENAI_API_KEY, sent only over https or to this "
-        "machine)",
-    )
+def add_groups(parser: Parser, options: type[Options], groups: Mapping[str, Sequence[str]]) -> None:
+    """Add every option of some groups. Those that are not given are absent from what the parser returns."""
+    declared = options.declared()
+    for title, names in groups.items():
+        group = parser.add_argument_group(title)
+        for name in names:
+            _add_flag(group, declared[name], default=argparse.SUPPRESS)
 
 
-def add_spending_limits(group: Any) -> None:
-    """Add the prices, and the limits on dollars and tokens, which systems and judges share."""
-    add = group.add_argument
-    add(
-        "--prices",
-        metavar="FILE",
-        help="dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
-    )
-    add("--max-cost", type=amount, metavar="USD", help="stop before systems and judge cost more")
-    add("--max-total-tokens", type=positive, metavar="N", help="stop before systems and judge use more tokens")
+class Values(NamedTuple):
+    """The options that a command line, its run file and the environment set.
+
+    Attributes:
+        given: Their values.
+        arguments: The flags that set all of them.
+        origins: Where those come from that were not typed, by their key in a run file.
+    """
+
+    given: dict[str, Any]
+    arguments: list[str]
+    origins: dict[str, str]
 
 
-def add_store(group: Any, *, reuse: bool) -> None:
-    """Add the flags that say where the store is, and for a run what is done with it."""
-    if not reuse:
-        group.add_argument("--cache-dir", metavar="DIR", help=f"folder of the store (default: {STORE})")
-        return
-    add = group.add_argument
-    add(
-        "--cache-dir",
-        metavar="DIR",
-        help=f"folder of the store, whose answers are reused (default: {STORE}, and nothing is reused)",
-    )
-    add("--resume", action="store_true", help=f"reuse the answers in {STORE}")
-    add("--fresh", action="store_true", help="ask everything again, and cache the new answers")
-    add(
-        "--cache-tag",
-        metavar="TAG",
-        help="label for cached answers; change it when a server changed behind the same URL",
-    )
-    add("--no-store", action="store_true", help="record nothing")
+def read_values(
+    parser: Parser, options: type[Options], typed: Sequence[str], from_file: Mapping[str, Sequence[str]] | None = None
+) -> Values:
+    """Read flags, then the run file, then the environment: a flag wins over the file, and the file over a variable.
+
+    Args:
+        parser: One with the flags of `add_groups`.
+        options: The class that declares them.
+        typed: The flags that were typed.
+        from_file: The flags of a run file, by the name of their option.
+
+    Raises:
+        UsageError: An environment variable has a value that its option cannot have.
+    """
+    from_file = from_file or {}
+    given = vars(parser.parse_args(typed))
+    known = {action.dest for action in parser.flags.values()}
+    variables: list[str] = []
+    origins: dict[str, str] = {}
+    for name, option in options.declared().items():
+        if name in from_file and (name not in given or option.repeatable):
+            origins[option.key] = "run file and flag" if name in given else "run file"
+        elif name in known - from_file.keys() - given.keys() and (flags := _read_variable(option)):
+            variables += flags
+            origins[option.key] = "environment"
+    arguments = [*variables, *(flag for flags in from_file.values() for flag in flags), *typed]
+    return Values(vars(parser.parse_args(arguments)), arguments, origins)
 
 
-def add_report(group: Any) -> None:
-    """Add the flags that say in which form a report is written, and where it goes."""
-    group.add_argument(
-        "--output",
-        metavar="REF",
-        help="form of the result: table, json, csv, html, or a reporter of your own by NAME, module:object or "
-        "file.py:object (default: by the ending of --out, else table)",
-    )
-    group.add_argument(
-        "--out", metavar="FILE", help="write the result to FILE (.json, .csv, .md or .html), not to stdout"
-    )
-    add_wide(group)
+def _read_variable(option: Option) -> list[str]:
+    """Return the flags that the environment variable of an option stands for."""
+    text = os.environ.get(option.variable, "")
+    if not text or option.is_read_elsewhere:
+        return []
+    from context_bench.errors import ContextBenchError, UsageError
 
-
-def add_plots(group: Any) -> None:
-    """Add `--plots`, for every command that writes pictures of a run."""
-    group.add_argument(
-        "--plots", metavar="DIR", help="write the plots that the run has data for to DIR, as SVG and PNG"
-    )
-
-
-def add_quiet(group: Any) -> None:
-    """Add `--quiet`, for commands that say nothing else on stderr."""
-    group.add_argument("--quiet", action="store_true", help="show no progress")
-
-
-def add_wide(group: Any) -> None:
-    """Add `--wide`, for every command that prints a table."""
-    group.add_argument("--wide", action="store_true", help="show all columns of a table, however narrow the terminal")
+    values = [line for line in text.splitlines() if line.strip()] if option.repeatable else [text]
+    try:
+        parsed = [option.parse(value) for value in values]
+    except ValueError as error:
+        rule = f"must be 1 or 0, true or false (got {text!r})" if option.kind is SWITCH else error
+        raise UsageError(f"{option.variable} {rule}") from None
+    except ContextBenchError as error:
+        raise UsageError(f"{option.variable}: {error}") from None
+    for value in values if option.choices else ():
+        if value not in option.choices:
+            raise UsageError(f"{option.variable} must be {_list_choices(option.choices)} (got {value!r})")
+    if option.kind is SWITCH:
+        return [option.flags[0]] if parsed[0] else []
+    return [f"{option.flags[0]}={value}" for value in values]

@@ -14,12 +14,11 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import positive
-from context_bench.cli.flags import add_judge, add_quiet, add_spending_limits, add_wide
-from context_bench.cli.parser import Parser
+from context_bench.cli.flags import Parser, add_flags, positive
 from context_bench.config import DEFAULT_THRESHOLD
 
 if TYPE_CHECKING:
+    from context_bench.memory.judge import MistakeRate
     from context_bench.results import EvalResult, EvalRow
 
 __all__ = ["Rate", "bank", "main", "rates", "wilson"]
@@ -37,6 +36,10 @@ example:
       --judge-model gpt-4
 """
 
+_MEMORY_NOTE = (
+    "accepted or not by the rule of the question's type; n = answers that got a verdict. A false accept makes a memory "
+    "look better than it is."
+)
 _NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = answers that got a rating. {1}"
 
 
@@ -46,8 +49,8 @@ def main(arguments: Sequence[str]) -> int:
         prog="context-bench judge-check",
         description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
     )
-    add_judge(parser, score=None)
-    add_spending_limits(parser)
+    add_flags(parser, "judge_url", required=True, help="server of a model that rates answers")
+    add_flags(parser, "judge_model", "judge_key_env", "prices_file", "max_cost", "max_total_tokens")
     parser.add_argument(
         "--memory", action="store_true", help="measure the judge of `context-bench memory`, on a bank of its own"
     )
@@ -55,28 +58,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--max-workers", type=positive, default=WORKERS, metavar="N", help="requests in flight (default: %(default)s)"
     )
-    add_wide(parser)
-    add_quiet(parser)
+    add_flags(parser, "wide")
+    add_flags(parser, "silent", help="show no progress")
     options = parser.parse_args(arguments[1:])
     if options.judge_prompts and not options.memory:
         parser.error("--judge-prompts has wordings for the judge of memory: add --memory")
-    if options.memory:
-        from context_bench.cli.memory_judge_check import check
-
-        return check(options)
-    return _check(options)
+    return _check_memory(options) if options.memory else _check(options)
 
 
 def _check(options: Namespace) -> int:
     """Check the judge of ordinary answers."""
-    from context_bench.cli.build_scoring import build_judge
+    from context_bench.cli.build_scoring import JudgeOptions, build_judge
     from context_bench.cli.messages import show_warnings
-    from context_bench.cli.options import JudgeOptions
-    from context_bench.cli.outcome import tell_stops
-    from context_bench.cli.output import table_width
+    from context_bench.cli.output import table_width, tell_stops
     from context_bench.http.loop import run_sync
     from context_bench.monitors.limits import Limits
-    from context_bench.output.fitting import fit_columns, wrap
+    from context_bench.output.layout import fit_columns, wrap
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
 
@@ -89,9 +86,9 @@ def _check(options: Namespace) -> int:
         evaluators=[judge],
         metrics=[],
         max_workers=options.max_workers,
-        progress=not options.quiet,
+        progress=not options.silent,
         limits=Limits(options.max_cost, options.max_total_tokens),
-        prices=Prices.from_file(options.prices) if options.prices else None,
+        prices=Prices.from_file(options.prices_file) if options.prices_file else None,
     )
     lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]]
     lines += [rate.cells() for rate in rates(result.rows)]
@@ -177,3 +174,38 @@ def _tell_unscored(result: EvalResult) -> int:
 
         say(f"{len(reasons)} of {len(result.rows)} unscored, first: {reasons[0]}")
     return 3 if len(reasons) > TOLERATED * len(result.rows) else 0
+
+
+def _check_memory(options: Namespace) -> int:
+    """Check the judge of `context-bench memory`, on the bank of its own."""
+    from context_bench.cli.build_scoring import JudgeOptions, build_memory_judge
+    from context_bench.cli.messages import show_warnings
+    from context_bench.cli.output import table_width
+    from context_bench.memory.judge import check_memory_judge
+    from context_bench.monitors.limits import Limits
+    from context_bench.output.layout import fit_columns, wrap
+    from context_bench.pricing import Prices
+
+    with show_warnings():
+        rates = check_memory_judge(
+            build_memory_judge(JudgeOptions.read(options), options.judge_prompts),
+            max_workers=options.max_workers,
+            limits=Limits(options.max_cost, options.max_total_tokens),
+            prices=Prices.from_file(options.prices_file) if options.prices_file else None,
+        )
+    width = table_width(wide=options.wide)
+    lines = [
+        ["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"],
+        *map(_list_memory_cells, rates),
+    ]
+    table = fit_columns(lines, width, ("unscored", "n", "mistakes"))
+    sys.stdout.write(f"{table}\n\n{wrap(_MEMORY_NOTE, width)}\n")
+    unscored, asked = (sum(count) for count in zip(*((each.unscored, each.unscored + each.n) for each in rates)))
+    return 3 if unscored > TOLERATED * asked else 0
+
+
+def _list_memory_cells(rate: MistakeRate) -> list[str]:
+    interval = rate.interval
+    shown = ["–", "–"] if interval is None else [f"{interval.value:.1%}", f"{interval.low:.1%} to {interval.high:.1%}"]
+    kinds = " + ".join(rate.kinds) if len(rate.kinds) < 3 else "all that are wrong"
+    return [kinds, rate.mistake, str(rate.n), str(rate.unscored), str(rate.mistakes), *shown]

@@ -1,4 +1,4 @@
-"""Prints what there is of one kind: names from the registry, with what can be read off each component."""
+"""`context-bench systems|evaluators|metrics|reporters`: what there is of one kind, with what each tells of itself."""
 
 from __future__ import annotations
 
@@ -9,22 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import add_import, add_wide
+from context_bench.cli.flags import Parser, add_flags
 from context_bench.cli.output import table_width
-from context_bench.cli.parser import Parser
 from context_bench.errors import ContextBenchError
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
+from context_bench.traits import find_score_fields
 
-__all__ = [
-    "find_component",
-    "list_with_parameters",
-    "listing_parser",
-    "print_components",
-    "print_listing",
-    "summarize_component",
-]
+__all__ = ["listing_parser", "main", "print_components", "print_listing", "summarize_component"]
 
 _LONGEST = 48
 """Characters of a parameter list: the proxies have many."""
@@ -33,8 +26,7 @@ _LONGEST = 48
 def listing_parser(command: str) -> Parser:
     """Build a parser with the flags that every listing has."""
     parser = Parser(prog=f"context-bench {command}", description=COMMANDS[command])
-    add_import(parser)
-    add_wide(parser)
+    add_flags(parser, "imports", "wide")
     return parser
 
 
@@ -57,16 +49,37 @@ def print_listing(
     sys.stdout.write(fit_listing(cells, table_width(wide=options.wide), wrapped=wrapped, give_way=give_way) + "\n")
 
 
-def list_with_parameters(arguments: Sequence[str], *kinds: str, heading: str) -> int:
-    """Run a command that lists the components of some kinds, each kind in a table of its own."""
+_LISTED = {
+    "systems": ("what it does", ("system", "memory_system")),
+    "metrics": ("what it is", ("metric",)),
+    "reporters": ("what it writes", ("reporter",)),
+}
+"""The heading and the kinds of components that a command lists, each kind in a table of its own."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """List the components that the command is named after."""
     options = listing_parser(arguments[0]).parse_args(arguments[1:])
     for code in options.imports:
         import_code(code)
+    if arguments[0] == "evaluators":
+        _print_evaluators(options)
+        return 0
+    heading, kinds = _LISTED[arguments[0]]
     for kind in kinds:
         if kind != kinds[0]:
             print()
         print_components(kind, heading, options)
     return 0
+
+
+def _print_evaluators(options: argparse.Namespace) -> None:
+    """Print the evaluators with their scores."""
+    lines = [["evaluator", "scores", "what it does"]]
+    for name in registry.list("evaluator"):
+        fields = find_score_fields(_find_component("evaluator", name)) or ()
+        lines.append([name, ", ".join(fields), summarize_component("evaluator", name)])
+    print_listing(lines, options)
 
 
 def print_components(kind: str, heading: str, options: argparse.Namespace) -> None:
@@ -76,7 +89,7 @@ def print_components(kind: str, heading: str, options: argparse.Namespace) -> No
     print_listing([[kind.replace("_", " "), "parameters", heading], *lines], options)
 
 
-def find_component(kind: str, name: str) -> Any:
+def _find_component(kind: str, name: str) -> Any:
     """Return a component, or None where it cannot be loaded: a broken plugin must not hide the others."""
     try:
         return registry.get(kind, name)
@@ -86,14 +99,14 @@ def find_component(kind: str, name: str) -> Any:
 
 def summarize_component(kind: str, name: str) -> str:
     """Return the first line of a component's docstring."""
-    found = find_component(kind, name)
+    found = _find_component(kind, name)
     if found is None:
         return "cannot be loaded"
     return (inspect.getdoc(found) or "").partition("\n")[0]
 
 
 def _list_parameters(kind: str, name: str) -> str:
-    found = find_component(kind, name)
+    found = _find_component(kind, name)
     try:
         parameters = inspect.signature(found).parameters.values()
     except (TypeError, ValueError):

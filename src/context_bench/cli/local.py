@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import positive
+from context_bench.cli.flags import Parser, positive
 from context_bench.cli.messages import say
-from context_bench.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from context_bench.local.model import ModelProcess
+    from context_bench.local import ModelProcess
 
 __all__ = ["main"]
 
@@ -44,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     """Serve until Ctrl-C or SIGTERM."""
     options = _parse_options(arguments)
 
-    from context_bench.local.model import ModelProcess, Settings
+    from context_bench.local import ModelProcess, Settings
     from context_bench.local.weights import choose
     from context_bench.tap.address import is_open_to_others, parse_listen
 

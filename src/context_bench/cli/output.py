@@ -1,4 +1,4 @@
-"""Writes reports to stdout, or to a file that is replaced only when the report is whole."""
+"""Where results go, and what is said at their end: report and page, messages about failures, JSON for people."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.messages import say
 
+if TYPE_CHECKING:
+    from context_bench.config import CommandOptions
+    from context_bench.results import EvalResult
+
 __all__ = [
-    "build_reporter",
-    "check_destinations",
-    "choose_form",
-    "open_destination",
-    "table_width",
-    "wants_color",
-    "write_report",
+    *("advise_resume", "build_reporter", "check_destinations", "choose_form", "format_json", "open_destination"),
+    *("report_run", "shorten_texts", "table_width", "tell_outcome", "tell_stops", "wants_color", "write_report"),
 ]
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".html": "html", ".htm": "html"}
@@ -178,16 +177,11 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     if not isinstance(rendered, str):
         write(_read_parts(rendered, name, result))
     elif write is _print and name in _DATA_FORMS and sys.stdout.isatty():
-        write(_show_controls(rendered))
+        from context_bench.output.layout import show_controls
+
+        write(show_controls(rendered))  # a file or a pipe gets the data as they are
     else:
         write(rendered)
-
-
-def _show_controls(text: str) -> str:
-    """Write what data would say to a terminal so that it is seen; a file or a pipe gets the data as they are."""
-    from context_bench.output.layout import show_controls
-
-    return show_controls(text)
 
 
 def _read_parts(parts: Iterable[Any], name: str, result: Any) -> Iterator[str]:
@@ -210,3 +204,151 @@ def _explain_reporter(name: str, result: Any) -> Iterator[None]:
             _print(result.to_json() + "\n")
         where = f"context-bench runs export {run} --output json has the rows" if run else "the result is JSON instead"
         raise UsageError(f"the reporter {name} failed: {describe(error)}; {where}") from error
+
+
+def report_run(options: CommandOptions, run: Callable[[], EvalResult]) -> tuple[EvalResult, BaseException | None]:
+    """Run, and write the report and the page that the flags ask for, also of a run that ended early.
+
+    Returns:
+        The result, and what ended the run early.
+
+    Raises:
+        ContextBenchError: The run failed before anything was done.
+        Interrupted: Ctrl-C, before anything was done.
+    """
+    from context_bench.errors import ContextBenchError, Interrupted, find_result
+    from context_bench.numbers import NUM_EXAMPLES
+
+    store = options.store_folder
+    width = table_width(wide=options.wide, out=options.out)
+    form = choose_form(options.output, options.out)
+    reporter = build_reporter(form, width, store, color=wants_color(options.out))
+    failure: BaseException | None = None
+    with (
+        open_destination(options.out, quiet=options.silent) as write,
+        open_destination(options.report, quiet=options.silent, flag="--report") as write_page,
+    ):
+        try:
+            with contextlib.redirect_stdout(sys.stderr):  # what a user's system prints must not get into the report
+                result = run()
+        except (ContextBenchError, Interrupted) as error:
+            failure, found = error, find_result(error)
+            if found is None or not any(values.get(NUM_EXAMPLES) for values in found.summary.values()):
+                raise
+            result = found
+        write_report(write, reporter, form, result)
+        if options.report is not None:
+            write_report(write_page, build_reporter("html", None, store), "html", result)
+    return result, failure
+
+
+def advise_resume(words: Sequence[str], *, kept: bool) -> str:
+    """Say what to type after an interruption: the command line as it was recorded, with --resume."""
+    if not kept:
+        return "nothing was kept (--no-store)"
+    from shlex import join
+
+    words = [word for word in words if word != "--fresh"]
+    line = join([*words, *([] if "--resume" in words else ["--resume"])])
+    masked = " (put the values back that *** hides)" if "***" in line else ""
+    return f"what is done is kept; to go on{masked}:\n  context-bench {line}"
+
+
+def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException | None = None) -> None:
+    """Tell what went wrong: examples that failed for each system and how, and why the run stopped.
+
+    A `failure` that ended the run is told by whoever raises it.
+    """
+    from context_bench.caveats import find_unscored
+    from context_bench.numbers import NUM_ERRORS, NUM_EXAMPLES
+
+    first: dict[str, Any] = {}
+    for row in result.rows:
+        if row.error:
+            first.setdefault(row.system, row)
+    stopped = result.settings.stopped_systems  # told of by a warning, when it happened
+    for name, values in result.summary.items():
+        if values.get(NUM_ERRORS) and name not in stopped:
+            failed, total = int(values[NUM_ERRORS]), int(values[NUM_EXAMPLES])
+            say(f"{name}: {failed} of {total} failed{_describe_first(first.get(name))}")
+            for frame in first[name].metadata.get("traceback", ()) if verbose and name in first else ():
+                print(f"  {frame}", file=sys.stderr)
+    warned = find_unscored(result.summary, result.notes, result.config)
+    for name, (count, why) in _find_broken_evaluators(result).items():
+        if not any(f"{name}: {why}" in sentence for sentence in warned):
+            say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
+    answered = any(row.error is None for row in result.rows) or not result.rows
+    if result.settings.model and not result.settings.model_given and answered:
+        say(f"no --model was given: every server was asked for {result.settings.model}")
+    if result.settings.reused:
+        say(f"{result.settings.reused:,} rows come from the cache, with the latencies of their first run")
+    for name, each in result.settings.looks.get("systems", {}).items():
+        if each["settled"] and each["not_run"]:
+            say(f"{name}: {each['verdict']['word']} at look {each['look']}; {each['not_run']:,} examples were not run")
+    if failure is None:
+        tell_stops(result)
+    if result.settings.run:
+        say(f"recorded as run {result.settings.run}")
+
+
+def _describe_first(row: Any) -> str:
+    """Describe the first failure: its example, and the place in the user's code where it is a bug there."""
+    if row is None:
+        return ""
+    frames = row.metadata.get("traceback")
+    place = f" at {frames[-1].partition(': ')[0]}" if frames else ""
+    return f", first: {row.error}{place} (example {row.example_id})"
+
+
+def tell_stops(result: Any, *, systems: bool = False) -> None:
+    """Tell why the run stopped early; with `systems` also why single ones did, where no warning was shown."""
+    from context_bench.monitors.preflight import describe_stop
+
+    for name, reason in result.settings.stopped_systems.items() if systems else ():
+        say(describe_stop(name, reason))
+    if result.settings.stopped:
+        say(f"stopped early: {result.settings.stopped}")
+
+
+def _find_broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:
+    """Find evaluators that raised, how often, and what first: in a row an exception reads `Type: message`."""
+    broken: dict[str, tuple[int, str]] = {}
+    for row in result.rows:
+        for name, reason in row.unscored.items():
+            kind = reason.partition(":")[0]
+            if kind.isidentifier() and kind[0].isupper():
+                count, first = broken.get(name, (0, reason))
+                broken[name] = (count + 1, first)
+    return broken
+
+
+def format_json(value: Any, *, longest: int | None, width: int | None) -> str:
+    """Write a document as indented JSON.
+
+    Args:
+        value: What JSON can say; anything else is written as its text.
+        longest: Characters of a text that are shown; None shows all.
+        width: Columns of the terminal, where lines are wrapped below their key; None leaves them whole, so that
+            the text stays JSON.
+    """
+    import json
+
+    from context_bench.output.layout import show_controls, wrap
+
+    text = json.dumps(shorten_texts(value, longest), indent=2, ensure_ascii=False, default=str)
+    text = show_controls(text)
+    if width is None:
+        return text
+    return "\n".join(wrap(line, width, indent=" " * (len(line) - len(line.lstrip()) + 2)) for line in text.split("\n"))
+
+
+def shorten_texts(value: Any, longest: int | None) -> Any:
+    """Cut every long text of a document in its middle; `longest` None cuts nothing."""
+    if isinstance(value, str):
+        if longest is None or len(value) <= longest:
+            return value
+        half = longest // 2
+        return f"{value[:half]} [... {len(value) - 2 * half:,} characters ...] {value[-half:]}"
+    if isinstance(value, dict):
+        return {key: shorten_texts(item, longest) for key, item in value.items()}
+    return [shorten_texts(item, longest) for item in value] if isinstance(value, list | tuple) else value

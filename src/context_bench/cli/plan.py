@@ -10,18 +10,18 @@ from datetime import date
 from pathlib import Path
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import amount, positive
-from context_bench.cli.flags import STORE, add_store, add_wide
+from context_bench.cli.flags import Parser, add_flags, add_store, amount, positive
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import table_width
-from context_bench.cli.parser import Parser
 from context_bench.compare.plans import Lock, Needs, Target, assume_needs, find_needs, write_lock
 from context_bench.compare.verdicts import check_margin, choose_baseline
+from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key, dollars
-from context_bench.output.fitting import fit_listing, wrap
+from context_bench.output.layout import fit_listing, wrap
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
+from context_bench.text import read_regular_file
 
 __all__ = ["main", "plan_parser"]
 
@@ -45,7 +45,12 @@ def plan_parser() -> Parser:
     add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
     add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
     add("--difference", type=amount, metavar="D", help=f"difference to find (default: {_DIFFERENCE})")
-    add("--margin", type=amount, metavar="X", help="difference that does not matter (default: the pilot's, else 0.02)")
+    add(
+        "--margin",
+        type=amount,
+        metavar="X",
+        help=f"difference that does not matter (default: the pilot's, else {DEFAULT_MARGIN:g})",
+    )
     add("--baseline", metavar="NAME", help="system that the others are compared with (default: the pilot's)")
     add("--power", type=amount, default=0.8, metavar="P", help="chance that the run finds it (default: %(default)s)")
     add("-n", "--max-examples", type=positive, metavar="N", help="examples that the run will have")
@@ -53,9 +58,9 @@ def plan_parser() -> Parser:
     add("--system", action="append", default=[], metavar="NAME", help="without a pilot: a system (repeatable)")
     add("--dataset", action="append", default=[], metavar="TAG", help="without a pilot: a dataset (repeatable)")
     add("--score-field", metavar="FIELD", help="the score that counts (default: the pilot's, else score)")
-    add_store(parser, reuse=False)
+    add_store(parser)
     add("--output", choices=("table", "json"), default="table", help="form of the result (default: table)")
-    add_wide(parser)
+    add_flags(parser, "wide")
     return parser
 
 
@@ -88,7 +93,7 @@ def _plan(flags: argparse.Namespace) -> int:
 def _load_pilot(flags: argparse.Namespace) -> EvalResult:
     if flags.run.endswith(".json"):
         try:
-            result = EvalResult.from_json(Path(flags.run).read_bytes())
+            result = EvalResult.from_json(read_regular_file(Path(flags.run)))
         except OSError as error:
             raise UsageError(f"{flags.run}: cannot be read: {error.strerror or error}") from error
     else:

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import add_wide
+from context_bench.cli.flags import Parser, add_flags
 from context_bench.cli.output import table_width
-from context_bench.cli.parser import Parser
 from context_bench.errors import UsageError
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.pricing import Price, Prices, load_shipped_prices
 
 __all__ = ["main", "prices_parser"]
@@ -54,7 +53,7 @@ def prices_parser() -> Parser:
     parser.add_argument(
         "--output", choices=("table", "json"), default="table", help="form of the result (default: table)"
     )
-    add_wide(parser)
+    add_flags(parser, "wide")
     return parser
 
 

@@ -49,15 +49,12 @@ def _mask(flag: str, value: str) -> str:
 
 def mask_run_file(text: str, values: Mapping[str, Any]) -> str | None:
     """Mask a run file, so that it may be stored; None when a secret in it is written in a way that cannot be masked."""
-    for secret in sorted(_find_in_file(values), key=len, reverse=True):
+    found = {secret for key, value in values.items() for secret in _find_in_flag(key.replace("_", "-"), value)}
+    for secret in sorted(found, key=len, reverse=True):
         if secret not in text:  # written with escapes: better no record than one that leaks
             return None
         text = text.replace(secret, MASK)
     return mask_text(text)
-
-
-def _find_in_file(values: Mapping[str, Any]) -> set[str]:
-    return {secret for key, value in values.items() for secret in _find_in_flag(key.replace("_", "-"), value)}
 
 
 def _find_in_flag(name: str, value: Any) -> Iterator[str]:

@@ -1,34 +1,46 @@
-"""`context-bench report RUN [RUN...] --out FILE`: recorded runs as one HTML page that opens offline, or as plots."""
+"""`context-bench report|plot|view`: recorded runs as one HTML page, drawn in the terminal, or live in a browser."""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import page
-from context_bench.cli.flags import STORE, add_plots, add_store
+from context_bench.cli.flags import Parser, add_flags, add_store, page, port_number
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.output import open_destination
-from context_bench.cli.parser import Parser
+from context_bench.cli.output import open_destination, wants_color
 from context_bench.cli.runs import load_result
+from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.output.page import HtmlReporter
 from context_bench.output.page.html_page import write_plots
 from context_bench.results import EvalResult
 from context_bench.store import Store
+from context_bench.text import read_regular_file
 
 __all__ = ["load_run", "main"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page."""
+    """Run one of the three commands."""
+    return {"report": _report, "plot": _plot, "view": _view}[arguments[0]](arguments)
+
+
+def _report(arguments: Sequence[str]) -> int:
+    """Write the page, or files of plots."""
     parser = Parser(prog="context-bench report", description=COMMANDS["report"])
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
     add("--out", type=page, metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
-    add_plots(parser)
-    add_store(parser, reuse=False)
+    add_flags(parser, "plots")
+    add_store(parser)
     options = parser.parse_args(arguments[1:])
     folder = options.cache_dir or STORE
     with show_warnings():
@@ -62,7 +74,7 @@ def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
     """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
     if name.endswith(".json"):
         try:
-            result = EvalResult.from_json(Path(name).read_bytes())
+            result = EvalResult.from_json(read_regular_file(Path(name)))
         except OSError as error:
             raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
         result.config.pop("run", None)  # the store of this folder may be another one
@@ -73,3 +85,86 @@ def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
         result = load_result(store, info, rows=rows)
         result.config["run"] = info.id
         return result
+
+
+_KINDS = ("pareto", "curve")
+
+
+def _plot(arguments: Sequence[str]) -> int:
+    """Draw the plots."""
+    parser = Parser(prog="context-bench plot", description=COMMANDS["plot"])
+    add = parser.add_argument
+    add(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        default="last",
+        help="an id, the start of one, last (the default), or a result that was saved as .json",
+    )
+    add(
+        "--kind",
+        choices=_KINDS,
+        help="quality against cost, or against tokens for each setting of a sweep (default: what the run has)",
+    )
+    add_store(parser)
+    options = parser.parse_args(arguments[1:])
+    with show_warnings():
+        result = load_run(options.run, options.cache_dir or STORE, rows=True)
+        kinds = [options.kind] if options.kind else ["pareto", *(["curve"] if result.curves() else [])]
+        width = shutil.get_terminal_size().columns
+        plots = [getattr(result.plot, kind)() for kind in kinds]
+        sys.stdout.write("\n".join(plot.to_text(width, color=wants_color()) for plot in plots))
+    return 0
+
+
+def _view(arguments: Sequence[str]) -> int:
+    """Serve until Ctrl-C or SIGTERM."""
+    parser = Parser(prog="context-bench view", description=COMMANDS["view"])
+    add = parser.add_argument
+    add(
+        *("--store", "--cache-dir"),
+        metavar="DIR",
+        default=os.environ.get("CONTEXT_BENCH_CACHE_DIR") or STORE,
+        help=f"folder of the store (default: {STORE})",
+    )
+    add("--port", metavar="P", type=port_number, default=0, help="port on 127.0.0.1 (default: a free one)")
+    add("--no-open", action="store_true", help="do not open a browser")
+    options = parser.parse_args(arguments[1:])
+
+    from context_bench.output.viewer import ViewServer
+
+    with show_warnings(), ViewServer(options.store, options.port) as server:
+        stopped = _watch_signals()
+        with contextlib.suppress(OSError, AttributeError):  # Windows has no such thing
+            os.nice(10)  # a run on the same machine comes first
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        say(f"shows the store in {options.store} at the address above, to whoever has it; Ctrl-C ends it")
+        if not options.no_open:
+            _open_browser(server.url)
+        while not stopped.wait(1.0):  # on Windows a signal is heard of only when something else happens
+            pass
+    return 0
+
+
+def _watch_signals() -> threading.Event:
+    """Return an event that SIGINT (Ctrl-C) and SIGTERM set."""
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    return stopped
+
+
+def _open_browser(url: str) -> None:
+    """Open a browser, where there is a screen: one in the terminal would take it over."""
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return
+    import tempfile
+    import webbrowser
+    from html import escape
+
+    # The token in the address must not be in the command line of the browser, which every user of the machine can read.
+    with tempfile.NamedTemporaryFile("w", prefix="context-bench-", suffix=".html", delete=False) as file:
+        file.write(f'<meta http-equiv="refresh" content="0; url={escape(url, quote=True)}">')
+    atexit.register(Path(file.name).unlink, missing_ok=True)
+    webbrowser.open(Path(file.name).as_uri())

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.cli import evaluate
-from context_bench.cli.commands import COMMANDS
-from context_bench.cli.parser import Parser
+from context_bench.cli.commands import COMMANDS, run_parser
+from context_bench.cli.flags import Parser
 from context_bench.cli.recorded_command import mask_run_file
-from context_bench.cli.run_flags import run_parser
+from context_bench.config import RunOptions
 from context_bench.errors import UnknownName, UsageError
 from context_bench.text import read_small_file
 
@@ -54,17 +54,18 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as error:
         raise UsageError(f"{path}: broken TOML: {error}") from error
     masked = mask_run_file(text, values)
-    return evaluate.main([*_read_flags(path, values), *arguments[2:]], run_file=masked, typed=arguments)
+    return evaluate.main(arguments[2:], run_file=masked, typed=arguments, from_file=_read_flags(path, values))
 
 
-def _read_flags(path: Path, values: dict[str, Any]) -> list[str]:
+def _read_flags(path: Path, values: dict[str, Any]) -> dict[str, list[str]]:
+    """Read the keys of a file as flags, by the name of their option; one that is false is there without a flag."""
     known = run_parser().flags
-    flags: list[str] = []
+    flags: dict[str, list[str]] = {}
     for key, value in values.items():
         name = key.replace("_", "-")
         if name not in known:
             raise UsageError(f"{path}: {UnknownName('key', key, known)}")
-        flags += _read_flag(f"{path}: {key}", name, known[name], value)
+        flags[known[name].dest] = _read_flag(f"{path}: {key}", name, known[name], value)
     return flags
 
 
@@ -75,7 +76,7 @@ def _read_flag(where: str, name: str, action: argparse.Action, value: Any) -> li
         return [f"--{name}"] if value else []
     if name == "extra-body" and isinstance(value, dict):
         value = json.dumps(value, default=str)
-    repeatable = isinstance(action.default, list)
+    repeatable = RunOptions.declared()[action.dest].repeatable
     items = value if repeatable and isinstance(value, list) else [value]
     for item in items:
         if isinstance(item, bool) or not isinstance(item, str | int | float):

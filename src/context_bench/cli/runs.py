@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import STORE, add_report, add_store, add_wide
+from context_bench.cli.flags import Parser, add_flags, add_store
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import (
     build_reporter,
@@ -19,14 +19,14 @@ from context_bench.cli.output import (
     wants_color,
     write_report,
 )
-from context_bench.cli.parser import Parser
 from context_bench.compare.pairing import is_unread_row
+from context_bench.config import STORE
+from context_bench.core.judge import Scorer
 from context_bench.core.record import count_recorded_fields
 from context_bench.core.row import Item
-from context_bench.core.scoring import Scorer
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.numbers import NUM_EXAMPLES
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.run_records import restore_result
@@ -41,17 +41,17 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     listed = actions.add_parser("list", help="list all runs, the newest first (default)")
-    add_store(listed, reuse=False)
+    add_store(listed)
     show = actions.add_parser("show", help="show how a run was made, and its table")
     export = actions.add_parser("export", help="write a run as json, csv, table or html")
     requests = actions.add_parser("requests", help="print a tap's requests that belong to no example, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
         action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
-        add_store(action, reuse=False)
-    add_wide(listed)
-    add_wide(show)
-    add_report(export)
+        add_store(action)
+    add_flags(listed, "wide")
+    add_flags(show, "wide")
+    add_flags(export, "output", "out", "wide")
     given = arguments[1:]
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given = ["list", *given]

@@ -5,27 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
 from context_bench.caveats import find_unscored
-from context_bench.cli.build_scoring import build_metrics, build_scorer
+from context_bench.cli.build_scoring import JudgeOptions, ScoringOptions, build_metrics, build_scorer
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import number
-from context_bench.cli.flags import (
-    STORE,
-    add_import,
-    add_judge,
-    add_keep_reasoning,
-    add_quiet,
-    add_report,
-    add_spending_limits,
-    add_store,
-    add_unsafe_code,
-)
+from context_bench.cli.flags import Parser, add_flags, add_store, number
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.options import JudgeOptions, ScoringOptions
 from context_bench.cli.output import (
     build_reporter,
     choose_form,
@@ -34,11 +22,11 @@ from context_bench.cli.output import (
     wants_color,
     write_report,
 )
-from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
-from context_bench.config import read_settings
-from context_bench.core.record import make_result, record_run, rescore
-from context_bench.core.scoring import Scorer
+from context_bench.config import STORE, read_settings
+from context_bench.core.judge import Scorer
+from context_bench.core.record import recording, rescore
+from context_bench.core.run import make_result
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
 from context_bench.monitors.budget import Budget
@@ -66,20 +54,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
     parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
     parser.add_argument("--threshold", type=number, metavar="X", help="lowest score that passes (default: the run's)")
-    add_keep_reasoning(parser)
-    add_judge(parser)
-    add_spending_limits(parser)
-    add_unsafe_code(parser)
-    add_import(parser)
-    add_store(parser, reuse=False)
-    add_report(parser)
-    add_quiet(parser)
+    add_flags(parser, "keep_reasoning", "judge_url", "judge_model", "judge_key_env", "prices_file", "max_cost")
+    add_flags(parser, "max_total_tokens", "unsafe_code", "imports")
+    add_store(parser)
+    add_flags(parser, "output", "out", "wide")
+    add_flags(parser, "silent", help="show no progress")
     options = parser.parse_args(arguments[1:])
     form = choose_form(options.output, options.out)
     with (
         show_warnings(),
         Store(options.cache_dir or STORE, create=False) as store,
-        open_destination(options.out, quiet=options.quiet) as write,
+        open_destination(options.out, quiet=options.silent) as write,
     ):
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
             for code in options.imports:
@@ -116,9 +101,10 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = options.field
     limits = Limits(flags.max_cost, flags.max_total_tokens)
-    prices = Prices.from_file(flags.prices) if flags.prices else None
+    prices = Prices.from_file(flags.prices_file) if flags.prices_file else None
     prices = check_prices(scorer.chosen, prices, needed=limits.max_cost is not None)
-    progress = _show_progress(before, quiet=flags.quiet)
+    rows = sum(int(values.get(NUM_EXAMPLES) or 0) for values in before.summary.values())
+    progress = Progress(rows or None, not flags.silent)  # of a run that did not finish, their number is not known
     scoring = _score_again(store, before, config, scorer, metrics, progress, limits, prices)
     return _run_to_end(scoring, progress)
 
@@ -135,7 +121,7 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         evaluators=flags.evaluator,
         metrics=flags.metric,
         score_field=chosen,
-        threshold=_find_threshold(metrics) if flags.threshold is None else flags.threshold,
+        threshold=next(each for each in (flags.threshold, settings.threshold, DEFAULT_THRESHOLD) if each is not None),
         keep_reasoning=flags.keep_reasoning,
         judge=JudgeOptions.read(flags),
         unsafe_code=flags.unsafe_code,
@@ -144,12 +130,6 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         controls="retention" in names,
         repeats=settings.repeats,
     )
-
-
-def _find_threshold(metrics: Sequence[Mapping[str, Any]]) -> float:
-    """Return the threshold that the run was made with."""
-    found = (metric["params"].get("threshold") for metric in metrics)
-    return next((float(value) for value in found if value is not None), DEFAULT_THRESHOLD)
 
 
 async def _score_again(
@@ -168,10 +148,9 @@ async def _score_again(
     reasons: list[str] = []
     budget = Budget(limits, prices, get_tokenizer(settings.tokenizer), reasons.append)
 
-    async def work(run: RunInfo) -> EvalResult:
-        rows = await rescore(
-            store, before, run, scorer, progress.add, prices=prices, spending=budget if limits.limits_spending else None
-        )
+    with recording(store, config) as record:
+        spending = budget if limits.limits_spending else None
+        rows = await rescore(store, before, record.run, scorer, progress.add, prices=prices, spending=spending)
         scored = {
             **config,
             "stopped": reasons[0] if reasons else None,
@@ -180,15 +159,8 @@ async def _score_again(
             "primary": scorer.primaries,
             "context_primary": scorer.context_primaries,
         }
-        return make_result(rows, summarize(rows, settings.systems, metrics, scored), scored, metrics)
-
-    return await record_run(store, config, work)
-
-
-def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:
-    """Show how many rows of the run are scored; in a run that did not finish, their number is not known."""
-    total = sum(int(values.get(NUM_EXAMPLES) or 0) for values in run.summary.values())
-    return Progress(total or None, not quiet)
+        summary = summarize(rows, settings.systems, metrics, scored)
+        return record.finish(make_result(rows, summary, scored, metrics))
 
 
 def _run_to_end(scoring: Coroutine[Any, Any, EvalResult], progress: Progress) -> EvalResult:

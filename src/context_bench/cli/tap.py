@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import signal
 import sys
 import time
 from collections.abc import Awaitable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_bench.cli.answerers import choose_answerer
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import STORE, add_store, add_tap_host
+from context_bench.cli.flags import Parser, add_flags, add_store
 from context_bench.cli.messages import say
-from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_arguments
+from context_bench.config import STORE
 from context_bench.text import count_things
 
 if TYPE_CHECKING:
@@ -38,8 +36,10 @@ def main(arguments: Sequence[str]) -> int:
     """Listen until Ctrl-C or SIGTERM."""
     options = _build_parser().parse_args(arguments[1:])
 
+    from context_bench.cli.build_systems import choose_answerer
     from context_bench.cli.messages import show_warnings
     from context_bench.http.loop import new_event_loop
+    from context_bench.store import Store
     from context_bench.tap.address import parse_listen
     from context_bench.tap.server import Tap
     from context_bench.traits import find_secrets
@@ -51,10 +51,10 @@ def main(arguments: Sequence[str]) -> int:
     answerer = choose_answerer(options.forward, options.model, options.reply)
     loop = new_event_loop()
     try:
-        with (
-            show_warnings(),
-            closing(Log(_open_store(options), shown=options.verbose or sys.stderr.isatty())) as log,
-        ):
+        with ExitStack() as stack:
+            stack.enter_context(show_warnings())
+            store = None if options.no_store else Store(options.cache_dir or STORE)
+            log = stack.enter_context(closing(Log(store, shown=options.verbose or sys.stderr.isatty())))
             secrets = find_secrets(answerer)
             tap = Tap(answerer, host=host, port=port, on_end=log.take, secrets=secrets, hosts=options.tap_host)
             loop.run_until_complete(_serve(tap, answerer, log, arguments))
@@ -75,7 +75,7 @@ def _build_parser() -> Parser:
         metavar="[HOST]:PORT",
         help="where to listen (default: %(default)s, for this machine only)",
     )
-    add_tap_host(parser)
+    add_flags(parser, "tap_host")
     modes = parser.add_mutually_exclusive_group(required=True)
     modes.add_argument("--forward", metavar="URL", help="forward requests to this server, with their key")
     modes.add_argument(
@@ -83,17 +83,11 @@ def _build_parser() -> Parser:
     )
     modes.add_argument("--reply", metavar="SCRIPT", help="answer from a script: extract, echo, text:ANSWER or a file")
     keeping = parser.add_mutually_exclusive_group()
-    add_store(keeping, reuse=False)
+    add_store(keeping)
     keeping.add_argument("--no-store", action="store_true", help="record nothing")
     parser.add_argument("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
     parser.add_argument("--verbose", action="store_true", help="print a line for each request, also without a terminal")
     return parser
-
-
-def _open_store(options: argparse.Namespace) -> Store | None:
-    from context_bench.store import Store
-
-    return None if options.no_store else Store(options.cache_dir or STORE)
 
 
 async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str]) -> None:
@@ -188,7 +182,11 @@ class Log:
         self._tokens += tokens
         self.watch_store()
         if self._shown:
-            _print(_format_call(call, tokens, tools))
+            from context_bench.errors import printable
+
+            took = "cut off" if call.cut or call.ended is None else f"{call.ended - call.started:.2f} s"
+            told = f"{call.path}: {tokens:,} tokens, {tools} tools, {call.status or 'no reply'}, {took}"
+            print(printable(f"{time.strftime('%H:%M:%S')} {told}"), file=sys.stderr, flush=True)
 
     def watch_store(self) -> None:
         """Say so as soon as nothing more is recorded; requests are still answered."""
@@ -232,15 +230,3 @@ class Log:
         with Store(directory, readonly=True, create=False) as store:
             kept = sum(1 for _ in store.run_requests(self._run))
         return f", only {kept:,} of the requests recorded as run {self._run.id}"
-
-
-def _format_call(call: Call, tokens: int, tools: int) -> str:
-    took = "cut off" if call.cut or call.ended is None else f"{call.ended - call.started:.2f} s"
-    moment = time.strftime("%H:%M:%S")
-    return f"{moment} {call.path}: {tokens:,} tokens, {tools} tools, {call.status or 'no reply'}, {took}"
-
-
-def _print(line: str) -> None:
-    from context_bench.errors import printable
-
-    print(printable(line), file=sys.stderr, flush=True)

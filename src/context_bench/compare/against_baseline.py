@@ -273,10 +273,12 @@ class Comparer:
             metric = choose_score_key(len(tags))
         elif len(tags) > 1:
             said.append(f"{metric} is the mean over the datasets, each with the same weight")
+        known = {verdict.name: verdict for verdict in verdicts}
+        savings = {name: sums.describe(known.get(name)) for name, sums in self._dollars.items() if name != self._twin}
         return Comparison(
             *(self.baseline, str(metric), margin, verdicts, by_dataset, tuple(said)),
             self._find_noise(measured),
-            self._find_savings(verdicts),
+            {name: saving for name, saving in savings.items() if saving is not None},
             sensitivity=self._blind_spots.judge(
                 [name for name in paired if name not in never_win], margin=margin, fixed_groups=fixed_groups
             ),
@@ -361,11 +363,6 @@ class Comparer:
         noise = noise_of_repeats(self._again.total(), answers=self._repeats)
         return None if math.isnan(noise.flips) else noise
 
-    def _find_savings(self, verdicts: Sequence[Verdict]) -> dict[str, DollarSaving]:
-        known = {verdict.name: verdict for verdict in verdicts}
-        found = {name: sums.describe(known.get(name)) for name, sums in self._dollars.items() if name != self._twin}
-        return {name: saving for name, saving in found.items() if saving is not None}
-
 
 def _explain_left_out(paired: Mapping[str, Pairs], tags: Sequence[str]) -> list[str]:
     """Say which systems are not compared on all datasets that others are."""
@@ -380,7 +377,7 @@ def _explain_left_out(paired: Mapping[str, Pairs], tags: Sequence[str]) -> list[
 def compare_systems(
     result: EvalResult, baseline: str | None, metric: str | None, margin: float | None
 ) -> Comparison | None:
-    """Hold every system of a result against one of them, as `EvalResult.compare` says."""
+    """Compare every system of a result with one of them, as `EvalResult.compare` says."""
     settings = result.settings
     controls, twin = settings.controls, settings.twin
     systems = [name for name in result.systems if name != twin]

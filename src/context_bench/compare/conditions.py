@@ -15,7 +15,7 @@ from context_bench.stats.interval import FIRST, Interval
 from context_bench.stats.verdicts import WORDS, Verdict
 from context_bench.text import count_things
 
-__all__ = ["FAILS", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
+__all__ = ["FAILS", "HOLDS", "TOO_FEW", "Condition", "GateJudgement", "parse_condition"]
 
 HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
 _SAID = {HOLDS: "the gate holds", FAILS: "the gate fails", TOO_FEW: "too few examples to tell"}
@@ -31,7 +31,7 @@ _VERDICT = re.compile(r"verdict is (not )?(" + "|".join(WORDS) + ")")
 
 
 @dataclass(frozen=True)
-class Judgement:
+class GateJudgement:
     """The outcome of a gate: holds, fails or too few; and one sentence."""
 
     outcome: str
@@ -58,7 +58,7 @@ class Condition:
         """Whether it is about a difference from the baseline."""
         return self.kind in ("drops", "rises", "verdict")
 
-    def judge(self, found: Interval | Verdict) -> Judgement:
+    def judge(self, found: Interval | Verdict) -> GateJudgement:
         """Judge it by a 90% interval (of the difference, for drops and rises), or by a verdict, which brings one."""
         if isinstance(found, Interval):
             return self._judge_interval(found)
@@ -69,15 +69,15 @@ class Condition:
             return self.leave_open(found.reason)
         return self._judge_interval(interval)
 
-    def conclude(self, outcome: str, why: str) -> Judgement:
+    def conclude(self, outcome: str, why: str) -> GateJudgement:
         """Say the outcome and its reason in one sentence."""
-        return Judgement(outcome, f"fail if {self.text}: {_SAID[outcome]}; {why}")
+        return GateJudgement(outcome, f"fail if {self.text}: {_SAID[outcome]}; {why}")
 
-    def leave_open(self, why: str) -> Judgement:
+    def leave_open(self, why: str) -> GateJudgement:
         """Say why there is nothing to judge it by."""
-        return Judgement(TOO_FEW, f"fail if {self.text}: cannot be told; {why}")
+        return GateJudgement(TOO_FEW, f"fail if {self.text}: cannot be told; {why}")
 
-    def _judge_verdict(self, verdict: Verdict) -> Judgement:
+    def _judge_verdict(self, verdict: Verdict) -> GateJudgement:
         met = (verdict.word == self.word) != self.negated
         outcome = FAILS if met else HOLDS
         if verdict.word == "undecided" and self.word != "undecided":
@@ -85,7 +85,7 @@ class Condition:
         clean = f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
         return self.conclude(outcome, f"the verdict is {verdict.word}{clean}: {verdict.reason}")
 
-    def _judge_interval(self, interval: Interval) -> Judgement:
+    def _judge_interval(self, interval: Interval) -> GateJudgement:
         if self.kind == "verdict":
             raise TypeError("a condition on the verdict must be judged by a Verdict")
         if not interval.known:

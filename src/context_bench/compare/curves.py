@@ -66,7 +66,7 @@ class Curve:
     Attributes:
         name: The system, without the knob.
         knob: The parameter that was swept.
-        metric: `mean_score`, or `macro_score` where there are several datasets.
+        metric: The key of the score, which depends on whether there are several datasets.
         meter: Where the tokens are from: `upstream_tokens`, `output_tokens`, or empty where that is not known.
         points: The settings, the fewest tokens first.
         baseline: What savings and differences are against: a system of the run.
@@ -125,7 +125,7 @@ Tokens = dict[tuple[str, str | int, int], float]
 
 
 @dataclass(frozen=True)
-class _Arm:
+class _SweptSystem:
     """One system: its scores and its tokens, by example."""
 
     scores: Answers
@@ -143,22 +143,23 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
         result: With its rows; a result without rows has no curves.
         baseline: The system that savings and differences are against; by default the one of the run, else `direct`,
             else `passthrough`, else the setting that keeps the most tokens.
-        margin: A difference within it does not matter; by default the run's, else 0.02.
+        margin: A difference within it does not matter; by default the run's, else `DEFAULT_MARGIN`.
     """
     if baseline is not None:
         choose_baseline(result.systems, baseline)  # refuses one that is not there
     sweeps = find_sweeps(result.summary)
     if not sweeps or not result.rows:
         return []
-    if margin is None:
-        margin = result.settings.margin
-    chosen = baseline or _find_baseline(result)
+    settings = result.settings
+    margin = settings.margin if margin is None else margin
+    recorded = settings.baseline if settings.baseline in result.summary else None
+    chosen = baseline or choose_baseline(result.systems, recorded, settings.controls)
     wanted = {name for sweep in sweeps for name in sweep.settings} | ({chosen} if chosen else set())
     rows: dict[str, list[EvalRow]] = {name: [] for name in wanted}
     for row in result.rows:
         if row.system in wanted:
             rows[row.system].append(row)
-    field = result.settings.score_field
+    field = settings.score_field
     unneeded = "" if result.comparison is None else result.comparison.context_unneeded
     drawn = []
     for sweep in sweeps:
@@ -176,12 +177,6 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
     return _add_areas(drawn)
 
 
-def _find_baseline(result: EvalResult) -> str | None:
-    wanted = result.settings.baseline
-    controls = result.settings.controls
-    return choose_baseline(result.systems, wanted if wanted in result.summary else None, controls)
-
-
 def _find_meter(rows: Iterable[EvalRow]) -> str:
     """Find what tells how many tokens reached the model: what was seen of it, else the context that was returned."""
     meter = ""
@@ -193,22 +188,20 @@ def _find_meter(rows: Iterable[EvalRow]) -> str:
     return meter
 
 
-def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _Arm:
+def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _SweptSystem:
     tokens: Tokens = {}
     for row in rows:
-        count = _read_tokens(row, meter)
+        count = row.upstream_tokens if meter == "upstream_tokens" else None
+        if meter == "output_tokens" and row.metadata.get("output") == "context":
+            count = row.output_tokens
         if count is not None and row.error is None:
             tokens[row.dataset, row.example_id, row.repeat] = count
-    return _Arm(gather_answers(rows, field), tokens)
+    return _SweptSystem(gather_answers(rows, field), tokens)
 
 
-def _read_tokens(row: EvalRow, meter: str) -> int | None:
-    if meter == "output_tokens":
-        return row.output_tokens if row.metadata.get("output") == "context" else None
-    return row.upstream_tokens if meter else None
-
-
-def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, margin: float, meter: str) -> Curve:
+def _draw_curve(
+    sweep: Sweep, arms: Mapping[str, _SweptSystem], baseline: str | None, margin: float, meter: str
+) -> Curve:
     own = baseline is None
     if baseline is None:
         baseline = max(
@@ -243,7 +236,7 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
     )
 
 
-def _explain(meter: str, own: bool, base: _Arm, points: Sequence[Point]) -> str:
+def _explain(meter: str, own: bool, base: _SweptSystem, points: Sequence[Point]) -> str:
     notes = []
     if own:
         notes.append(
@@ -265,7 +258,7 @@ def _find_saving(tokens: Tokens, base: Tokens) -> float:
     return 1 - sum(tokens[key] for key in shared) / whole if whole else math.nan
 
 
-def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]]) -> list[Curve]:
+def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _SweptSystem]]]) -> list[Curve]:
     """Add the area of each curve over the range that all of them cover, and its difference from the first."""
     measured = [curve for curve, _ in drawn if all(math.isfinite(point.tokens) for point in curve.points)]
     meters = {curve.meter for curve in measured}
@@ -290,7 +283,7 @@ def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]]) -> list[Curve]
     return curves
 
 
-def _weigh(arms: Sequence[_Arm], weights: Sequence[float]) -> Answers:
+def _weigh(arms: Sequence[_SweptSystem], weights: Sequence[float]) -> Answers:
     """Compute each example's own area, its scores weighted; examples that lack a setting are left out."""
     used = [(arm.scores, weight) for arm, weight in zip(arms, weights) if weight]
     areas = {}

@@ -80,7 +80,7 @@ class FrontTally:
 
     Args:
         systems: All that answer the examples.
-        paired: Those of them that are held against each other.
+        paired: Those of them that are compared with each other.
         read: Reads the score off a row.
         repeats: How often each example is answered.
     """

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from context_bench.compare.conditions import FAILS, HOLDS, Condition, Judgement
+from context_bench.compare.conditions import FAILS, HOLDS, Condition, GateJudgement
 from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import choose_baseline
 from context_bench.errors import UsageError, suggest
@@ -20,7 +20,7 @@ from context_bench.stats import TOO_FEW, Interval, Verdict
 
 __all__ = [
     "Candidate",
-    "Outcome",
+    "GateOutcome",
     "check_conditions",
     "fail_missing",
     "find_exit_code",
@@ -37,7 +37,7 @@ _LARGE = 1e300
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GateOutcome:
     """One condition on one system: holds, fails or too few, and one sentence."""
 
     system: str
@@ -46,7 +46,7 @@ class Outcome:
     sentence: str
 
     def to_dict(self) -> dict[str, str]:
-        """Write it as JSON can hold it."""
+        """Return it as JSON can hold it."""
         return {
             "system": self.system,
             "condition": self.condition,
@@ -70,11 +70,11 @@ class Candidate:
     Attributes:
         name: As the report calls it.
         numbers: Its own.
-        baseline: Those of the system that it is held against.
+        baseline: Those of the system that it is compared with.
         verdict: Of the comparison, if there is one.
         score: The key that the word `score` stands for.
         context_unneeded: Why its examples cannot show that it lost nothing; empty where they can.
-        unlike: Why it cannot be held against the baseline; empty where it can.
+        unlike: Why it cannot be compared with the baseline; empty where it can.
     """
 
     name: str
@@ -112,10 +112,10 @@ def check_conditions(
 
 def list_candidates(result: EvalResult) -> list[Candidate]:
     """List the systems of a run that a gate judges."""
-    controls = result.settings.controls
+    controls, given = result.settings.controls, result.settings.baseline
     comparison = result.comparison
     systems = [name for name in result.systems if name != result.settings.twin]  # run for its noise alone
-    baseline = choose_baseline(systems, _find_given(result), controls)
+    baseline = choose_baseline(systems, given if given in result.systems else None, controls)
     verdicts = {} if comparison is None else {each.name: each for each in comparison.verdicts}
     score = _find_score_key(result.summary, None if comparison is None else comparison.metric)
     numbers = {name: Numbers(result.summary[name], result.intervals.get(name, {})) for name in systems}
@@ -131,11 +131,6 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
         )
         for name in _find_tested(systems, baseline, controls)
     ]
-
-
-def _find_given(result: EvalResult) -> str | None:
-    given: str | None = result.settings.baseline
-    return given if given in result.systems else None
 
 
 def _find_score_key(summary: Mapping[str, Mapping[str, float]], compared: str | None) -> str:
@@ -162,10 +157,10 @@ def list_compared(comparison: RunComparison) -> list[Candidate]:
     ]
 
 
-def fail_missing(comparison: RunComparison) -> list[Outcome]:
+def fail_missing(comparison: RunComparison) -> list[GateOutcome]:
     """Fail the gate for each system of the baseline's run that a compared run lacks."""
     return [
-        Outcome(
+        GateOutcome(
             name,
             "system is missing",
             FAILS,
@@ -178,7 +173,7 @@ def fail_missing(comparison: RunComparison) -> list[Outcome]:
 
 def judge_gate(
     conditions: Sequence[Condition], candidates: Sequence[Candidate], allowed: Collection[str] = ()
-) -> list[Outcome]:
+) -> list[GateOutcome]:
     """Judge every condition for every system under test.
 
     Args:
@@ -196,12 +191,12 @@ def judge_gate(
         for condition in conditions:
             judged = _judge(condition, candidate)
             outcomes.append(
-                Outcome(candidate.name, condition.text, judged.outcome, f"{candidate.name}: {judged.sentence}")
+                GateOutcome(candidate.name, condition.text, judged.outcome, f"{candidate.name}: {judged.sentence}")
             )
     return outcomes
 
 
-def find_exit_code(outcomes: Sequence[Outcome]) -> int:
+def find_exit_code(outcomes: Sequence[GateOutcome]) -> int:
     """Find the exit code: 1 where a condition fails, else 4 where there are too few examples to tell, else 0."""
     found = {each.outcome for each in outcomes}
     return next((code for outcome, code in EXIT_CODES.items() if outcome in found), 0)
@@ -218,7 +213,7 @@ def _check_key(condition: Condition, candidates: Sequence[Candidate]) -> None:
     raise UsageError(f"--fail-if {condition.text!r}: {condition.metric!r} is not a number of this run: {hint}")
 
 
-def _judge(condition: Condition, candidate: Candidate) -> Judgement:
+def _judge(condition: Condition, candidate: Candidate) -> GateJudgement:
     key = condition.metric
     if key == "score":  # a difference is of what was compared, a limit of all that the system's own run has
         key = candidate.score if condition.needs_baseline else _find_score_key({"": candidate.numbers.values}, None)
@@ -231,7 +226,7 @@ def _judge(condition: Condition, candidate: Candidate) -> Judgement:
     else:
         judged = _judge_number(condition, candidate.numbers, key)
     if condition.metric == "score" or condition.kind == "verdict":
-        return Judgement(judged.outcome, f"{judged.sentence} (score is {key or candidate.score})")
+        return GateJudgement(judged.outcome, f"{judged.sentence} (score is {key or candidate.score})")
     return judged
 
 
@@ -245,14 +240,14 @@ def _is_shown_worse(candidate: Candidate) -> bool:
     return candidate.verdict is not None and candidate.verdict.word == "worse"
 
 
-def _judge_difference(condition: Condition, candidate: Candidate) -> Judgement:
+def _judge_difference(condition: Condition, candidate: Candidate) -> GateJudgement:
     """Judge by the verdict on the score."""
     if candidate.verdict is None:
         return condition.leave_open(candidate.unlike or "no example has a score on both sides")
     return condition.judge(candidate.verdict)
 
 
-def _judge_number(condition: Condition, numbers: Numbers, key: str) -> Judgement:
+def _judge_number(condition: Condition, numbers: Numbers, key: str) -> GateJudgement:
     """Judge a number by its interval, or by its value where it has none."""
     value = numbers.values.get(key, math.nan)
     if math.isnan(value):
@@ -263,7 +258,7 @@ def _judge_number(condition: Condition, numbers: Numbers, key: str) -> Judgement
     return _judge_value(condition, key, value)
 
 
-def _judge_change(condition: Condition, candidate: Candidate, key: str) -> Judgement:
+def _judge_change(condition: Condition, candidate: Candidate, key: str) -> GateJudgement:
     """Judge the difference of a number that is not compared row by row: as if the two sides shared no example."""
     ours, theirs = candidate.numbers, candidate.baseline or Numbers()
     change = ours.values.get(key, math.nan) - theirs.values.get(key, math.nan)
@@ -276,7 +271,7 @@ def _judge_change(condition: Condition, candidate: Candidate, key: str) -> Judge
     judged = condition.judge(difference)
     if not difference.known:
         return judged
-    return Judgement(judged.outcome, f"{judged.sentence}, as if no example were shared")
+    return GateJudgement(judged.outcome, f"{judged.sentence}, as if no example were shared")
 
 
 def subtract_intervals(one: Interval, other: Interval) -> Interval:
@@ -288,7 +283,7 @@ def subtract_intervals(one: Interval, other: Interval) -> Interval:
     return Interval(value, value - down, value + up, one.level, min(one.n, other.n), "difference of intervals", mark)
 
 
-def _judge_value(condition: Condition, what: str, value: float) -> Judgement:
+def _judge_value(condition: Condition, what: str, value: float) -> GateJudgement:
     finite = max(-_LARGE, min(_LARGE, value))  # a cost of pass is infinite where nothing passed
     outcome = condition.judge(Interval(finite, finite, finite)).outcome
     return condition.conclude(outcome, f"{what} is {value:.4g}, judged by its value, without interval")

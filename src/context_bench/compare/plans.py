@@ -67,13 +67,13 @@ class Target:
     n: int | None = None
 
 
-class _Costs(TypedDict):
+class _ExampleCosts(TypedDict):
     dollars: float | None
     tokens: float | None
     seconds: float | None
 
 
-_UNKNOWN = _Costs(dollars=None, tokens=None, seconds=None)
+_UNKNOWN = _ExampleCosts(dollars=None, tokens=None, seconds=None)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Needs:
     comparisons: int = 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
+        """Return it as JSON can hold it."""
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in asdict(self).items()
@@ -123,7 +123,7 @@ def assume_needs(
         target: What is to be shown.
         spread: Standard deviation of the difference on one example.
         discordant: Of pass/fail scores: the share of examples that only one of the two passes.
-        comparisons: Systems that are held against the baseline.
+        comparisons: Systems that are compared with the baseline.
     """
     if (spread is None) == (discordant is None):
         raise UsageError("give either a spread or a share of discordant examples")
@@ -181,7 +181,7 @@ def _count(
     *,
     apart: float | None = None,
     seen: Difference | None = None,
-    costs: _Costs | None = None,
+    costs: _ExampleCosts | None = None,
 ) -> Needs:
     """Count the examples; as in a verdict, only a difference is corrected for the other comparisons.
 
@@ -211,7 +211,7 @@ def _count(
     )
 
 
-def _measure(rows: Sequence[EvalRow], config: dict[str, Any]) -> _Costs:
+def _measure(rows: Sequence[EvalRow], config: dict[str, Any]) -> _ExampleCosts:
     """Measure what one example costs and how long it takes, over the rows that succeeded."""
     settings = read_settings(config)
     done = [row for row in rows if row.error is None]
@@ -253,10 +253,10 @@ class Lock:
     """A comparison that was fixed before its run.
 
     Attributes:
-        metric: `mean_score`, or `macro_score` with several datasets.
+        metric: The key of the score, which depends on whether there are several datasets.
         score_field: The score that counts.
         margin: A difference within it does not matter.
-        baseline: What the others are held against.
+        baseline: The system that the others are compared with.
         n: Examples in all.
         systems: Names, in order.
         datasets: Tags, in order.
@@ -282,7 +282,7 @@ class Lock:
             raise UsageError("a plan must have at least one dataset")
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
+        """Return it as JSON can hold it."""
         return {**asdict(self), "systems": list(self.systems), "datasets": list(self.datasets)}
 
 

@@ -15,6 +15,7 @@ from context_bench.errors import DataError, UnknownName, UsageError, printable
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
+from context_bench.text import read_regular_file
 
 __all__ = [
     "RunInput",
@@ -112,7 +113,7 @@ def open_run(store: Store, name: str) -> RunInput:
 def open_file(path: Path) -> RunInput:
     """Open a result that `--output json` wrote."""
     try:
-        result = EvalResult.from_json(path.read_bytes())
+        result = EvalResult.from_json(read_regular_file(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except DataError as error:

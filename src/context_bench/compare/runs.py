@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAnswer
+from context_bench.compare.contest import BASELINE, SYSTEM, Contest
+from context_bench.compare.pairing import Pairing, ScoredAnswer
 from context_bench.compare.run_inputs import RunInput, Selection, find_differences, find_other_score
 from context_bench.compare.verdicts import (
     LOOKED,
@@ -21,149 +22,9 @@ from context_bench.compare.verdicts import (
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UnknownName, UsageError
 from context_bench.numbers import choose_score_key
-from context_bench.stats import (
-    Contrast,
-    Difference,
-    ScoreSums,
-    Verdict,
-    average_differences,
-    compare_means,
-    judge_family,
-)
+from context_bench.stats import judge_family
 
-__all__ = ["Changes", "Contest", "RunComparison", "compare_runs"]
-
-_SYSTEM, _BASELINE = "system", "baseline"
-
-MAX_LISTED = 1000
-"""Fixed or broken examples that are listed for one system; all are counted."""
-
-
-@dataclass
-class Changes:
-    """Examples that pass on one side alone: all are counted, the first of them listed by dataset and id."""
-
-    count: int = 0
-    examples: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, answer: ScoredAnswer) -> None:
-        """Add one example."""
-        self.count += 1
-        if len(self.examples) < MAX_LISTED:
-            self.examples.append((answer.dataset, str(answer.id)))
-
-
-@dataclass
-class Contest:
-    """One system against its baseline.
-
-    Attributes:
-        name: What it is called in the report.
-        pairs: Sums over the examples that both answered.
-        scores: What the system scored by dataset, paired or not.
-        baseline_scores: The same for the baseline.
-        fixed: Examples that pass with the system alone.
-        broken: Examples that pass with the baseline alone.
-        same_content: Pairs whose contents are known to agree; the others agree in their id.
-        other_content: Examples with the same id on both sides, and another content.
-        only_here: Examples that the baseline lacks.
-        only_in_baseline: Examples that the system lacks.
-        verdict: On the headline number.
-        by_dataset: On each dataset.
-        context_unneeded: Why the examples cannot show that it lost nothing; empty where they can.
-    """
-
-    name: str
-    source: RunInput
-    system: str
-    baseline: RunInput
-    baseline_system: str
-    control: bool = False
-    pairs: Pairs = field(default_factory=Pairs)
-    scores: dict[str, ScoreSums] = field(default_factory=dict)
-    baseline_scores: dict[str, ScoreSums] = field(default_factory=dict)
-    fixed: Changes = field(default_factory=Changes)
-    broken: Changes = field(default_factory=Changes)
-    same_content: int = 0
-    other_content: int = 0
-    only_here: int = 0
-    only_in_baseline: int = 0
-    verdict: Verdict | None = None
-    by_dataset: dict[str, Verdict] = field(default_factory=dict)
-    context_unneeded: str = ""
-
-    def start_pairing(self, threshold: float) -> Pairing:
-        """Return a pairing that adds what it matches to this contest; `threshold` is the lowest score that passes."""
-
-        def add_example(side: str, answer: ScoredAnswer) -> None:
-            if answer.value is not None:
-                scores = self.scores if side == _SYSTEM else self.baseline_scores
-                scores.setdefault(answer.dataset, ScoreSums()).add(answer.value, answer.group)
-
-        def add_pair(_: str, own: ScoredAnswer, baseline: ScoredAnswer) -> None:
-            known = own.content is not None and baseline.content is not None
-            if known and own.content != baseline.content:
-                self.other_content += 1
-            elif self.pairs.add(own, baseline) and own.value is not None and baseline.value is not None:
-                self.same_content += known
-                if (passes := own.value >= threshold) != (baseline.value >= threshold):
-                    (self.fixed if passes else self.broken).add(own)
-
-        repeats, baseline_repeats = self.source.repeats, self.baseline.repeats
-        return Pairing(
-            [_SYSTEM],
-            _BASELINE,
-            add_pair,
-            repeats=repeats,
-            baseline_repeats=baseline_repeats,
-            on_example=add_example,
-        )
-
-    def list_datasets(self) -> list[str]:
-        """List the datasets that both sides have scores for."""
-        return sorted(self.scores.keys() & self.baseline_scores.keys())
-
-    def get_pairs(self, tag: str) -> DatasetPairs:
-        """Return the pairs of one dataset."""
-        return self.pairs.datasets.get(tag) or DatasetPairs()
-
-    def is_paired(self, tag: str) -> bool:
-        """Whether a dataset is compared by pairs: at least half of the smaller side has a partner."""
-        n = self.get_pairs(tag).n
-        return n >= 2 and 2 * n >= min(self.scores[tag].n, self.baseline_scores[tag].n)
-
-    def contrast(self, tags: Sequence[str]) -> Contrast:
-        """Return the difference on some datasets, of several their mean: over pairs where it can be, or of two means.
-
-        Without errors it is given where all datasets are paired.
-        """
-        clean = self._average(tags, without_errors=True) if all(map(self.is_paired, tags)) else None
-        return Contrast(self.name, self._average(tags), clean, self.control)
-
-    def _average(self, tags: Sequence[str], *, without_errors: bool = False) -> Difference:
-        parts = [
-            self.get_pairs(tag).difference(without_errors=without_errors)
-            if self.is_paired(tag)
-            else compare_means(self.scores[tag], self.baseline_scores[tag])
-            for tag in tags
-        ]
-        return parts[0] if len(parts) == 1 else average_differences(parts)
-
-    def find_means(self) -> tuple[float, float]:
-        """Return the scores of the system and of the baseline over what is compared, as the headline counts them."""
-        means = []
-        for tag in self.list_datasets():
-            pairs = self.get_pairs(tag)
-            if self.is_paired(tag):
-                baseline = pairs.baseline_total / pairs.n
-                means.append((baseline + pairs.join().total / pairs.n, baseline))
-            else:
-                means.append((self.scores[tag].join().mean, self.baseline_scores[tag].join().mean))
-        return sum(one for one, _ in means) / len(means), sum(other for _, other in means) / len(means)
-
-    def count_changes(self) -> tuple[int, int] | None:
-        """Count the examples that were fixed and those that were broken; None where nothing is paired."""
-        return (self.fixed.count, self.broken.count) if self.pairs.n else None
+__all__ = ["RunComparison", "compare_runs"]
 
 
 @dataclass
@@ -172,7 +33,7 @@ class RunComparison:
 
     Attributes:
         baseline: What the baseline is called.
-        metric: The key that is compared: `macro_score` with several datasets, else `mean_score`.
+        metric: The key of the score that is compared, which depends on whether there are several datasets.
         contests: In the order of the runs.
         warnings: In what the runs differ that a comparison takes for equal.
         left_out: Systems that have no counterpart in the baseline's run.
@@ -440,7 +301,7 @@ def _read_all(contests: Sequence[Contest], threshold: float) -> None:
     pairings = [each.start_pairing(threshold) for each in contests]
     sources: dict[int, RunInput] = {}
     for contest, pairing in zip(contests, pairings):
-        sides = ((contest.source, contest.system, _SYSTEM), (contest.baseline, contest.baseline_system, _BASELINE))
+        sides = ((contest.source, contest.system, SYSTEM), (contest.baseline, contest.baseline_system, BASELINE))
         for source, system, side in sides:
             sources[id(source)] = source
             takers.setdefault((id(source), system), []).append((pairing, side))

@@ -243,7 +243,7 @@ class Comparison:
 
     Attributes:
         baseline: The system that the others are held against.
-        metric: What is compared: `macro_score` over several datasets, else `mean_score`, or another that was asked for.
+        metric: The key of the number that is compared: the score of the run, or another that was asked for.
         margin: A difference within it does not matter.
         verdicts: One for each other system, over all datasets.
         by_dataset: The same for each dataset, corrected apart; empty with one dataset.

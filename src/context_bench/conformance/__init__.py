@@ -6,7 +6,7 @@ both directions. A proxy may shorten what a model reads: what it must not do is 
 
 from __future__ import annotations
 
-from context_bench.conformance.bench import Check, Outcome
+from context_bench.conformance.bench import Check, ExamOutcome
 from context_bench.conformance.examination import CHECKS, Findings, choose_checks, examine, render_json, render_table
 
-__all__ = ["CHECKS", "Check", "Findings", "Outcome", "choose_checks", "examine", "render_json", "render_table"]
+__all__ = ["CHECKS", "Check", "ExamOutcome", "Findings", "choose_checks", "examine", "render_json", "render_table"]

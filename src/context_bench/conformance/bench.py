@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Arrived",
     "Bench",
+    "BenchExchange",
     "Check",
     "CheckFailed",
     "Client",
-    "Exchange",
-    "Outcome",
+    "ExamOutcome",
     "Said",
     "Script",
     "Upstream",
@@ -180,7 +180,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExamOutcome:
     """The result of one check. `sent` and `arrived` show where it failed."""
 
     name: str
@@ -228,7 +228,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class BenchExchange:
     """One request of ours through the proxy: what was sent, what reached the upstream, and what came back."""
 
     form: ApiForm
@@ -301,7 +301,7 @@ class Bench:
 
     async def ask(
         self, answer: Answer | Script, *messages: Message, heard: Listener | None = None, **fields: Any
-    ) -> Exchange:
+    ) -> BenchExchange:
         """Send messages through the proxy, with this answer from the upstream."""
         self.upstream.expect(answer)
         body = self.build_request(*messages or [user_message("Please answer.")], **fields)
@@ -324,7 +324,7 @@ class Bench:
         name, value = self.form.key_header
         return {name.lower(): value.format(key=KEY), **self.form.headers, **self.form.samples.headers}
 
-    async def send(self, body: dict[str, Any], heard: Listener | None = None) -> Exchange:
+    async def send(self, body: dict[str, Any], heard: Listener | None = None) -> BenchExchange:
         """Send a body through the proxy, whatever the upstream answers."""
         headers, path = {"content-type": "application/json", **self.headers}, f"/v1{self.form.route}"
         # Escaped throughout: that is valid everywhere, and the only way to write half a surrogate pair.
@@ -332,7 +332,7 @@ class Bench:
             arrived = await self.client.send("POST", path, json.dumps(body).encode(), headers, heard)
         except CheckFailed as error:
             raise CheckFailed(error.reason, body, error.arrived) from error
-        return Exchange(self.form, body, list(self.upstream.calls), arrived)
+        return BenchExchange(self.form, body, list(self.upstream.calls), arrived)
 
     def count_additions(self, sent: Mapping[str, Any], requests: int) -> None:
         """Count what the proxy added on its own to that many requests like the one that was sent."""

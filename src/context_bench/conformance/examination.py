@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.conformance import reply_checks, request_checks
-from context_bench.conformance.bench import Bench, Check, CheckFailed, Client, Outcome, Upstream
+from context_bench.conformance.bench import Bench, Check, CheckFailed, Client, ExamOutcome, Upstream
 from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe, printable
 from context_bench.http.secrets import find_api_root
 from context_bench.wire.form import Answer
 from context_bench.wire.forms import get_form
 
-__all__ = ["CHECKS", "Findings", "choose_checks", "examine", "render_json", "render_table"]
+__all__ = ["CHECKS", "Findings", "choose_checks", "examine", "render_json", "render_table", "require_reach"]
 
 
 CHECKS: tuple[Check, ...] = (
@@ -57,7 +57,7 @@ class Findings:
 
     proxy: str
     api: str
-    outcomes: list[Outcome]
+    outcomes: list[ExamOutcome]
     notes: list[str]
 
     def count(self, status: str) -> int:
@@ -113,7 +113,7 @@ async def examine(
     async with Client(find_api_root(proxy), timeout, headers) as client:
         bench = Bench(form, client, upstream, model or form.samples.model)
         try:
-            await _require_reach(bench, tap)
+            await require_reach(bench, tap)
             outcomes = []
             for place, check in enumerate(checks):
                 if on_check is not None:
@@ -125,7 +125,7 @@ async def examine(
     return Findings(proxy, api, outcomes, bench.list_notes())
 
 
-async def _require_reach(bench: Bench, tap: str) -> None:
+async def require_reach(bench: Bench, tap: str) -> None:
     """Fail unless the proxy answers and has the tap as its upstream: else every check would fail alike."""
     try:
         arrived = (await bench.ask(Answer("ok"))).arrived
@@ -144,16 +144,18 @@ async def _require_reach(bench: Bench, tap: str) -> None:
         )
 
 
-async def _run_check(check: Check, bench: Bench) -> Outcome:
+async def _run_check(check: Check, bench: Bench) -> ExamOutcome:
     if check.api not in (None, bench.form.name):
-        return Outcome(check.name, check.asks, "skip", f"only the API of {get_form(check.api).title} has it")
+        return ExamOutcome(check.name, check.asks, "skip", f"only the API of {get_form(check.api).title} has it")
     try:
         await check.run(bench)
     except CheckFailed as error:
-        return Outcome(check.name, check.asks, "fail", error.reason, error.sent, error.arrived)
+        return ExamOutcome(check.name, check.asks, "fail", error.reason, error.sent, error.arrived)
     except (LookupError, TypeError, AttributeError, ValueError) as error:  # whatever a proxy may make of a document
-        return Outcome(check.name, check.asks, "fail", f"what arrived does not have the API's form ({describe(error)})")
-    return Outcome(check.name, check.asks, "pass")
+        return ExamOutcome(
+            check.name, check.asks, "fail", f"what arrived does not have the API's form ({describe(error)})"
+        )
+    return ExamOutcome(check.name, check.asks, "pass")
 
 
 async def _list_models(bench: Bench) -> None:
@@ -204,7 +206,7 @@ def _render_findings(findings: Findings) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _render_outcome(outcome: Outcome, width: int) -> list[str]:
+def _render_outcome(outcome: ExamOutcome, width: int) -> list[str]:
     lines = [f"{_MARKS[outcome.status]} {outcome.name:<{width}}  {printable(outcome.reason)}".rstrip()]
     if outcome.status == "fail":
         sent, arrived = _flatten(outcome.sent), _flatten(outcome.arrived)

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
-from context_bench.conformance.bench import Bench, Check, CheckFailed, Exchange, check, require, user_message
+from context_bench.conformance.bench import Bench, BenchExchange, Check, CheckFailed, check, require, user_message
 from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.wire.form import Answer
 from context_bench.wire.prompts import Prompt
@@ -96,7 +96,7 @@ async def surrogates(bench: Bench) -> None:
     require(said.text == _HALVES, "the text of the reply was changed", ascii(_HALVES), ascii(said.text))
 
 
-def _require_upstream(exchange: Exchange, text: str) -> None:
+def _require_upstream(exchange: BenchExchange, text: str) -> None:
     """Fail unless the text reached the upstream, and the request got its reply."""
     received = exchange.prompt.texts()
     require(any(text in each for each in received), "the text did not reach the upstream intact", text, received)
@@ -274,7 +274,7 @@ async def _visit(bench: Bench, number: int) -> str:
     """Send one of the requests, and return what the reply says."""
     message = user_message(f"visitor-{number:02d}: please greet me by my number, and by no other number than mine.")
     try:
-        exchange: Exchange = await bench.send(bench.build_request(message, stream=bool(number % 2)))
+        exchange: BenchExchange = await bench.send(bench.build_request(message, stream=bool(number % 2)))
         return exchange.read_reply().text
     except CheckFailed as error:
         return f"{error.reason}: {error.arrived}"

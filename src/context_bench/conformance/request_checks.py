@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from context_bench.conformance.bench import Bench, CheckFailed, Exchange, Said, check, require, user_message
+from context_bench.conformance.bench import Bench, BenchExchange, CheckFailed, Said, check, require, user_message
 from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import read_prompt
 from context_bench.wire.prompts import Message
@@ -179,7 +179,7 @@ _UNKNOWN: dict[str, Any] = {"x_context_bench": {"list": [1, 2.5, None, True, "é
 _PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="  # one pixel
 
 
-def _require_fields(what: str, exchange: Exchange, fields: Mapping[str, Any]) -> None:
+def _require_fields(what: str, exchange: BenchExchange, fields: Mapping[str, Any]) -> None:
     """Fail unless these fields reached the upstream, and the request got its reply."""
     upstream = exchange.upstream
     arrived = {name: upstream[name] for name in fields if name in upstream}

@@ -1,34 +1,35 @@
-"""One system on one example: the call, its time, and what it returned in one agreed form.
+"""One system on one example: the size of the request, the call, its time, and its output in one agreed form.
 
 Whatever goes wrong becomes an `Outcome` with an error: a failing example is data, not the end of a run.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import sysconfig
 import time
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from context_bench.core.judgement import OURS_TO_SAY
-from context_bench.core.threads import call_in_thread
-from context_bench.core.tracebacks import list_frames
 from context_bench.datasets.example_check import MAX_DEPTH, PLAIN_TYPES, copy_example, find_deep_fields
-from context_bench.errors import BadOutput, SystemFailure, describe
+from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, describe, printable
 from context_bench.refs import check_awaitable
-from context_bench.systems.prompts import Echo, has_open_turns, in_one, with_context
-from context_bench.traits import can_answer_turns, can_await_turns, is_endpoint, system_traits
-from context_bench.types import Example, System
+from context_bench.systems.prompts import Echo, has_open_turns, in_one, open_turns, with_context
+from context_bench.traits import can_answer_turns, can_await_turns, find_judge_request, is_endpoint, system_traits
+from context_bench.types import Evaluator, Example, System
+from context_bench.utils.tokens import Tokenizer, count_prompt, count_value, read_token_count
 from context_bench.wire.forms import read_usage
-
-__all__ = ["Caller", "Outcome", "call_several", "is_endpoint"]
 
 _MOMENT = 0.001
 """Seconds for which systems of this process are called before somebody looks at what they returned."""
 
-_OURS = frozenset(
+_RESERVED_METADATA = frozenset(
     {
         "waited",
         "upstream",
@@ -58,6 +59,10 @@ _OURS = frozenset(
     | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd"}
 )
 """Row metadata that only our own systems and the engine may set; a system under test cannot claim it."""
+
+
+_RESERVED_FIELDS = ("tapped", "unscorable", "keep_reasoning")
+"""Fields of an answer that no system of a user's can set: what a tap saw, why nothing is judged, how it is read."""
 
 
 @dataclass(slots=True)
@@ -99,11 +104,13 @@ class Caller:
         self._own = system_traits(system).own_client
         self._answers_turns = can_await_turns(system) if self.works_elsewhere else can_answer_turns(system)
 
-    async def call(self, example: Example) -> Outcome:
+    def call(self, example: Example) -> Awaitable[Outcome]:
         """Call the system on a copy of the example; never raises for what the system does."""
-        if not self.works_elsewhere:
-            outcome: Outcome = await call_in_thread(self._threads, self.call_here, example)
-            return outcome
+        if self.works_elsewhere:
+            return self._await_system(example)
+        return asyncio.get_running_loop().run_in_executor(self._threads, self.call_here, example)
+
+    async def _await_system(self, example: Example) -> Outcome:
         system, outcome = self._system, Outcome()
         try:
             given = _copy_for_system(example)
@@ -189,7 +196,7 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
         _check_texts(context, response, system)
     metadata = processed.pop("metadata", None)
     if not own:
-        for key in OURS_TO_SAY:
+        for key in _RESERVED_FIELDS:
             processed.pop(key, None)
     outcome.metadata = metadata if own and type(metadata) is dict else _read_metadata(metadata, processed, own)
     outcome.processed = processed
@@ -242,9 +249,119 @@ def _check_texts(context: Any, response: Any, system: System) -> None:
 def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, Any]:
     """Return the metadata of an answer, without the fields that only the engine may set."""
     given = metadata if isinstance(metadata, Mapping) else {}
-    said = {key: value for key, value in given.items() if own or key not in _OURS}
+    said = {key: value for key, value in given.items() if own or key not in _RESERVED_METADATA}
     return {**read_usage(processed["api_usage"]), **said} if not own and "api_usage" in processed else said
 
 
 def _are_documents(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(item, Mapping) for item in value)
+
+
+@dataclass(frozen=True)
+class RequestSize:
+    """Tokens of all requests that an example takes, and the most that their replies may have; None without a bound."""
+
+    prompt: int
+    reply: int | None = None
+
+
+def measure_request(system: System, example: Example, count: Tokenizer) -> RequestSize:
+    """Count the request that a system of ours would make; of any other system the prompt fields of the example.
+
+    A conversation with several open turns takes as many requests, each with the replies before it.
+    """
+    body = _request_body(system, example)
+    if body is None:
+        return RequestSize(count_prompt(example, count))
+    prompt = sum(count_value(body.get(part), count) for part in ("system", "messages", "tools"))
+    reply = _reply_bound(body)
+    turns = max(1, open_turns(example.get("turns") or ()))
+    if reply is None:
+        return RequestSize(turns * prompt)
+    return RequestSize(turns * prompt + reply * turns * (turns - 1) // 2, turns * reply)
+
+
+def measure_judge_request(
+    evaluator: Evaluator, example: Example, processed: Example, count: Tokenizer
+) -> RequestSize | None:
+    """Count the request that a judge would make for an answer; None when it would make none.
+
+    For a judge of the user's own, count the texts that it is handed.
+    """
+    write = find_judge_request(evaluator)
+    if write is None:
+        return RequestSize(count_prompt(example, count) + count(str(processed.get("response") or "")))
+    body = write(example, processed)
+    return None if body is None else RequestSize(count_value(body.get("messages"), count), _reply_bound(body))
+
+
+def _request_body(system: Any, example: Example) -> Mapping[str, Any] | None:
+    make_body = system_traits(system).request_body
+    if make_body is None:
+        return None
+    try:
+        body = make_body(example)
+    except Exception:  # noqa: BLE001 - an example that no request can be made of is an error of its row, not of the estimate
+        return None
+    return body if isinstance(body, Mapping) else None
+
+
+def _reply_bound(body: Mapping[str, Any]) -> int | None:
+    told = [read_token_count(body.get(name)) for name in ("max_tokens", "max_completion_tokens")]
+    bounds = [bound for bound in told if bound is not None]
+    return max(bounds) * (read_token_count(body.get("n")) or 1) if bounds else None
+
+
+_PACKAGE = str(Path(__file__).parent.parent)
+_STANDARD = sysconfig.get_path("stdlib")
+MAX_FRAMES = 8
+MAX_FRAME_CHARS = 200
+
+
+class RaisedElsewhere(Exception):
+    """An exception of a user's code in another process, of which only its text and its frames are known."""
+
+    def __init__(self, text: str, frames: list[str]) -> None:
+        super().__init__(text)
+        self.frames = frames
+
+
+def find_bug(error: BaseException | None) -> BaseException | None:
+    """Find the exception of a user's own code behind an error; None for errors that we raise on purpose."""
+    while isinstance(error, ContextBenchError):
+        error = error.__cause__
+    return error
+
+
+def list_frames(error: BaseException | None) -> list[str]:
+    """List the frames of a user's code in a traceback, the innermost last: `file:line in function: code`."""
+    bug = find_bug(error)
+    if bug is None:
+        return []
+    if isinstance(bug, RaisedElsewhere):
+        return bug.frames
+    frames = traceback.extract_tb(bug.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith((_PACKAGE, "<frozen"))]
+    while own and own[0].filename.startswith(_STANDARD) and "site-packages" not in own[0].filename:
+        own.pop(0)  # the thread or loop that called it
+    return [
+        printable(f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line or ''}")[:MAX_FRAME_CHARS]
+        for frame in own[-MAX_FRAMES:]
+    ]
+
+
+def rebuild_error(text: str, frames: list[str]) -> RaisedElsewhere:
+    """Make an exception that is described by `text`, its type and its message, as the one in another process was."""
+    name, _, message = text.partition(": ")
+    kind: type[RaisedElsewhere] = type(name if name.isidentifier() else "Exception", (RaisedElsewhere,), {})
+    return kind(message, frames)
+
+
+def open_debugger(error: BaseException) -> None:
+    """Open the debugger at the innermost frame of a user's code, as `python -m pdb` does after an exception."""
+    import pdb
+
+    place: TracebackType | None = error.__traceback__
+    while place is not None and place.tb_frame.f_code.co_filename.startswith(_PACKAGE) and place.tb_next is not None:
+        place = place.tb_next
+    pdb.post_mortem(place)

@@ -1,44 +1,101 @@
 """The story of one example on one system: look it up, call the system, judge the answer, make the row, keep it.
 
-An endpoint's next request does not wait for what is made of its last answer. Answers that are quickly judged are
-completed in batches. Long texts and slow evaluators are worked on in threads, so that the event loop goes on listening
-to servers: time that we take must not look like theirs.
+`Pipeline.run` tells it in order. An endpoint's next request does not wait for what is made of its last answer: answers
+that are quickly judged are completed in batches. Long texts and slow evaluators are worked on in threads, so that the
+event loop goes on listening to servers: time that we take must not look like theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
-from context_bench.core.batch import MAX_BATCH, MAX_BATCH_DELAY, Batch
+from context_bench.core.cache import Cache, ScoreMemory
 from context_bench.core.call import Outcome
-from context_bench.core.free_memory import FreeMemory
-from context_bench.core.judgement import Judgement
-from context_bench.core.recorder import Recorder, ScoreMemory
+from context_bench.core.judge import Judgement, Scorer, Spending
 from context_bench.core.row import Item, Job, RowMaker
 from context_bench.core.schedule import Placement, SystemCaller
-from context_bench.core.scoring import Scorer
-from context_bench.core.threads import Threads, call_beside
+from context_bench.core.threads import FreeMemory, Threads, call_beside
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
-from context_bench.monitors.budget import Budget
+from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
 from context_bench.types import System
 from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
-__all__ = ["Done", "Pipeline"]
+MAX_BATCH = 64
+
+MAX_BATCH_DELAY = 0.01
+"""Seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that."""
+
+MAX_LOOP_BLOCK = 0.003
+"""Seconds for which one batch keeps the event loop busy: replies that come in meanwhile wait, and look slow."""
 
 Answered = tuple[Job, Outcome]
 Done = tuple[Job, EvalRow, Outcome]
 Emit = Callable[[list[Done]], None]
+
+
+class Batch:
+    """Gathers items until there are enough of them, or the first has waited long enough.
+
+    How many are enough follows from the time that the last batch took.
+
+    Args:
+        complete: Takes a batch.
+        fail: Told what `complete` raised.
+        limit: The most items; with 1 nothing is to be gathered.
+    """
+
+    def __init__(
+        self, complete: Callable[[list[Answered]], None], fail: Callable[[BaseException], None], limit: int = MAX_BATCH
+    ) -> None:
+        self._complete, self._fail = complete, fail
+        self.limit = min(limit, MAX_BATCH)
+        self._enough = 1
+        self._items: list[Answered] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, item: Answered) -> None:
+        """Add one item; the batch may be complete with it."""
+        self._items.append(item)
+        if len(self._items) >= self._enough:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(MAX_BATCH_DELAY, self._flush_in_time)
+
+    def _flush_in_time(self) -> None:
+        self._timer = None
+        self.flush()
+
+    def flush(self) -> None:
+        """Complete what was gathered so far."""
+        items, self._items = self._items, []
+        if not items:
+            return
+        started = time.perf_counter()
+        try:
+            self._complete(items)
+        except Exception as error:  # noqa: BLE001 - whoever waits for the end of all work raises it
+            self._fail(error)
+        else:
+            each = max((time.perf_counter() - started) / len(items), 1e-6)
+            self._enough = max(1, min(self.limit, int(MAX_LOOP_BLOCK / each)))
+
+    def close(self) -> None:
+        """Complete what is left."""
+        self.flush()
+        if self._timer is not None:
+            self._timer.cancel()
+
 
 _LOOK_AGAIN = 0.1
 """Seconds at most until what quick systems returned is taken, while one of them takes its time."""
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """The outcomes of rows that were found in the cache; shared, so never changed."""
-
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens")
 """The usage of an answer, which is kept also when the answer is of no use."""
@@ -51,11 +108,16 @@ class Pipeline:
         scorer: Judges what systems return.
         maker: Makes the rows.
         emit: Takes finished rows.
-        recorder: Finds and keeps results; None keeps nothing.
+        cache: Finds and keeps results; None keeps nothing.
         placement: Says where systems and slow evaluators run.
-        budget: Admits requests; None admits all.
+        threads: For long texts.
+        guards: The monitors that admit requests.
+        spending: The limit that judges share with systems; None for no limit.
         together: The most answers that are completed as a batch; with 1 each becomes a row before the next request of
             its worker is sent, unless that takes a slow evaluator.
+
+    Attributes:
+        fail: Called with the first failure of our own, which ends the run.
     """
 
     def __init__(
@@ -63,97 +125,102 @@ class Pipeline:
         scorer: Scorer,
         maker: RowMaker,
         emit: Emit,
-        recorder: Recorder | None,
+        cache: Cache | None,
         placement: Placement,
+        threads: Threads,
         *,
-        budget: Budget | None = None,
+        guards: Sequence[Monitor] = (),
+        spending: Spending | None = None,
         together: int = MAX_BATCH,
     ) -> None:
-        self._budget = budget
-        self._scorer, self._maker, self._emit, self._recorder = scorer, maker, emit, recorder
-        self._placement = placement
-        self._looks_up = recorder is not None and recorder.looks_up
+        self._scorer, self._maker, self._emit, self._cache = scorer, maker, emit, cache
+        self._placement, self._guards, self._spending = placement, tuple(guards), spending
+        self._looks_up = cache is not None and cache.looks_up
         self._callers: dict[int, SystemCaller] = {}
-        self._batch: Batch[Answered] = Batch(self._complete, self._fail, together)
-        cores = os.cpu_count() or 1
+        self._batch: Batch = Batch(self._complete, self._fail, together)
         self._slow_threads = placement.open_scoring()
-        self._count_threads = Threads(cores, "context-bench-count")
-        self._long_threads = Threads(2, "context-bench-long")  # more would only compete for the interpreter
-        self._memory = FreeMemory(self._long_threads)
+        self._count_threads = Threads(os.cpu_count() or 1, "context-bench-count")
+        self._long_threads = threads
+        self._memory = FreeMemory(threads)
         self._room = asyncio.Semaphore(placement.max_judging)
         self._later: set[asyncio.Task[None]] = set()
-        self._work: asyncio.Future[None] | None = None
         self._failure: BaseException | None = None
+        self.fail: Callable[[BaseException], None] = lambda _: None
 
-    async def complete(self, work: Awaitable[None]) -> None:
-        """Await the work on all jobs and the rows that are still being made; the first failure of our own ends it."""
-        self._work = asyncio.ensure_future(work)
-        try:
-            await self._work
-            self._batch.flush()
-            while self._later and self._failure is None:
-                await asyncio.wait(self._later)
-        except asyncio.CancelledError:
-            if self._failure is None:
-                raise
+    async def drain(self) -> None:
+        """Wait for the rows that are still being made, after the last request."""
+        self._batch.flush()
+        while self._later and self._failure is None:
+            await asyncio.wait(self._later)
         if self._failure is not None:
             raise self._failure
 
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
-        if self._work is not None:
-            self._work.cancel()
+        self.fail(self._failure)
 
     def screen(self, jobs: list[Job]) -> list[Job]:
         """Return the jobs that must be done; the rows of the others are in the store, and are emitted from there."""
-        recorder = self._recorder
-        if recorder is None or not self._looks_up:
+        cache = self._cache
+        if cache is None or not self._looks_up:
             return jobs
-        rows = recorder.find_rows(jobs)
-        known = [self._reuse_row(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
+        rows = cache.find_rows(jobs)
+        known = [self._reuse_row(job, row, cache) for job, row in zip(jobs, rows) if row is not None]
         if known:
             self._emit(known)
         if len(known) < len(jobs):
-            recorder.prepare_for_misses()
+            cache.prepare_for_misses()
         return [job for job, row in zip(jobs, rows) if row is None]
 
-    def _reuse_row(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:
+    def _reuse_row(self, job: Job, row: EvalRow, cache: Cache) -> Done:
         job.item.tokens = row.input_tokens
         self._maker.set_cluster(job, row.metadata)
         corrected = self._scorer.note_known(job.item, row)
         outcome = _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
         if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None) or corrected:
-            recorder.keep_row(job, outcome, row, final=False)  # it is found where it was found now
+            cache.keep_row(job, outcome, row, final=False)  # it is found where it was found now
         else:
-            recorder.copy_row(job)
+            cache.copy_row(job)
         return job, row, outcome
 
-    async def run(self, job: Job) -> Outcome | None:
-        """Answer one job. Its row is made now, with its batch, or once slow evaluators have judged it.
-
-        Returns:
-            What the system said, if it was asked: the answer may be known, or the budget spent.
-        """
-        item = job.item
-        if self._recorder is not None and self._recorder.store.is_behind:
-            await self._recorder.store.catch_up()
-        known = self._find_answer(job) if self._looks_up or item.fault is not None else None
-        if known is not None:
-            if job.order % MAX_BATCH == 0:
-                await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
-            await self._take(job, known)
-            return None
-        if self._budget is None and not item.is_long:
-            outcome: Outcome | None = await self._caller(job.system).call(item.example)
-        else:
-            outcome = await self._call(job)
+    async def run(self, job: Job) -> None:
+        """Answer one job. Its row is made now, with its batch, or once slow evaluators have judged it."""
+        item, cache = job.item, self._cache
+        if cache is not None and cache.store.is_behind:
+            await cache.store.catch_up()
+        caller = self._callers.get(id(job.system)) or self._make_caller(job.system)
+        outcome = self._find_answer(job) if self._looks_up or item.fault is not None else None
         if outcome is None:
-            return None
-        if item.counting is None and not self._takes_long(job, outcome):
-            self._take_quick(job, outcome)
-        else:
-            await self._take(job, outcome)
-        return outcome
+            guards = self._guards
+            if guards and not await self._admit(job, guards):
+                return
+            if item.is_long and item.tokens is None and item.counting is None and caller.works_elsewhere:
+                item.counting = self._count_threads.submit(self._count, item)
+            outcome = await caller.call(item.example)
+            for guard in guards:
+                await guard.settle(job, outcome)
+                if guard.done:
+                    self._guards = tuple(each for each in self._guards if each is not guard)
+        elif job.order % MAX_BATCH == 0:
+            await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
+        if item.counting is not None and not item.counting.done():
+            await asyncio.wrap_future(item.counting)
+        if self._takes_long(job, outcome):
+            await self._judge_beside(job, outcome)
+        elif self._batch.limit > 1 and caller.works_elsewhere:
+            self._batch.add((job, outcome))
+        else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
+            self._complete([(job, outcome)])
+
+    @staticmethod
+    async def _admit(job: Job, guards: Sequence[Monitor]) -> bool:
+        """Ask all guards; where one refuses, those before it are told that nothing was sent."""
+        for place, guard in enumerate(guards):
+            if not await guard.admit(job):
+                for other in guards[:place]:
+                    await other.settle(job, None)
+                return False
+        return True
 
     async def run_here(self, jobs: Sequence[Job]) -> list[Job]:
         """Answer jobs of systems in this process, as many as fit into a moment; for runs without limits.
@@ -163,8 +230,9 @@ class Pipeline:
         Returns:
             The jobs that are left.
         """
-        if self._recorder is not None and self._recorder.store.is_behind:
-            await self._recorder.store.catch_up()
+        cache = self._cache
+        if cache is not None and cache.store.is_behind:
+            await cache.store.catch_up()
         known = [self._find_answer(job) for job in jobs]
         asked = [job for job, outcome in zip(jobs, known) if outcome is None]
         said: list[Outcome] = []
@@ -181,8 +249,8 @@ class Pipeline:
             for first in range(0, len(fresh), MAX_BATCH):
                 if first:
                     await asyncio.sleep(0)  # a task of a cluster may bring thousands
-                    if self._recorder is not None:
-                        await self._recorder.store.catch_up()
+                    if cache is not None and cache.store.is_behind:
+                        await cache.store.catch_up()
                 await self._take_several(fresh[first : first + MAX_BATCH])
             fresh, taken, pause = [], len(answers), min(2 * pause, _LOOK_AGAIN)
             if over:
@@ -191,61 +259,30 @@ class Pipeline:
         return asked[len(said) :]
 
     async def _take_several(self, answers: Sequence[Answered]) -> None:
-        quick = [(job, outcome) for job, outcome in answers if not self._takes_long(job, outcome)]
-        self._complete(quick)
-        if len(quick) < len(answers):
-            for job, outcome in answers:
-                if self._takes_long(job, outcome):
-                    await self._take(job, outcome)
+        long = [self._takes_long(job, outcome) for job, outcome in answers]
+        self._complete([answer for answer, is_long in zip(answers, long) if not is_long])
+        for (job, outcome), is_long in zip(answers, long):
+            if is_long:
+                if job.item.counting is not None:
+                    await asyncio.wrap_future(job.item.counting)
+                await self._judge_beside(job, outcome)
 
     def _find_answer(self, job: Job) -> Outcome | None:
         """Return the outcome of a job that needs no call: its answer is known, or it cannot be sent."""
-        known = self._recorder.find_answer(job) if self._looks_up and self._recorder is not None else None
+        known = self._cache.find_answer(job) if self._looks_up and self._cache is not None else None
         if known is None and job.item.fault is not None:
             return Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}")))
         return known
 
-    async def _call(self, job: Job) -> Outcome | None:
-        """Call the system of a job; None when the budget is spent."""
-        if self._budget is not None and not await self._budget.reserve(job, self._long_threads):
-            return None
-        item, caller = job.item, self._caller(job.system)
-        if item.is_long and item.tokens is None and item.counting is None and caller.works_elsewhere:
-            item.counting = self._count_threads.submit(self._count, item)  # while the request is under way
-        outcome = await caller.call(item.example)
-        if self._budget is not None:
-            await self._budget.settle(job, outcome, self._long_threads)
-        return outcome
-
-    def _caller(self, system: System) -> SystemCaller:
-        """Return what calls a system, which is made once."""
-        caller = self._callers.get(id(system))
-        if caller is None:
-            caller = self._callers[id(system)] = self._placement.make_caller(system)
+    def _make_caller(self, system: System) -> SystemCaller:
+        caller = self._callers[id(system)] = self._placement.make_caller(system)
         return caller
 
     def _count(self, item: Item) -> None:
-        """Start counting the tokens and the digests of a long example in a thread, while its system is called."""
+        """Count the tokens and digests of a long example, in a thread while its request is under way."""
         self._maker.count_input(item)
-        if self._recorder is not None:
-            self._recorder.digest(item)
-
-    async def _take(self, job: Job, outcome: Outcome) -> None:
-        """Make the row of an answer: with its batch, at once, or in a thread."""
-        counting = job.item.counting
-        if counting is not None and not counting.done():
-            await asyncio.wrap_future(counting)
-        if self._takes_long(job, outcome):
-            await self._judge_beside(job, outcome)
-        else:
-            self._take_quick(job, outcome)
-
-    def _take_quick(self, job: Job, outcome: Outcome) -> None:
-        """Complete an answer that is quickly judged, with its batch or at once."""
-        if self._batch.limit > 1 and self._caller(job.system).works_elsewhere:
-            self._batch.add((job, outcome))
-        else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
-            self._complete([(job, outcome)])
+        if self._cache is not None:
+            self._cache.digest(item)
 
     def _takes_long(self, job: Job, outcome: Outcome) -> bool:
         if outcome.error is not None:
@@ -270,9 +307,9 @@ class Pipeline:
                 break
             judgements.append(judged or Judgement())
         rows = [make(job, outcome, judgement) for (job, outcome), judgement in zip(answers, judgements)]
-        if self._recorder is not None:
+        if self._cache is not None:
             rows = [
-                self._keep(self._recorder, job, outcome, row, final=not judgement.transient)
+                self._keep(self._cache, job, outcome, row, final=not judgement.transient)
                 for (job, outcome), judgement, row in zip(answers, judgements, rows)
             ]
             for job, outcome in answers[len(rows) :]:  # they are paid for, though nobody judged them
@@ -281,24 +318,24 @@ class Pipeline:
         if failure is not None:
             raise failure
 
-    def _keep(self, recorder: Recorder, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> EvalRow:
+    def _keep(self, cache: Cache, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> EvalRow:
         """Store a row with its answer, and return the row; an answer that cannot be stored makes it an error."""
         try:
-            recorder.keep_row(job, outcome, row, final=final and outcome.error is None)
+            cache.keep_row(job, outcome, row, final=final and outcome.error is None)
         except (TypeError, ValueError, RecursionError) as error:
             if outcome.error is not None:
                 raise
             _refuse(job, outcome, error)
             row = self._maker.row(job, outcome, Judgement())
-            recorder.keep_row(job, outcome, row, final=False)
+            cache.keep_row(job, outcome, row, final=False)
         return row
 
     def _keep_answer(self, job: Job, outcome: Outcome) -> bool:
         """Store an answer before it is judged; False if it cannot be stored."""
-        if self._recorder is None or outcome.error is not None:
+        if self._cache is None or outcome.error is not None:
             return True
         try:
-            self._recorder.keep_answer(job, outcome)
+            self._cache.keep_answer(job, outcome)
             return True
         except (TypeError, ValueError, RecursionError) as error:
             _refuse(job, outcome, error)
@@ -311,7 +348,7 @@ class Pipeline:
         long = self._long_threads if _is_long(job, outcome) else None
         if not await call_beside(long, self._keep_answer, job, outcome):
             self._complete([(job, outcome)])
-        elif not self._caller(job.system).works_elsewhere:
+        elif not (self._callers.get(id(job.system)) or self._make_caller(job.system)).works_elsewhere:
             await self._judge(job, outcome, long)
         else:
             await self._room.acquire()
@@ -322,17 +359,17 @@ class Pipeline:
     async def _judge(self, job: Job, outcome: Outcome, long: Executor | None) -> None:
         memory = await call_beside(long, self._open_memory, job, outcome)
         judgement = await self._scorer.judge(
-            *(job.item, outcome.processed, self._slow_threads, memory, long, self._budget), metadata=outcome.metadata
+            *(job.item, outcome.processed, self._slow_threads, memory, long, self._spending), metadata=outcome.metadata
         )
         row = await call_beside(long, self._maker.row, job, outcome, judgement)
-        if self._recorder is not None:
-            self._recorder.keep_row(job, outcome, row, final=not judgement.transient)
+        if self._cache is not None:
+            self._cache.keep_row(job, outcome, row, final=not judgement.transient)
         self._emit([(job, row, outcome)])
         self._memory.note_text(outcome.processed.get("response") or "")
 
     def _open_memory(self, job: Job, outcome: Outcome) -> ScoreMemory | None:
         slow = self._scorer.wire(job.item).slow
-        return self._recorder.memory(job, outcome.processed) if slow and self._recorder is not None else None
+        return self._cache.memory(job, outcome.processed) if slow and self._cache is not None else None
 
     def _end_judging(self, task: asyncio.Task[None]) -> None:
         """Make room for the next answer that is judged beside; an error of our own ends the run."""
@@ -346,7 +383,7 @@ class Pipeline:
         self._batch.close()
         for task in self._later:
             task.cancel()
-        for threads in (self._slow_threads, self._count_threads, self._long_threads):
+        for threads in (self._slow_threads, self._count_threads):
             threads.shutdown(cancel_futures=True)
         self._memory.close()
 

@@ -1,4 +1,4 @@
-"""One path that runs and records, for `evaluate`, `score` and, by way of `evaluate`, `resume`.
+"""Records runs, for `evaluate`, `score` and, by way of `evaluate`, `resume`.
 
 A run is listed in the store when it begins, and ends there with a status and a result, whatever becomes of it. An error
 carries what was finished before it. `rescore` judges a recorded run again, without a request to any system.
@@ -8,31 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from context_bench.caveats import find_unscored
 from context_bench.config import read_settings
-from context_bench.core.judgement import Judgement, Spending
-from context_bench.core.recorder import Fingerprints, Recorder, ScoreMemory
+from context_bench.core.cache import Cache, Fingerprints, ScoreMemory
+from context_bench.core.judge import Judgement, Scorer, Spending
 from context_bench.core.row import Job
-from context_bench.core.run import Plan, Run
+from context_bench.core.run import Plan, explain_input_error
 from context_bench.core.schedule import run_examples
-from context_bench.core.scoring import Scorer
 from context_bench.core.threads import Threads
-from context_bench.core.tracebacks import open_debugger
-from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.joined import FieldCounts
 from context_bench.errors import (
-    ContextBenchError,
-    DataError,
     Interrupted,
     StoreError,
-    attach_result,
-    describe,
     find_result,
 )
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
@@ -40,44 +32,56 @@ from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
-from context_bench.summary import Summary
 from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import system_traits
-from context_bench.types import Example, Metric, System
-from context_bench.utils.tokens import LONG_TEXT, Tokenizer
+from context_bench.types import System
+from context_bench.utils.tokens import LONG_TEXT
 
-__all__ = ["count_recorded_fields", "execute_plan", "make_result", "record_run", "rescore", "run_with_store"]
+__all__ = ["Recording", "count_recorded_fields", "open_cache", "recording", "rescore"]
 
 
-async def record_run(
-    store: Store,
-    config: dict[str, Any],
-    work: Callable[[RunInfo], Awaitable[EvalResult]],
-    systems: Sequence[System] = (),
-) -> EvalResult:
-    """Do the work of a run and record it: when it begins, how it ended, and with what.
+class Recording:
+    """A run in the store that is under way; its `result` is set when there is one.
+
+    Attributes:
+        run: What the store knows of it.
+        done: Whether `result` is that of the finished run.
+    """
+
+    def __init__(self, run: RunInfo, config: dict[str, Any]) -> None:
+        self.run, self.done = run, False
+        self.result = EvalResult([], {}, {}, config)
+
+    def finish(self, result: EvalResult) -> EvalResult:
+        """Set the result of the finished run, and return it."""
+        self.result, self.done = result, True
+        return result
+
+
+@contextmanager
+def recording(store: Store, config: dict[str, Any], systems: Sequence[System] = ()) -> Iterator[Recording]:
+    """Record a run: when it begins, how it ended, and with what.
 
     Args:
         store: Where it is recorded.
         config: Of the run; it gets the id of the run.
-        work: Does it and returns the result.
         systems: Those whose taps may have seen requests that belong to no example.
     """
     run = store.start_run(config)
     config["run"] = run.id
-    status, result = "failed", EvalResult([], {}, {}, config)
+    record = Recording(run, config)
     try:
-        result = await work(run)
-        status = "stopped" if result.settings.stopped or result.settings.stopped_systems else "done"
+        yield record
     except BaseException as error:
         status = "interrupted" if isinstance(error, Interrupted) else "failed"
-        _end_run(systems, store, run, status, find_result(error) or result)
+        _end_run(systems, store, run, status, find_result(error) or record.result)
         raise
+    settings = record.result.settings
+    status = "stopped" if settings.stopped or settings.stopped_systems else "done"
     try:
-        _end_run(systems, store, run, status, result)
+        _end_run(systems, store, run, status, record.result)
     except StoreError as error:
-        raise _explain(error, result) from None
-    return result
+        raise explain_input_error(error, record.result) from None
 
 
 def _end_run(systems: Sequence[System], store: Store, run: RunInfo, status: str, result: EvalResult) -> None:
@@ -91,110 +95,33 @@ def _end_run(systems: Sequence[System], store: Store, run: RunInfo, status: str,
     store.end_run(run, status, result)
 
 
-async def run_with_store(
-    plan: Plan,
-    examples: Iterator[Example],
-    config: dict[str, Any],
-    store: Store | Path,
-    *,
-    reuse: bool,
-    tag: str | None,
-) -> EvalResult:
-    """Run with a store: what is known is reused, what is new is kept, and the run is listed.
+@contextmanager
+def open_cache(
+    plan: Plan, config: dict[str, Any], store: Store | Path, *, reuse: bool, tag: str | None
+) -> Iterator[tuple[Cache, Recording]]:
+    """Open the cache of a run: what is known is reused, what is new is kept, and the run is listed.
 
     Args:
         plan: What is run.
-        examples: On what.
         config: For the record.
         store: An open store, or the folder of one. What cannot be written down when that is closed costs no row.
         reuse: Whether what is known is used, or asked for again.
         tag: Sets answers apart from those of the same system under another tag.
     """
-
-    async def work(run: RunInfo) -> EvalResult:
-        settings = read_settings(config)
-        counting = None if settings.tokenizer is None else f"{settings.tokenizer} {settings.text_fields}"
-        recorder = Recorder(opened, run, plan.scorer, counting, reuse=reuse, tag=tag)
-        recorder.announce(plan.systems)
-        return await execute_plan(plan, examples, config, recorder)
-
-    if isinstance(store, Store):
-        opened = store
-        return await record_run(opened, config, work, plan.systems)
-    result = None
+    record = None
+    settings = read_settings(config)
+    counting = None if settings.tokenizer is None else f"{settings.tokenizer} {settings.text_fields}"
     try:
-        with Store(store) as opened:
-            result = await record_run(opened, config, work, plan.systems)
+        with ExitStack() as opened:
+            used = store if isinstance(store, Store) else opened.enter_context(Store(store))
+            record = opened.enter_context(recording(used, config, plan.systems))
+            cache = Cache(used, record.run, plan.scorer, counting, reuse=reuse, tag=tag)
+            cache.announce(plan.systems)
+            yield cache, record
     except StoreError as error:
-        raise (error if result is None else _explain(error, result)) from None
-    return result
-
-
-async def execute_plan(
-    plan: Plan, examples: Iterator[Example], config: dict[str, Any], recorder: Recorder | None
-) -> EvalResult:
-    """Run every system on every example and sum up."""
-    run = Run(plan, recorder)
-    await run.execute(examples)
-    if run.bug is not None:
-        open_debugger(run.bug)
-    config = {
-        **config,
-        "evaluators": plan.scorer.names,
-        "evaluator_versions": plan.scorer.versions,
-        "primary": plan.scorer.primaries,
-        "context_primary": plan.scorer.context_primaries,
-        "datasets": run.tags,
-        "samples": plan.name_samples(run.tags),
-        "gold": run.gold,
-        "weak_thresholds": find_weak_thresholds(run.tags),
-        "returns": {each.name: run.returns[each.name] for each in plan.systems if each.name in run.returns},
-        "unread": [each.name for each in plan.systems if each.name in run.unread],
-        "stopped": run.stopped,
-        "stopped_systems": run.stopped_systems,
-        "reused": run.reused,
-        "reports": _collect_reports(plan.systems, plan.count),
-        **run.describe_looks(),
-    }
-    result = make_result(run.rows, run.summarize(config), config, plan.metrics, run.seconds)
-    if run.failure is not None:
-        raise attach_result(run.failure, result)
-    for name, failure in result.settings.failed_metrics.items():
-        warnings.warn(f"the metric {name!r} failed, and its numbers are missing: {failure}", stacklevel=2)
-    for sentence in find_unscored(result.summary, result.notes, result.config):
-        warnings.warn(sentence, stacklevel=2)
-    if run.interrupted:
-        raise Interrupted(result)
-    if run.error is not None:
-        raise _explain(run.error, result)
-    return result
-
-
-def make_result(
-    rows: list[EvalRow],
-    summary: Summary,
-    config: dict[str, Any],
-    metrics: Sequence[Metric],
-    seconds: dict[str, float] | None = None,
-) -> EvalResult:
-    """Make the result of a run that has come to its end, or to as much of it as there is."""
-    config = {**config, "columns": summary.columns, "failed_metrics": summary.failures}
-    return EvalResult.from_summary(rows, summary, config, metrics, seconds)
-
-
-def _collect_reports(systems: Sequence[System], count: Tokenizer) -> dict[str, Any]:
-    """Collect what our own systems have to say of the run beside their rows."""
-    reports = {each.name: system_traits(each).report for each in systems}
-    return {name: report(count) for name, report in reports.items() if report is not None}
-
-
-def _explain(error: BaseException, result: EvalResult) -> ContextBenchError:
-    """Make the error that ended the input one of ours, which carries what was finished before it."""
-    known = error
-    if not isinstance(known, ContextBenchError):
-        known = DataError(f"reading the dataset failed after {len(result.rows)} rows: {describe(error)}")
-    attach_result(known, result)
-    return known
+        if record is None or not record.done or isinstance(store, Store):
+            raise
+        raise explain_input_error(error, record.result) from None
 
 
 async def rescore(

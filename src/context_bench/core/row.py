@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from context_bench.core.call import Outcome, is_endpoint
-from context_bench.core.estimates import measure_request
-from context_bench.core.judgement import Judgement, is_unread
+from context_bench.core.call import Outcome, measure_request
+from context_bench.core.judge import Judgement, is_unread
 from context_bench.core.wiring import Wiring
 from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
 from context_bench.evaluators.evidence_map import EvidenceMap, locate_evidence
@@ -26,7 +25,7 @@ from context_bench.systems.prompts import merge
 from context_bench.text.golds import turn_responses
 from context_bench.traffic.exchanges import read_exchanges
 from context_bench.traffic.row_facts import count_request, measure_row
-from context_bench.traits import find_model, system_traits
+from context_bench.traits import find_model, is_endpoint, system_traits
 from context_bench.types import Example, System
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, count_prompt, read_token_count
 

@@ -1,54 +1,52 @@
-"""A run under way: its lanes, its rows, its clock, and the ways in which it may be stopped."""
+"""A run from its plan to its result: it starts the lanes, takes the rows, asks the monitors, and may be stopped.
+
+Read this file first, then `schedule`, `pipeline`, `call`, `judge` and `row`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import signal
 import sys
-import threading
-from collections import Counter
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from context_bench.caveats import find_unscored
 from context_bench.compare.pairing import is_unread_row, read_value
 from context_bench.compare.verdicts import choose_baseline
-from context_bench.core.call import Outcome
-from context_bench.core.finish import finish_parts, prepare_parts
+from context_bench.config import DEFAULT_MARGIN
+from context_bench.core.cache import Cache
+from context_bench.core.call import Outcome, open_debugger
+from context_bench.core.judge import Scorer
+from context_bench.core.lifecycle import fewer_collections, finish_parts, handle_interrupts, prepare_parts
 from context_bench.core.pipeline import Done, Pipeline
-from context_bench.core.recorder import Recorder
 from context_bench.core.row import Job, RowMaker
-from context_bench.core.schedule import Engine, Feed, LocalEngine, run_lanes
-from context_bench.core.scoring import Scorer
-from context_bench.core.tracebacks import find_bug
+from context_bench.core.schedule import Engine, Feed, LocalEngine, Workers
+from context_bench.core.threads import Threads
+from context_bench.datasets.catalog import find_weak_thresholds
+from context_bench.errors import ContextBenchError, DataError, Interrupted, attach_result, describe
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.monitors.budget import Budget
-from context_bench.monitors.limits import Limits
+from context_bench.monitors.limits import ErrorLimit, Limits
 from context_bench.monitors.looks import Decisions, LookOrder
+from context_bench.monitors.monitor import Debug, Monitor
 from context_bench.monitors.preflight import Preflight
 from context_bench.monitors.progress import Progress
 from context_bench.pricing import Prices
-from context_bench.results import EvalRow
-from context_bench.stats import DEFAULT_MARGIN
+from context_bench.results import EvalResult, EvalRow
 from context_bench.summary import Summarizer, Summary
 from context_bench.tallies import is_built_in
 from context_bench.text.golds import has_gold
+from context_bench.traits import system_traits
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["Plan", "Run"]
+__all__ = ["Facts", "Plan", "Run", "explain_input_error", "make_result"]
 
-_COLLECT_AFTER = 10_000
-"""New containers between two looks for cycles."""
-
-_SUMMED_TOGETHER = 256
+SUMMED_TOGETHER = 256
 """Rows that are handed to the metrics at once."""
-
-_TERM_GRACE = 5.0
-"""Seconds between SIGTERM and the end of what is in flight."""
 
 
 @dataclass
@@ -88,24 +86,21 @@ class Plan:
         return baseline, [name for name in names if name not in self.controls and name != baseline]
 
 
-class Run:
-    """Runs every system on the examples, and keeps the rows.
+class Facts(Monitor):
+    """Collects what the result says: the rows in order, their sums, and a few facts of datasets and systems.
 
-    After `execute`: `rows` in order, `tags` with the number of examples of each dataset, `gold` (whether they have
-    anything to be scored against), `returns` (what each system puts out), `unread` (systems whose contexts no model has
-    read), `seconds` of each system, `error` of the input, `failure` of the run itself, `stopped` with the reason when
-    it did not come to its end, and `stopped_systems` with the reason for each system that alone did not.
+    Attributes:
+        tags: The number of examples of each dataset.
+        gold: Whether those have anything to be scored against.
+        returns: What each system puts out.
+        unread: Systems whose contexts no model has read.
+        reused: Rows that the cache had.
     """
 
-    def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
-        self._plan, self._recorder = plan, recorder
-        self._limited = plan.limits.given
+    def __init__(self, plan: Plan) -> None:
+        self._keep_rows = plan.keep_rows
         self._rows: dict[int, EvalRow] = {}
         self._spans: dict[str, list[float]] = {}
-        self._feed: Feed | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._budget: Budget | None = None
-        self._preflight: Preflight | None = None
         self._summarizer = Summarizer(
             [each.name for each in plan.systems],
             plan.metrics,
@@ -115,47 +110,174 @@ class Run:
             repeats=plan.repeats,
             twin=plan.twin,
         )
-        self._width = len(plan.systems) * plan.repeats
-        self._row_counts: Counter[str] = Counter()
-        self._decisions = self._start_decisions()
+        # A metric of a user's gets each row as it comes: if it fails, the run ends before more is paid for.
+        self._sums_up_at_end = plan.keep_rows and all(map(is_built_in, plan.metrics))
         self.tags: dict[str, int] = {}
         self.gold: dict[str, bool] = {}
         self.returns: dict[str, str] = {}
         self.unread: set[str] = set()
         self.reused = 0
-        self.error: BaseException | None = None
-        self.failure: Exception | None = None
-        self.bug: BaseException | None = None
-        self.stopped: str | None = None
-        self.interrupted = self._prepared = False
-        self._shows_progress = plan.progress.on
-        # A metric of a user's gets each row as it comes: if it fails, the run ends before more is paid for.
-        self._sums_up_at_end = plan.keep_rows and all(map(is_built_in, plan.metrics))
+
+    def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
+        """Take a row."""
+        if self._keep_rows:
+            self._rows[job.order] = row
+        if outcome.known:
+            self.reused += 1
+        if not job.item.counted:
+            job.item.counted = True
+            tag = row.dataset
+            self.tags[tag] = self.tags.get(tag, 0) + 1
+            if not self.gold.get(tag):
+                self.gold[tag] = has_gold(job.item.example)
+        if row.error is None:
+            self.returns[row.system] = outcome.returns
+            if outcome.returns == "context" and is_unread_row(row):
+                self.unread.add(row.system)
+        if outcome.ended:
+            span = self._spans.get(row.system)
+            if span is None:
+                span = self._spans[row.system] = [outcome.started, outcome.ended]
+            if outcome.started < span[0]:
+                span[0] = outcome.started
+            if outcome.ended > span[1]:
+                span[1] = outcome.ended
+
+    def add_up(self, done: Sequence[Done]) -> None:
+        """Hand rows to the metrics, unless that waits for the end. A metric may raise: the rows are taken by then."""
+        if not self._sums_up_at_end:
+            self._summarizer.add([row for _, row, _ in done])
 
     @property
     def rows(self) -> list[EvalRow]:
         """The rows so far, in the order of the examples and, for each, of the systems."""
         return [self._rows[place] for place in sorted(self._rows)]
 
-    @property
-    def seconds(self) -> dict[str, float]:
-        """The seconds from the first start to the last return, for each system."""
-        return {each.name: self._span(each.name) for each in self._plan.systems}
+    def measure_seconds(self, systems: Sequence[System]) -> dict[str, float]:
+        """Return the seconds from the first start to the last return of each system."""
+        spans = {each.name: self._spans.get(each.name, (0.0, 0.0)) for each in systems}
+        return {name: last - first for name, (first, last) in spans.items()}
 
-    def _span(self, name: str) -> float:
-        first, last = self._spans.get(name, (0.0, 0.0))
-        return last - first
+    def summarize(self, config: Mapping[str, Any]) -> Summary:
+        """Compute the summary. Rows are added in their order, so that which came in first changes no number."""
+        rows = iter(self.rows if self._sums_up_at_end else ())
+        while some := list(islice(rows, SUMMED_TOGETHER)):
+            self._summarizer.add(some)
+        return self._summarizer.result(config)
 
-    def _stretch(self, name: str, outcome: Outcome) -> None:
-        span = self._spans.get(name)
-        if span is None:
-            span = self._spans[name] = [outcome.started, outcome.ended]
-        if outcome.started < span[0]:
-            span[0] = outcome.started
-        if outcome.ended > span[1]:
-            span[1] = outcome.ended
 
-    def _start_decisions(self) -> Decisions | None:
+class Run:
+    """Runs every system on the examples.
+
+    After `execute`, `stopped` has the reason if the run did not come to its end.
+    """
+
+    def __init__(self, plan: Plan, cache: Cache | None = None) -> None:
+        self._plan, self._cache, self._facts = plan, cache, Facts(plan)
+        self._monitors: list[Monitor] = []
+        self._watching: list[Monitor] = []
+        self._feed: Feed | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._prepared = self._interrupted = False
+        self.stopped: str | None = None
+
+    async def execute(self, examples: Iterator[Example], config: dict[str, Any]) -> EvalResult:
+        """Work until the examples end, a limit is reached or the user stops it, and sum up.
+
+        Args:
+            examples: On which the systems are run.
+            config: For the record; the result has it with what the run adds.
+
+        Raises:
+            ContextBenchError: The input failed, or the run itself. What was finished is in the error's `result`.
+            Interrupted: Ctrl-C; the same.
+        """
+        plan, failure = self._plan, None
+        placement = await plan.engine.open(plan.systems, plan.scorer.chosen, plan.max_workers)
+        lanes, slots = placement.lanes, max(lane.slots for lane in placement.lanes)
+        threads = Threads(2, "context-bench-long")  # more would only compete for the interpreter
+        preflight, debug, looks = Preflight(plan.systems, self._drop, self._is_over), Debug(), self._start_looks()
+        budget = None
+        if plan.limits.limits_spending:
+            budget = Budget(plan.limits, plan.prices, plan.count, self.stop, threads)
+        self._choose_monitors(preflight, budget, looks, debug)
+        careful = plan.limits.given or looks is not None  # so that the run can stop after any example
+        pipeline = Pipeline(
+            *(plan.scorer, self._make_row_maker(), self._take, self._cache, placement, threads),
+            guards=[each for each in self._monitors if type(each).admit is not Monitor.admit],
+            spending=budget,
+            together=1 if careful else slots,
+        )
+        width = len(plan.systems) * plan.repeats
+        self._feed = feed = Feed(examples, lanes, width, plan.repeats, 2 * slots + 2, pipeline.screen)
+        self._task = asyncio.current_task()
+        join_shared_transport()
+        plan.progress.start()
+        try:
+            with handle_interrupts(self._interrupt):
+                parts = placement.choose_local([*plan.systems, *plan.scorer.chosen])
+                try:
+                    with fewer_collections():
+                        await prepare_parts(parts)
+                        self._prepared = True
+                        one_by_one = plan.debug or careful
+                        workers = Workers(feed, lanes, pipeline.run, None if one_by_one else pipeline.run_here)
+                        pipeline.fail = workers.fail
+                        try:
+                            await workers.over
+                            await pipeline.drain()
+                        finally:
+                            await workers.close()
+                finally:
+                    pipeline.close()
+                    threads.shutdown(cancel_futures=True)
+                    await finish_parts(parts)
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise
+        except Exception as error:  # noqa: BLE001 - it is raised below, with the rows that there are
+            failure = error
+        finally:
+            await placement.close()
+            await leave_shared_transport()
+            plan.progress.close()
+        if debug.bug is not None:
+            open_debugger(debug.bug)
+        config = {**config, **self._describe(preflight.stopped)}
+        if looks is not None:
+            config["looks"] = looks.describe([each.name for each in plan.systems], preflight.stopped)
+        summary, seconds = self._facts.summarize(config), self._facts.measure_seconds(plan.systems)
+        result = make_result(self._facts.rows, summary, config, plan.metrics, seconds)
+        self._raise_problem(failure, feed.error, result)
+        return result
+
+    def _choose_monitors(
+        self, preflight: Preflight, budget: Budget | None, looks: Decisions | None, debug: Debug
+    ) -> None:
+        """Choose the monitors that this run needs; requests are admitted, and rows are shown, in this order."""
+        plan = self._plan
+        chosen: list[tuple[bool, Monitor | None]] = [
+            (True, self._facts),
+            (plan.preflight and not preflight.done, preflight),
+            (True, budget),
+            (plan.progress.on, plan.progress),
+            (plan.debug, debug),
+            (plan.limits.max_errors is not None, ErrorLimit(plan.limits, plan.expected)),
+            (True, looks),
+        ]
+        self._monitors = [monitor for wanted, monitor in chosen if wanted and monitor is not None]
+        self._watching = [each for each in self._monitors if type(each).on_row is not Monitor.on_row]
+        if self._cache is None or not self._cache.looks_up:  # preflight counts known answers, and there are none
+            self._watching = [each for each in self._watching if each is not preflight]
+
+    def _make_row_maker(self) -> RowMaker:
+        plan, scorer = self._plan, self._plan.scorer
+        return RowMaker(
+            *(plan.count, plan.text_fields, plan.prices, scorer.find_threshold, scorer.find_cluster_field),
+            repeats=plan.repeats > 1,
+        )
+
+    def _start_looks(self) -> Decisions | None:
         """Start to look at the rows, where systems stop when their verdict is settled."""
         plan = self._plan
         baseline, competing = plan.list_competing()
@@ -168,205 +290,112 @@ class Run:
             read_value("score", plan.score_field, 0.0),
             margin=DEFAULT_MARGIN if plan.margin is None else plan.margin,
             repeats=plan.repeats,
+            width=len(plan.systems) * plan.repeats,
             fixed_groups=plan.fixed_groups,
             keep_apart=plan.score_field == "score",
             stop=self._drop,
             stop_all=self._end,
         )
 
+    def _take(self, done: list[Done]) -> None:
+        """Take finished rows: every monitor sees each of them, and may give a reason to stop."""
+        for job, row, outcome in done:
+            for monitor in self._watching:
+                if (reason := monitor.on_row(job, row, outcome)) is not None:
+                    self.stop(reason)
+        self._facts.add_up(done)
+        failure = self._cache.store.failure if self._cache is not None else None
+        if failure is not None:
+            self.stop(str(failure))
+
     def _drop(self, name: str) -> None:
+        """Send nothing more to one system: it does not work, or its verdict is settled."""
         for system in self._plan.systems:
             if system.name == name and self._feed is not None:
                 self._feed.drop(system)
-
-    def _drop_failed(self, system: System) -> None:
-        """Send nothing more to a system that does not work."""
-        self._drop(system.name)
-        if self._decisions is not None:
-            self._decisions.close(system.name)
+        for monitor in self._monitors:
+            monitor.drop(name)
 
     def _end(self) -> None:
         """Start nothing more."""
         if self._feed is not None:
             self._feed.stop()
-        if self._preflight is not None:
-            self._preflight.end()
 
-    def describe_looks(self) -> dict[str, Any]:
-        """Describe the looks that were taken, for the record; nothing where none were."""
-        if self._decisions is None:
-            return {}
-        counts = {each.name: -(-self._row_counts[each.name] // self._plan.repeats) for each in self._plan.systems}
-        return {"looks": self._decisions.describe(counts, self.stopped_systems)}
-
-    @property
-    def stopped_systems(self) -> dict[str, str]:
-        """Systems that were stopped after their first request, and why."""
-        return self._preflight.stopped if self._preflight is not None else {}
-
-    def summarize(self, config: Mapping[str, Any]) -> Summary:
-        """Compute the summary. Rows are added in their order, so that which came in first changes no number."""
-        rows = iter(self.rows if self._sums_up_at_end else ())
-        while some := list(islice(rows, _SUMMED_TOGETHER)):
-            self._summarizer.add(some)
-        return self._summarizer.result(config)
-
-    async def execute(self, examples: Iterator[Example]) -> None:
-        """Work until the examples end, a limit is reached, or the user stops it."""
-        plan = self._plan
-        placement = await plan.engine.open(plan.systems, plan.scorer.chosen, plan.max_workers)
-        lanes = placement.lanes
-        slots = max(lane.slots for lane in lanes)
-        careful = self._limited or self._decisions is not None  # so that the run can stop after any example
-        scorer = plan.scorer
-        maker = RowMaker(
-            plan.count,
-            plan.text_fields,
-            plan.prices,
-            scorer.find_threshold,
-            scorer.find_cluster_field,
-            repeats=plan.repeats > 1,
-        )
-        together = 1 if careful else slots
-        if plan.limits.limits_spending:
-            self._budget = Budget(plan.limits, plan.prices, plan.count, self.stop)
-        pipeline = Pipeline(
-            plan.scorer, maker, self._take, self._recorder, placement, budget=self._budget, together=together
-        )
-        self._feed = feed = Feed(examples, lanes, self._width, plan.repeats, 2 * slots + 2, pipeline.screen)
-        self._preflight = Preflight(plan.systems if plan.preflight else (), pipeline.run, self._drop_failed)
-        self._task = asyncio.current_task()
-        join_shared_transport()
-        plan.progress.start()
-        try:
-            with _interrupts(self._interrupt):
-                parts = placement.choose_local([*plan.systems, *plan.scorer.chosen])
-                try:
-                    with _fewer_collections():
-                        await prepare_parts(parts)
-                        self._prepared = True
-                        one_by_one = plan.debug or careful
-                        await pipeline.complete(
-                            run_lanes(
-                                feed, lanes, pipeline.run, None if one_by_one else pipeline.run_here, self._preflight
-                            )
-                        )
-                finally:
-                    pipeline.close()
-                    await finish_parts(parts)
-        except asyncio.CancelledError:
-            if not self.interrupted:
-                raise
-        except Exception as error:  # noqa: BLE001 - the caller raises it, with the rows that there are
-            self.failure = error
-        finally:
-            await placement.close()
-            await leave_shared_transport()
-            plan.progress.close()
-        self.error = feed.error
-
-    def _take(self, done: list[Done]) -> None:
-        for job, row, outcome in done:
-            self._take_one(job, row, outcome)
-        if not self._sums_up_at_end:
-            self._summarizer.add([row for _, row, _ in done])  # a metric may raise: the rows are there by then
-        failure = self._recorder.store.failure if self._recorder is not None else None
-        if failure is not None:
-            self.stop(str(failure))
-
-    def _take_one(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
-        plan = self._plan
-        if plan.keep_rows:
-            self._rows[job.order] = row
-        if outcome.known:
-            self.reused += 1
-            if row.error is None and self._preflight is not None:
-                self._preflight.note_answered(row.system)
-        if not job.item.counted:
-            job.item.counted = True
-            tag = row.dataset
-            self.tags[tag] = self.tags.get(tag, 0) + 1
-            if not self.gold.get(tag):
-                self.gold[tag] = has_gold(job.item.example)
-        if row.error is None:
-            self.returns[row.system] = outcome.returns
-            if outcome.returns == "context" and is_unread_row(row):
-                self.unread.add(row.system)
-        if outcome.ended:
-            self._stretch(row.system, outcome)
-        if self._shows_progress:
-            plan.progress.add(row, known=outcome.known)
-        if plan.debug and self.bug is None and (bug := find_bug(outcome.cause)) is not None:
-            self.bug = bug
-            self.stop(f"{row.system} raised {row.error} on example {row.example_id!r}")
-        if self._limited and (reason := plan.limits.add(row, plan.expected)):
-            self.stop(reason)
-        if self._decisions is not None:
-            self._row_counts[row.system] += 1
-            self._decisions.take(job.order // self._width, row)
+    def _is_over(self) -> bool:
+        return self._feed is not None and self._feed.stopped
 
     def stop(self, reason: str) -> None:
         """Start nothing more; what is in flight is finished and kept."""
         if self.stopped is None:
             self.stopped = reason
         self._end()
-        if self._budget is not None:
-            self._budget.stop()
+        for monitor in self._monitors:
+            monitor.stop()
 
     def _interrupt(self) -> None:
         """Handle Ctrl-C: one lets what is in flight finish, two stop now; before the first call one stops now."""
-        if self.interrupted or not self._prepared:
-            self.interrupted = True
+        if self._interrupted or not self._prepared:
+            self._interrupted = True
             if self._task is not None:
                 self._task.cancel()
             return
-        self.interrupted = True
+        self._interrupted = True
         self._plan.progress.close()
         print("context-bench: finishing what is in flight; Ctrl-C again stops now", file=sys.stderr)
         self.stop("interrupted")
 
+    def _describe(self, stopped_systems: Mapping[str, str]) -> dict[str, Any]:
+        """Describe the run for its record, at its end."""
+        plan, facts, scorer = self._plan, self._facts, self._plan.scorer
+        names = [each.name for each in plan.systems]
+        reports = {each.name: system_traits(each).report for each in plan.systems}
+        return {
+            "evaluators": scorer.names,
+            "evaluator_versions": scorer.versions,
+            "primary": scorer.primaries,
+            "context_primary": scorer.context_primaries,
+            "datasets": facts.tags,
+            "samples": plan.name_samples(facts.tags),
+            "gold": facts.gold,
+            "weak_thresholds": find_weak_thresholds(facts.tags),
+            "returns": {name: facts.returns[name] for name in names if name in facts.returns},
+            "unread": [name for name in names if name in facts.unread],
+            "stopped": self.stopped,
+            "stopped_systems": dict(stopped_systems),
+            "reused": facts.reused,
+            "reports": {name: report(plan.count) for name, report in reports.items() if report is not None},
+        }
 
-@contextmanager
-def _fewer_collections() -> Iterator[None]:
-    """Let Python collect cycles less often meanwhile: a run makes many rows, and next to no cycles."""
-    usual = gc.get_threshold()
-    patient = 0 < usual[0] < _COLLECT_AFTER
-    if patient:
-        gc.set_threshold(_COLLECT_AFTER, *usual[1:])
-    try:
-        yield
-    finally:
-        if patient:
-            gc.set_threshold(*usual)
+    def _raise_problem(self, failure: Exception | None, error: BaseException | None, result: EvalResult) -> None:
+        """Raise what ended the run, with its result; warn of numbers that are missing."""
+        if failure is not None:
+            raise attach_result(failure, result)
+        for name, problem in result.settings.failed_metrics.items():
+            warnings.warn(f"the metric {name!r} failed, and its numbers are missing: {problem}", stacklevel=3)
+        for sentence in find_unscored(result.summary, result.notes, result.config):
+            warnings.warn(sentence, stacklevel=3)
+        if self._interrupted:
+            raise Interrupted(result)
+        if error is not None:
+            raise explain_input_error(error, result)
 
 
-@contextmanager
-def _interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM call `act` meanwhile: in the main thread alone, and where nobody else handles them.
+def make_result(
+    rows: list[EvalRow],
+    summary: Summary,
+    config: dict[str, Any],
+    metrics: Sequence[Metric],
+    seconds: dict[str, float] | None = None,
+) -> EvalResult:
+    """Make the result of a run that has come to its end, or to as much of it as there is."""
+    config = {**config, "columns": summary.columns, "failed_metrics": summary.failures}
+    return EvalResult.from_summary(rows, summary, config, metrics, seconds)
 
-    Whoever sends SIGTERM kills soon after, as container runtimes do: what is in flight then gets seconds, and no more.
-    """
-    loop = asyncio.get_running_loop()
-    timers: list[asyncio.TimerHandle] = []
 
-    def terminate() -> None:
-        act()
-        timers.append(loop.call_later(_TERM_GRACE, act))
-
-    main = threading.current_thread() is threading.main_thread()
-    wanted = ((signal.SIGINT, signal.default_int_handler, act), (signal.SIGTERM, signal.SIG_DFL, terminate))
-    taken = [each for each in wanted if main and signal.getsignal(each[0]) == each[1]]
-    for number, _, handler in taken:
-        try:
-            loop.add_signal_handler(number, handler)  # it wakes the loop whichever thread the signal comes to
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_, handler=handler: loop.call_soon_threadsafe(handler))
-    try:
-        yield
-    finally:
-        for timer in timers:
-            timer.cancel()
-        for number, usual, _ in taken:
-            with suppress(NotImplementedError):
-                loop.remove_signal_handler(number)
-            signal.signal(number, usual)
+def explain_input_error(error: BaseException, result: EvalResult) -> ContextBenchError:
+    """Make the error that ended the input one of ours, which carries what was finished before it."""
+    known = error
+    if not isinstance(known, ContextBenchError):
+        known = DataError(f"reading the dataset failed after {len(result.rows)} rows: {describe(error)}")
+    attach_result(known, result)
+    return known

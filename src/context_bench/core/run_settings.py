@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
 from typing import Any
 
 from context_bench._version import __version__
 from context_bench.compare.verdicts import check_margin, choose_baseline
 from context_bench.config import DEFAULT_MARGIN, DEFAULT_THRESHOLD, EvaluateOptions, RecordedOptions
-from context_bench.core.examples import count_examples, read_examples
+from context_bench.core.judge import Scorer
 from context_bench.core.run import Plan
 from context_bench.core.schedule import count_workers
-from context_bench.core.scoring import Scorer, check_threshold
+from context_bench.core.wiring import check_threshold
+from context_bench.datasets.catalog import card_for
+from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.joined import count_fields, name_sample
 from context_bench.datasets.open import gather_datasets
 from context_bench.errors import UsageError
-from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, default_metrics
-from context_bench.metrics.load import adapt_metrics
+from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, adapt_metrics, default_metrics
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
-from context_bench.monitors.progress import Progress
+from context_bench.monitors.progress import Progress, StatusLine
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.pricing import check_prices, describe_prices
 from context_bench.ray.ray_engine import find_engine
@@ -44,7 +47,7 @@ from context_bench.traits import (
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
-__all__ = ["plan_run"]
+__all__ = ["plan_run", "read_examples"]
 
 
 def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[Example]]:
@@ -112,7 +115,7 @@ def _make_scorer(settings: EvaluateOptions) -> Scorer:
 
 def _tell_doing(systems: Iterable[System]) -> str:
     """Say what systems are at that take long for a row; those that share the work say it once."""
-    told = (system_traits(each).tell_doing for each in systems)
+    told = (system_traits(each).status_text for each in systems)
     return ", ".join(dict.fromkeys(doing for tell in told if tell is not None and (doing := tell())))
 
 
@@ -135,7 +138,7 @@ def _make_plan(
         repeats=settings.repeats,
         max_workers=settings.max_workers,
         keep_rows=settings.keep_rows,
-        limits=limits.fresh(),
+        limits=limits,
         prices=prices,
         progress=Progress(
             None if rows is None else rows * len(systems), settings.progress, doing=lambda: _tell_doing(systems)
@@ -245,3 +248,40 @@ def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
     if tokenizer is None:
         tokenizer = current_tokenizer()
     return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)
+
+
+# -- examples: read one by one, checked, and counted in advance where that can be done
+
+
+def read_examples(
+    dataset: Iterable[Example], max_examples: int | None, see: Callable[[Example], None] = lambda _: None
+) -> Iterator[Example]:
+    """Yield each example after it was checked and shown to `see`, with the instruction of its dataset added."""
+    check = ExampleCheck()
+    instruction_of = cache(_find_instruction)
+    for number, example in enumerate(islice(dataset, max_examples), 1):
+        check(example, f"example {number}")
+        if "context" not in example:  # a conversation that has none beside its turns
+            example = {**example, "context": ""}
+        see(example)
+        instruction = instruction_of(str(example.get("dataset") or ""))
+        yield {"instruction": instruction, **example} if instruction else example
+
+
+def _find_instruction(tag: str) -> str:
+    """Find the instruction about the form of an answer on a dataset's card."""
+    card = card_for(tag)
+    return card.instruction if card else ""
+
+
+def count_examples(dataset: Iterable[Example], max_examples: int | None, progress: bool) -> int | None:
+    """Count the examples that there will be, if that can be told; a dataset that can check itself does so first."""
+    traits = dataset_traits(dataset)
+    if traits.check is not None:
+        with StatusLine(lambda _: f"checking the data: {traits.count_checked():,} examples so far", enabled=progress):
+            traits.check()
+    try:
+        total = len(dataset)  # type: ignore[arg-type]
+    except TypeError:
+        return max_examples
+    return total if max_examples is None else min(total, max_examples)

@@ -19,27 +19,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
-from context_bench.core.call import Caller, Outcome, call_several, is_endpoint
+from context_bench.core.call import Caller, Outcome, call_several
 from context_bench.core.row import Item, Job
-from context_bench.core.threads import Threads, call_in_thread
-from context_bench.monitors.preflight import Preflight
+from context_bench.core.threads import Threads
 from context_bench.systems.bounds import Passthrough
-from context_bench.traits import system_traits
+from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 
 __all__ = [
-    "Engine",
-    "Feed",
-    "Lane",
-    "LocalEngine",
-    "Placement",
-    "SystemCaller",
-    "build_lanes",
-    "count_workers",
-    "run_examples",
-    "run_lanes",
+    *("Engine", "Feed", "Lane", "LocalEngine", "Placement", "SystemCaller", "Workers"),
+    *("build_lanes", "count_workers", "run_examples"),
 ]
-
 
 _STRIDE = 16
 """Examples that are read and looked up together: most of what that saves is saved with as many."""
@@ -74,6 +64,10 @@ class Feed:
         width: Jobs for each example, over all lanes and repeats.
         ahead: How many examples a fast lane may be ahead of a slow one, give or take those that are read together.
         screen: Takes jobs and gives back those that are left to do; a few come at once, which costs less.
+
+    Attributes:
+        stopped: Whether nothing more is handed out.
+        error: What reading the examples raised, if anything.
     """
 
     def __init__(
@@ -90,13 +84,13 @@ class Feed:
         self._usual = self._stride = max(1, min(_STRIDE, ahead // 8))
         self._held: deque[Item] = deque()
         self._first = 0
-        self._ended = self._stopped = False
+        self._ended = self.stopped = False
         self._moved = asyncio.Event()
         self.error: BaseException | None = None
 
     def stop(self) -> None:
         """Hand out nothing more; what was handed out goes on."""
-        self._ended = self._stopped = True
+        self._ended = self.stopped = True
         self._held.clear()
         for lane in self._lanes:
             lane.pending.clear()
@@ -139,7 +133,7 @@ class Feed:
 
     def give_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
         """Put back jobs that were not done, to be the next ones; unless nothing more is to be handed out."""
-        if not self._stopped:
+        if not self.stopped:
             lane.pending.extendleft(reversed(self._keep_wanted(lane, jobs)))
 
     @staticmethod
@@ -170,7 +164,7 @@ class Feed:
         lane.position += len(items)
         left = self._screen(jobs)
         self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)
-        if not self._stopped:  # what is known may have been the reason to stop, or to drop a system
+        if not self.stopped:  # what is known may have been the reason to stop, or to drop a system
             lane.pending.extend(left if len(left) == len(jobs) else self._keep_wanted(lane, left))
         if self._lanes:
             self._forget_finished()
@@ -197,48 +191,58 @@ class Feed:
             self._moved.set()
 
 
-async def run_lanes(
-    feed: Feed,
-    lanes: list[Lane],
-    work: Callable[[Job], Awaitable[object]],
-    work_here: Callable[[list[Job]], Awaitable[list[Job]]] | None = None,
-    preflight: Preflight | None = None,
-) -> None:
-    """Work through the feed with all slots of all lanes; the first error of `work` itself ends the run.
+class Workers:
+    """Works through a feed with all slots of all lanes, from the moment that it is made.
 
     Args:
         feed: Has the jobs.
         lanes: Where they are done.
         work: Does one job.
         work_here: Does jobs of systems in this process, and returns those that are left; None does them one by one.
-        preflight: Does the first jobs of systems that are not known to work yet.
+
+    Attributes:
+        over: Done when all jobs are; it has the first error of `work` itself, which ends the run.
     """
 
-    tasks: set[asyncio.Future[None]] = set()
-    failures: list[BaseException] = []
-    over = asyncio.Event()
+    def __init__(
+        self,
+        feed: Feed,
+        lanes: Sequence[Lane],
+        work: Callable[[Job], Awaitable[object]],
+        work_here: Callable[[list[Job]], Awaitable[list[Job]]] | None = None,
+    ) -> None:
+        self._feed, self._work, self._work_here = feed, work, work_here
+        self._tasks: set[asyncio.Future[None]] = set()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for lane in lanes:
+            self._start(lane, 1)
 
-    def start(lane: Lane, number: int) -> None:
-        task = asyncio.ensure_future(slot(lane, number))
-        tasks.add(task)
-        task.add_done_callback(end)
+    def _start(self, lane: Lane, number: int) -> None:
+        task = asyncio.ensure_future(self._fill_slot(lane, number))
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
 
-    def end(task: asyncio.Future[None]) -> None:
-        tasks.discard(task)
+    def _end(self, task: asyncio.Future[None]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            failures.append(error)
-        if failures or not tasks:
-            over.set()
+            self.fail(error)
+        elif not self._tasks and not self.over.done():
+            self.over.set_result(None)
 
-    async def slot(lane: Lane, number: int) -> None:
+    def fail(self, error: BaseException) -> None:
+        """End the work with an error, unless it is over."""
+        if not self.over.done():
+            self.over.set_exception(error)
+
+    async def _fill_slot(self, lane: Lane, number: int) -> None:
+        feed, work, work_here = self._feed, self._work, self._work_here if lane.here else None
         has_next = number < lane.slots
         while (job := feed.next_at_once(lane) or await feed.next(lane)) is not None:
             if has_next:  # a slot is opened when the one before it has work: a thousand for six examples cost nothing
                 has_next = False
-                start(lane, number + 1)
-            if not lane.here or work_here is None:
-                if preflight is None or job.system.name not in preflight.undecided or await preflight.lets(job):
-                    await work(job)
+                self._start(lane, number + 1)
+            if work_here is None:
+                await work(job)
                 continue
             jobs = [job, *feed.take_more(lane, lane.quota - 1)]
             left = await work_here(jobs)
@@ -248,17 +252,14 @@ async def run_lanes(
             elif len(jobs) == lane.quota:
                 lane.quota = min(2 * lane.quota, lane.max_quota)
 
-    try:
-        for lane in lanes:
-            start(lane, 1)
-        await over.wait()
-        if failures:
-            raise failures[0]
-    finally:
-        left = list(tasks)
+    async def close(self) -> None:
+        """Cancel the work that is left, and wait until it has ended."""
+        left = list(self._tasks)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+        if self.over.done() and not self.over.cancelled():
+            self.over.exception()  # it may be that nobody awaits it any more
 
 
 async def run_examples(examples: Iterator[Example], slots: int, work: Callable[[Job], Awaitable[object]]) -> None:
@@ -268,7 +269,11 @@ async def run_examples(examples: Iterator[Example], slots: int, work: Callable[[
     """
     lane = Lane(slots, [(0, Passthrough())])  # stands for the system, and is never called
     feed = Feed(examples, [lane], 1, 1, 2 * slots + 2)
-    await run_lanes(feed, [lane], work)
+    workers = Workers(feed, [lane], work)
+    try:
+        await workers.over
+    finally:
+        await workers.close()
     if feed.error is not None:
         raise feed.error
 
@@ -278,7 +283,7 @@ class SystemCaller(Protocol):
 
     works_elsewhere: bool
 
-    async def call(self, example: Example) -> Outcome: ...
+    def call(self, example: Example) -> Awaitable[Outcome]: ...
 
 
 class Placement(Protocol):
@@ -295,7 +300,7 @@ class Placement(Protocol):
     def make_caller(self, system: System) -> SystemCaller:
         """Return what calls a system."""
 
-    async def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> None:
+    def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> Awaitable[None]:
         """Call systems of lanes that are `here`: at least the first call, and as many more as make sense at a time."""
 
     def open_scoring(self) -> Executor:
@@ -351,10 +356,10 @@ class _LocalPlacement:
             caller = self._callers[id(system)] = Caller(system, self._threads)
         return caller
 
-    async def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> None:
+    def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> Awaitable[None]:
         """Call them in a thread: to hand one call over takes longer than many a system, so several share that."""
         prepared = [(self.make_caller(system), example) for system, example in calls]
-        await call_in_thread(self._threads, call_several, prepared, outcomes)
+        return asyncio.get_running_loop().run_in_executor(self._threads, call_several, prepared, outcomes)
 
     def open_scoring(self) -> Executor:
         return Threads(_count_cores(), "context-bench-score")

@@ -1,12 +1,16 @@
-"""Calls of functions in threads, which carry out whatever exception the function raises.
+"""Work beside the event loop: calls in threads, and memory that is returned after huge texts.
 
 A future hangs for ever on StopIteration, takes a CancelledError for its own, and hands SystemExit to the
 event loop: so an exception comes out of the thread inside another one.
+
+The C library keeps much of the memory of a text of many megabytes. Whatever held the text (a row on its way to the
+store, a record of the tap) releases it at some later moment, so memory is returned several times.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import queue
 import threading
 from collections.abc import Callable
@@ -14,8 +18,6 @@ from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 from context_bench.http.loop import quick_switches
-
-__all__ = ["Raised", "Threads", "call_beside", "call_in_thread", "unwrap"]
 
 T = TypeVar("T")
 
@@ -30,14 +32,14 @@ class Threads(Executor):
 
     def __init__(self, limit: int, name: str) -> None:
         self._limit, self._name = limit, name
-        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[..., Any], Any, Any] | None] = queue.SimpleQueue()
         self._free = threading.Semaphore(0)
         self._started = 0
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Queue a call."""
         future: Future[Any] = Future()
-        self._calls.put((future, lambda: function(*arguments, **named)))
+        self._calls.put((future, function, arguments, named))
         if not self._free.acquire(blocking=False) and self._started < self._limit:
             self._started += 1
             threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
@@ -45,13 +47,13 @@ class Threads(Executor):
 
     def _serve(self) -> None:
         while (task := self._calls.get()) is not None:
-            future, call = task
+            future, function, arguments, named = task
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(call())
+                    future.set_result(function(*arguments, **named))
                 except BaseException as error:  # noqa: BLE001 - it is the caller's
                     future.set_exception(error)
-            del task, future, call  # an idle thread keeps nothing alive
+            del task, future, function, arguments, named  # an idle thread keeps nothing alive
             self._free.release()
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - it never waits
@@ -101,3 +103,63 @@ def _call_guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> A
 def unwrap(error: BaseException) -> BaseException:
     """Return the exception inside a Raised; any other exception as it is."""
     return error.error if isinstance(error, Raised) else error
+
+
+HUGE_TEXT = 1_000_000
+"""Characters of a text after which memory is returned, once nothing holds it any more."""
+
+_LOOKS = (1.0, 4.0, 12.0, 30.0)
+"""Seconds after a huge text at which memory is returned."""
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of `mallopt` by their numbers in malloc.h."""
+
+_LARGE_BLOCK = 4 * 1024 * 1024
+"""Bytes from which a block of memory goes back to the system as soon as it is free."""
+
+
+def return_memory() -> None:
+    """Return free memory to the system, and have large blocks returned at once from now on.
+
+    The C library of GNU does so at first, but takes the first large block that is freed as a sign that more will be
+    wanted: it then keeps up to 64 MB for each thread, which nobody can make it return.
+    """
+    try:
+        library = ctypes.CDLL(None)
+        trim, set_option = library.malloc_trim, library.mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+    set_option(_MMAP_THRESHOLD, _LARGE_BLOCK)
+    set_option(_TRIM_THRESHOLD, _LARGE_BLOCK)
+    trim(0)
+
+
+class FreeMemory:
+    """Returns memory some time after the last huge text, and at the end.
+
+    Args:
+        threads: Where it is done, as it takes milliseconds.
+    """
+
+    def __init__(self, threads: Executor) -> None:
+        self._threads = threads
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def note_text(self, text: str) -> None:
+        """Note a text that was worked on; of a huge one memory will be left."""
+        if len(text) >= HUGE_TEXT:
+            self._cancel()
+            loop = asyncio.get_running_loop()
+            self._timers = [loop.call_later(seconds, self._threads.submit, return_memory) for seconds in _LOOKS]
+
+    def _cancel(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Return what is left now; nothing is done later."""
+        if self._timers:
+            self._cancel()
+            self._timers = []
+            return_memory()

@@ -72,7 +72,7 @@ def _get_loader(module: str, function: str) -> Loader:
     name = MODULES[module][function]
 
     def load_examples(n: int | None = None, split: str | None = None, config: str | None = None) -> list[Example]:
-        from context_bench.datasets.public.loader import load
+        from context_bench.datasets.public import load
 
         if split is not None and config is None and split in catalog()[name].configs:
             split, config = None, split  # InfiniteBench has its tasks as splits on the hub

@@ -26,85 +26,51 @@ AGGREGATES = ("", "mean-of-configs", "groups", "ratio-of-sums")
 
 @dataclass(frozen=True)
 class Config:
-    """One configuration of a public dataset: where its records are.
+    """One configuration of a public dataset: where its records are."""
 
-    Attributes:
-        name: What a user types after the colon.
-        hub: The repository on the hub, `owner/name`.
-        hub_config: Its name there; empty when the repository has no configurations.
-        split: The split that is used.
-        revision: The revision that is used unless the user pins another; empty for the main branch.
-        hub_files: Files of the repository that are read instead of its table; `a.zip!b.jsonl` for one in an archive.
-        files: Patterns of local files under `DIR/<dataset>/`. With a `reader` it gets every match of every
-            pattern; without one the first pattern that matches serves.
-        reader: `family:function` that reads those files, where one record after another is not what they hold.
-        size: The number of examples, where it is known.
-        parts: The configurations that this one stands for, such as all tasks; empty for most.
-    """
-
-    name: str
-    hub: str = ""
-    hub_config: str = ""
-    split: str = ""
-    revision: str = ""
+    name: str  # what a user types after the colon
+    hub: str = ""  # the repository on the hub, `owner/name`
+    hub_config: str = ""  # its name there; empty when the repository has no configurations
+    split: str = ""  # the split that is used
+    revision: str = ""  # the revision that is used unless the user pins another; empty for the main branch
+    # files of the repository that are read instead of its table; `a.zip!b.jsonl` for one in an archive
     hub_files: tuple[str, ...] = ()
+    # patterns of local files under `DIR/<dataset>/`. With a `reader` it gets every match of every pattern; without
+    # one the first pattern that matches serves
     files: tuple[str, ...] = ()
-    reader: str = ""
-    size: int | None = None
-    parts: tuple[str, ...] = ()
+    reader: str = ""  # `family:function` that reads those files, where one record after another is not what they hold
+    size: int | None = None  # the number of examples, where it is known
+    parts: tuple[str, ...] = ()  # the configurations that this one stands for, such as all tasks; empty for most
 
 
 @dataclass(frozen=True)
 class Card:
-    """The facts of one dataset: how it is loaded, scored and named.
+    """The facts of one dataset: how it is loaded, scored and named."""
 
-    Attributes:
-        name: What a user types.
-        family: The kind of task; also the file that declares it.
-        summary: One line for listings.
-        evaluators: Names of the evaluators that apply to it.
-        primary: The score that becomes `score`.
-        licence: Of the data.
-        loader: `module:function` that returns an iterable of examples; public datasets share one.
-        adapter: `family:function` that maps one record; empty for generated datasets.
-        instruction: Sent after the question: the form of answer that the scorer expects.
-        evidence: What `evidence` holds, empty when the source has none.
-        stand_in: Why the primary score is not the one that the authors report; empty when it is.
-        aggregate: How the official number comes from rows when it is not their mean.
-        aggregate_field: The score that a ratio of sums is taken of.
-        gated: Whether the hub asks for consent to terms first.
-        unverified: Facts on this card that rest on memory alone.
-        columns: The source schema by layout: `hub`, `files`.
-        default_config: The configuration that the bare name means.
-        configs: All configurations by name.
-        note: What a user should know before using it.
-        cluster: The field of `meta` that names the document or conversation which examples share, where they do.
-        threshold: The score from which its authors or readers would call an answer good, where that is known.
-        threshold_note: Why passing the usual threshold means little for its score; empty where it means what it says.
-    """
-
-    name: str
-    family: str
-    summary: str
-    evaluators: tuple[str, ...]
-    primary: str
-    licence: str
-    loader: str = ""
-    adapter: str = ""
-    instruction: str = ""
-    evidence: str = ""
-    stand_in: str = ""
-    aggregate: str = ""
-    aggregate_field: str = ""
-    gated: bool = False
-    unverified: tuple[str, ...] = ()
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    default_config: str = ""
-    configs: Mapping[str, Config] = field(default_factory=dict)
-    note: str = ""
+    name: str  # what a user types
+    family: str  # the kind of task; also the file that declares it
+    summary: str  # one line for listings
+    evaluators: tuple[str, ...]  # names of the evaluators that apply to it
+    primary: str  # the score that becomes `score`
+    licence: str  # of the data
+    loader: str = ""  # `module:function` that returns an iterable of examples; public datasets share one
+    adapter: str = ""  # `family:function` that maps one record; empty for generated datasets
+    instruction: str = ""  # sent after the question: the form of answer that the scorer expects
+    evidence: str = ""  # what `evidence` holds, empty when the source has none
+    stand_in: str = ""  # why the primary score is not the one that the authors report; empty when it is
+    aggregate: str = ""  # how the official number comes from rows when it is not their mean
+    aggregate_field: str = ""  # the score that a ratio of sums is taken of
+    gated: bool = False  # whether the hub asks for consent to terms first
+    unverified: tuple[str, ...] = ()  # facts on this card that rest on memory alone
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the source schema by layout: `hub`, `files`
+    default_config: str = ""  # the configuration that the bare name means
+    configs: Mapping[str, Config] = field(default_factory=dict)  # all configurations by name
+    note: str = ""  # what a user should know before using it
+    # the score from which its authors or readers would call an answer good, where that is known
     threshold: float | None = None
+    # why passing the usual threshold means little for its score; empty where it means what it says
     threshold_note: str = ""
-    cluster: str = ""
+    cluster: str = ""  # the field of `meta` that names the document or conversation which examples share, where they do
 
     def config(self, name: str | None = None) -> Config:
         """Return a configuration, the default one without a name; the error for a wrong name lists the right ones."""
@@ -123,7 +89,6 @@ def _fold_name(name: str) -> str:
 
 @cache
 def catalog() -> dict[str, Card]:
-    """Return all cards by name."""
     cards: dict[str, Card] = {}
     for source in sorted(files(__package__).joinpath("cards").iterdir(), key=lambda item: item.name):
         if source.name.endswith(".toml"):

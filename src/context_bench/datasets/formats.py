@@ -126,7 +126,6 @@ class _Window:
                 return False
 
     def peek(self) -> str:
-        """Return the next character."""
         return self._text[:1]
 
     def advance(self, count: int) -> None:

@@ -83,7 +83,6 @@ class Joined:
 
     @property
     def checked(self) -> int:
-        """How many examples have been checked so far."""
         return sum(dataset_traits(part).count_checked() for part in self.parts)
 
     def __getattr__(self, name: str) -> Any:

@@ -53,7 +53,6 @@ class Source:
 
     @classmethod
     def from_file(cls, path: str, tag: str, mapping: Mapping[str, str] | None = None) -> Source:
-        """Open the examples of a local file."""
         dataset = FileDataset(path, tag, mapping)
         source = cls(tag, [dataset])
         source._file = dataset
@@ -71,7 +70,6 @@ class Source:
 
     @property
     def checked(self) -> int:
-        """The number of examples that have been checked so far."""
         return 0 if self._file is None else self._file.checked
 
     @property
@@ -118,7 +116,6 @@ class Source:
         return choices.sample or ("random" if self.at_hand or self.generated else "first")
 
     def name_samples(self, choices: Choices, counts: Mapping[str, int]) -> dict[str, str]:
-        """Say how the examples of each tag were chosen, given how many were read."""
         tags = [tag for tag in (self.tag, *sorted(self.seen)) if tag in counts]
         read = sum(counts[tag] for tag in tags)
         how = name_sample(self._choose_sample(choices), read, choices.limit)
@@ -150,7 +147,6 @@ class Datasets:
 
     @property
     def tags(self) -> list[str]:
-        """The tags, in order."""
         return [source.tag for source in self.sources]
 
     @property
@@ -159,13 +155,11 @@ class Datasets:
         return not any(source.from_own_file for source in self.sources)
 
     def check(self) -> None:
-        """Check every file in full."""
         for source in self.sources:
             source.check()
 
     @property
     def checked(self) -> int:
-        """The number of examples that have been checked so far, to show progress."""
         return sum(source.checked for source in self.sources)
 
     def __context_bench_traits__(self) -> DatasetTraits:
@@ -177,7 +171,6 @@ class Datasets:
         )
 
     def name_samples(self, counts: Mapping[str, int]) -> dict[str, str]:
-        """Say how the examples of each tag were chosen, given how many were read."""
         return {tag: how for each in self.sources for tag, how in each.name_samples(self._choices, counts).items()}
 
     def facts(self) -> dict[str, Any]:

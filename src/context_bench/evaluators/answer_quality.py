@@ -32,7 +32,6 @@ class AnswerQuality:
     score_fields = ("f1", "exact_match", "recall", "contains")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Compare the response with each accepted answer and keep the best of each score."""
         golds = gold_answers(original)
         if not golds:
             return Scores(reason="no gold answer")

@@ -45,7 +45,6 @@ class ContextRecall:
         self.k = k
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Search the returned context, and judge the order of returned documents."""
         texts, documents = read_sent_texts(original, processed), processed.get("documents")
         if texts is None:
             return Scores(reason="the system returned no context")
@@ -147,7 +146,6 @@ def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
 
 
 def _list_sent(original: Mapping[str, Any], processed: Mapping[str, Any]) -> list[str]:
-    """List the texts that the system got."""
     if processed.get("tapped") is None:
         return list_prompt_texts(original)
     prompts = [exchange.prompt for exchange in read_exchanges(processed["tapped"])]

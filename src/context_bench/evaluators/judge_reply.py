@@ -32,7 +32,7 @@ _NOUN = (
     r"|评分|得分|分数|评级|점수|スコア|評価|\b(?:bewertung|punktzahl|puntuación|calificación|nota|оценка)\b)"
 )
 _MARK = rf"{_NOUN}{_RANGE}[\s*_`]*(?:is\s*[:：=]?|[:：=→,–—-]|->)[\s*_`]*"
-_SCALE = r"on\s+a\s+(?:1\s*(?:-|–|to)\s*5\s+scale|scale\s+(?:of|from)\s+1\b[^:0-9\n]{0,20}5\b[^:0-9\n]{0,20}):[\s*_`]*"
+_SCALE = r"on\s+a\s+(?:1\s*(?:-|–|to)\s*5\s+scale|scale\s+(?:of|from)\s+1\b[^:0-9\n]{0,20}5\b[^:,0-9\n]{0,20})"
 _FILL = (
     r"(?:\s+(?:it|this|that|the|response|answer|reply|an?|overall|final|rating|score|grade|of|as|solid|strong|clear|full"
     r"|highest|lowest|top))*:?\s+"
@@ -41,7 +41,7 @@ _GIVE = (
     r"(?:give|rate|assign|award|grade|score|say|go\s+with|settle\s+(?:on|for)|(?:put|place)\s+(?:it|this|that)\s+at)"
 )
 _GIVEN = (
-    rf"(?:\bI(?:\s+would|\s+will|'d|'ll)?\s+{_GIVE}|(?:^{_EDGE}|[.!?;:]\s+)(?:giving|rating|assigning"
+    rf"(?:\bI(?:\s+would|\s+will|'d|'ll)?\s+{_GIVE}|(?:^{_EDGE}(?:{_SCALE},\s+)?|[.!?;:]\s+)(?:giving|rating|assigning"
     r"|(?:it|(?:this|the)(?:\s+(?:response|answer|reply))?)\s+(?:deserves|earns|merits|warrants|(?:gets|receives)(?=\s+an?\s))"
     rf"|this\s+is(?=\s+an?\s)|(?:this|that|which)\s+makes\s+(?:it|this)(?=\s+an?\s))){_FILL}"
 )
@@ -49,8 +49,10 @@ _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
         rf"(?:^{_EDGE}|[.!?][\"'*_)]*\s+)(?:(?:so|thus|therefore|hence),?\s+)?{_MARK}{_NUMBER}",
-        rf"^{_EDGE}(?:{_SCALE}|note\s*:\s*(?=[0-9]\s*/)){_NUMBER}",
+        rf"^{_EDGE}(?:{_SCALE}:[\s*_`]*|note\s*:\s*(?=[0-9]\s*/)){_NUMBER}",
         _GIVEN + _DIGITS,
+        # "Rating: Good (4)"
+        rf"^{_EDGE}(?:{_MARK}|assessment[\s*_]*:[\s*_]*)[a-z]+(?:\s[a-z]+)?[*_]*\s\({_DIGITS}(?=\))",
         rf"^{_EDGE}(?=\[\[){_DIGITS}",
         # "A score of 4 is appropriate."
         rf"^{_EDGE}an?\s+(?:rating|score|grade)\s+of\s+{_DIGITS}\s+(?:is|seems)\s+(?:appropriate|warranted|fair|justified)",
@@ -98,7 +100,7 @@ _HEADING = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgeVerdict:
     """A rating from 1 to 5, and why."""
 
     rating: int
@@ -114,7 +116,7 @@ class _Unit:
     is_set_apart: bool = False
 
 
-def read_verdict(reply: str) -> Verdict:
+def read_verdict(reply: str) -> JudgeVerdict:
     """The one rating that a reply gives.
 
     Raises:
@@ -140,7 +142,7 @@ def read_verdict(reply: str) -> Verdict:
     # A rating in the middle of other words may be quoted from the judged text.
     if not (units[0].ratings or units[-1].ratings or any(unit.is_set_apart for unit in units)):
         raise ValueError("it neither begins nor ends with its rating")
-    return Verdict(int(ratings[0] or 0), _join_rationale(units))
+    return JudgeVerdict(int(ratings[0] or 0), _join_rationale(units))
 
 
 def _is_lone(text: str) -> bool:

@@ -23,8 +23,9 @@ from context_bench.evaluators.judge_reply import read_verdict
 from context_bench.http import Secret
 from context_bench.http.loop import run_sync
 from context_bench.http.secrets import describe_path
-from context_bench.results import Scores, dump_json
+from context_bench.results import Scores
 from context_bench.systems.chat import open_connection
+from context_bench.text import dump_json
 from context_bench.text.golds import gold_answers, response_text, turn_answers
 from context_bench.text.masking import mask_text
 from context_bench.wire.form import NotAReply

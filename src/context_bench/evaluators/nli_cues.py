@@ -9,7 +9,7 @@ import re
 from enum import Enum
 
 
-class Verdict(Enum):
+class NliVerdict(Enum):
     """The three classes that both label families name."""
 
     ENTAILMENT = "entailment"
@@ -20,15 +20,15 @@ class Verdict(Enum):
 ALIASES = {
     alias: verdict
     for verdict, aliases in {
-        Verdict.ENTAILMENT: (
+        NliVerdict.ENTAILMENT: (
             "entailment entail entails entailed entailing support supports supported supporting supportive"
             " true yes correct"
         ),
-        Verdict.CONTRADICTION: (
+        NliVerdict.CONTRADICTION: (
             "contradiction contradict contradicts contradicted contradictory contradicting contradictions refute"
             " refutes refuted refutation false no incorrect"
         ),
-        Verdict.NEUTRAL: (
+        NliVerdict.NEUTRAL: (
             "notmentioned neutral notenoughinfo notenoughinformation noinfo noinformation nei neither unknown"
             " unverifiable notenoughevidence insufficientinformation insufficientevidence insufficientinfo noevidence"
             " maybe notstated notaddressed notspecified undetermined notprovided notdiscussed nomention inconclusive"
@@ -49,27 +49,30 @@ def _compile_words(*patterns: str) -> re.Pattern[str]:
 _MATTER = r"(?:info|information|evidence|data|details?|context|basis|support)\b"
 
 LABELS = {
-    Verdict.NEUTRAL: _compile_words(
+    NliVerdict.NEUTRAL: _compile_words(
         r"\bnot[\s_-]*mentioned\b",
         r"\bnot[\s_-]*enough[\s_-]*(?:\w+\s+)?(?:info|information|evidence|data)\b",
         r"\b(?:insufficient|inadequate)\s+(?:\w+\s+)?" + _MATTER,
         r"(?<!stay )(?<!staying )(?<!remain )(?<!remaining )(?<!keep )\bneutral\b"
         r"(?!\s+(?:observer|part(?:y|ies)|third|ground)\b)|\bNEI\b|\bno[_-]?info\b",
     ),
-    Verdict.ENTAILMENT: _compile_words(
+    NliVerdict.ENTAILMENT: _compile_words(
         r"\bentail(?:s|ed|ment|ing)?\b",
         r"\bsupport(?:s|ed|ing|ive)?\b(?!\s+(?:group|team|service|staff|system|network|program|vector|worker|care)s?\b)",
     ),
-    Verdict.CONTRADICTION: _compile_words(
+    NliVerdict.CONTRADICTION: _compile_words(
         r"\bcontradict(?:s|ed|ion|ions|ory|ing)?\b", r"\brefut(?:e|es|ed|ation|ing)\b"
     ),
 }
 """The labels themselves, inflected."""
 
 _NOT = r"(?:(?:does|do|did|is|are|was|were|has|have|had)(?:n't|\s+not)|never|cannot|can't)\s+(?:\w+\s+){0,3}?"
+_GIVEN = r"(?![^.;\n]{0,60}\bwithout\s+(?:seeing|reading|being\s+(?:given|shown)|access)\b)"
+"""Not in a reply that nobody gave the text to: "I cannot determine the label without seeing the document"."""
 UNDECIDED = _compile_words(
     _NOT + r"(?:mention|address|stat|specif|discuss|cover|say|provid|contain|includ|describ|indicat|clarif|speak|touch"
-    r"|report|investigat|examin|study|studied|assess|test|measur|evaluat|explor|giv|discern|refer|comment|guarantee|establish|tell|talk|com(?:e|es)\s+up|aris)\w*",
+    r"|report|investigat|examin|study|studied|assess|test|measur|evaluat|explor|giv|discern|refer|comment|guarantee|establish|tell|talk|com(?:e|es)\s+up|aris)\w*"
+    + _GIVEN,
     r"\bthere\s+(?:is|are|was|were)(?:n't|\s+not)\s+any\w*\b(?!\s+(?:\w+\s+)?(?:contradict|conflict|doubt|question|inconsisten|entail|support))",
     r"\b(?:we|you|one)\s+(?:\w+\s+)?(?:don't|do\s+not|doesn't|does\s+not)\s+(?:\w+\s+)?know\b",
     r"\bnot\s+necessarily\b|\b(?:may|might)\s+or\s+(?:may|might)\s+not\b|(?:\bnot|\bcannot|n't)\s+be\s+(?:entirely\s+)?ruled\s+out\b",
@@ -80,7 +83,7 @@ UNDECIDED = _compile_words(
     r"\bun(?:determined|known|verifiable|related|clear|decided|specified|mentioned|addressed)\b|\bindeterminate\b"
     r"|\binconclusive\b|\birrelevant\b|\bsilent\s+(?:on|about|as)\b|\bneither\s+true\s+nor\s+false\b",
     r"\b(?:cannot|can't|can\s+not|could\s+not|couldn't|unable\s+to|impossible\s+to)\s+(?:\w+\s+){0,2}?"
-    r"(?:determin|verif|conclud|tell|assess|judg|establish|infer|confirm|say|know)\w*",
+    r"(?:determin|verif|conclud|tell|assess|judg|establish|infer|confirm|say|know)\w*" + _GIVEN,
     r"\bno\s+way\s+(?:to|of)\s+(?:tell|know|say|determin|verif|be\s+sure)\w*",
     r"\bneither\s+(?:\w+\s+){0,3}?(?:confirm|affirm|support|prov|verif|establish|accept|endors|back)\w*\s+(?:\w+\s+){0,3}?nor\b",
     r"\b(?:cannot|can't|can\s+not|no\s+(?:grounds|reason|basis))\b[^.;]{0,30}\b(?:confirm|affirm|prov|accept)\w*\s+(?:\w+\s+)?or\s+"
@@ -97,7 +100,7 @@ UNSUPPORTED = _compile_words(r"\bunsupported\b|\bnon-?entailment\b|\bnot\s+(?:\w
 """Not entailment, without a word on contradiction."""
 
 HINTS = {
-    Verdict.ENTAILMENT: _compile_words(
+    NliVerdict.ENTAILMENT: _compile_words(
         r"\bimpl(?:y|ies|ied)\b|\bfollows\b|\bconfirm(?:s|ed)?\b|\bcorroborat(?:e|es|ed)\b|\bverified\b"
         r"|\bconsistent\s+with\b|\bagrees?\s+with\b|\bin\s+line\s+with\b|\bin\s+agreement\b|\baligns?\s+with\b"
         r"|\b(?:inferred|deduced|derived|concluded|determined|established|seen)\s+(?:directly\s+)?from\b"
@@ -107,7 +110,7 @@ HINTS = {
         r"|\b(?:guarantees|proves|demonstrates|establishes)\s+(?:the|this)\s+(?:claim|hypothesis|statement|assertion)\b"
         r"|\bsays?\s+(?:so|as\s+much|(?:exactly|precisely|just)\s+(?:that|this|so))\b"
     ),
-    Verdict.CONTRADICTION: _compile_words(
+    NliVerdict.CONTRADICTION: _compile_words(
         r"\bdisprov(?:e|es|ed|en)\b|\bconflict(?:s|ing)?\b|\binconsistent\b|\bcontrary\b|\bincompatible\b|\bopposite\b"
         r"|\bnegat(?:e|es|ed)\b|\bviolat(?:e|es|ed)\b|\bdisput(?:e|es|ed)\b|\bdisagrees?\b|\bcounter(?:s|ed)\b|\brule[sd]\s+out\b"
         r"|\bcounter\s+to\b|\bat\s+odds\s+with\b|\bclash(?:es|ed)?\s+with\b|\b(?:excluded|precluded)\s+by\b"
@@ -117,8 +120,8 @@ HINTS = {
 """Words that lean towards a verdict."""
 
 WORDS = {
-    Verdict.ENTAILMENT: _compile_words(r"\byes\b|\btrue\b|\bcorrect\b|\baccurate\b|\bvalid\b|\bright\b"),
-    Verdict.CONTRADICTION: _compile_words(
+    NliVerdict.ENTAILMENT: _compile_words(r"\byes\b|\btrue\b|\bcorrect\b|\baccurate\b|\bvalid\b|\bright\b"),
+    NliVerdict.CONTRADICTION: _compile_words(
         r"\bno\b(?=\s*(?:[,.!;:–—-]|$))|\bfalse\b|\bincorrect\b|\binaccurate\b|\binvalid\b|\bwrong\b|\buntrue\b"
     ),
 }

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from context_bench.evaluators import nli_cues as cues
-from context_bench.evaluators.nli_cues import Verdict
+from context_bench.evaluators.nli_cues import NliVerdict
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, remove_markup, response_text
 
@@ -26,12 +26,12 @@ _SEGMENT_END = re.compile(r"\n|(?<=[a-z][.;]) (?=[A-Z])")
 _ENUMERATOR = re.compile(r"^\W*(?:(?:option\s+)?[A-Da-d1-4][.):]\s+|\([A-Da-d1-4]\)\s*)?", re.IGNORECASE)
 
 
-def label_verdict(label: str) -> Verdict | None:
+def label_verdict(label: str) -> NliVerdict | None:
     """The class of a bare label in any of its spellings, such as "NOT_ENOUGH_INFO"."""
     return cues.ALIASES.get(re.sub(r"[^a-z]", "", label.lower()))
 
 
-def read_verdict(reply: str) -> Verdict | None:
+def read_verdict(reply: str) -> NliVerdict | None:
     """The verdict that a reply gives; None when it gives none."""
     text = remove_markup(reply).strip()
     if len(text) > 2 * MAX_CHARS:  # verdicts stand at the ends
@@ -54,16 +54,16 @@ def _has_several_labels(line: str) -> bool:
 # ---- stated verdicts -------------------------------------------------------------------------------------------------
 
 
-def _find_stated(text: str) -> Verdict | None:
+def _find_stated(text: str) -> NliVerdict | None:
     """The last verdict that is announced, or what the writer puts in its place after a change of mind."""
     *before, rest = cues.REVISION.split(text)
     revised = (_find_announced(rest) or _find_label(_read_sentences(rest))) if before else None
     return revised or _find_announced(text)
 
 
-def _find_announced(text: str) -> Verdict | None:
+def _find_announced(text: str) -> NliVerdict | None:
     """The last verdict that follows a word such as "label", or stands on a line of its own at either end."""
-    found: list[tuple[int, Verdict]] = []
+    found: list[tuple[int, NliVerdict]] = []
     reply = _Reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
     if lines:
@@ -86,7 +86,7 @@ def _find_announced(text: str) -> Verdict | None:
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _find_field(text: str) -> Verdict | None:
+def _find_field(text: str) -> NliVerdict | None:
     """The verdict in the field of a JSON object that is there for it."""
     if "{" not in text:
         return None
@@ -94,7 +94,7 @@ def _find_field(text: str) -> Verdict | None:
     return verdicts[-1] if verdicts else None
 
 
-def _find_likeliest(text: str) -> Verdict | None:
+def _find_likeliest(text: str) -> NliVerdict | None:
     """The label with the highest probability, where two or more have one each."""
     shares = {
         verdict: float(found["share"]) / (100 if found["percent"] else 1)
@@ -111,20 +111,20 @@ def _read_tick(line: str) -> re.Match[str] | None:
     return next((row for row in rows if row and label_verdict(row["label"])), None)
 
 
-def _find_ticked(text: str) -> Verdict | None:
+def _find_ticked(text: str) -> NliVerdict | None:
     """The one label with a yes, or without a no, where lines answer the labels with yes or no."""
     rows = [row for line in _SEGMENT_END.split(text) if (row := _read_tick(line))]
     verdicts = [(label_verdict(row["label"]), bool(row["yes"])) for row in rows]
     yes = {verdict for verdict, ticked in verdicts if ticked}
-    left = yes or {*Verdict} - {verdict for verdict, _ in verdicts}
+    left = yes or {*NliVerdict} - {verdict for verdict, _ in verdicts}
     return left.pop() if len(verdicts) > 1 and len(left) == 1 else None
 
 
-def _read_whole_line(line: str) -> Verdict | None:
+def _read_whole_line(line: str) -> NliVerdict | None:
     return label_verdict(_ENUMERATOR.sub("", line)) or label_verdict(line)
 
 
-def _read_opening(line: str, alone: bool) -> Verdict | None:
+def _read_opening(line: str, alone: bool) -> NliVerdict | None:
     """A label that opens the reply: a line of its own, or one followed by a stop, colon or dash."""
     line = _ENUMERATOR.sub("", line)
     head = re.split(r"[.:;,(–—]|\s-\s", line, maxsplit=1)[0]
@@ -168,22 +168,22 @@ class _Reading:
 
     sentence: str
     reply: _Reply
-    given: list[tuple[int, Verdict]] = field(init=False)
-    ruled_out: set[Verdict] = field(init=False)
+    given: list[tuple[int, NliVerdict]] = field(init=False)
+    ruled_out: set[NliVerdict] = field(init=False)
 
     def __post_init__(self) -> None:
         self.ruled_out = set()
         self.sentence = cues.HEDGE.sub("", self.sentence)
         self.given = [*self._find_labels()]
-        if len({verdict for _, verdict in self.given}) == len(Verdict):  # the choice of labels is being repeated
+        if len({verdict for _, verdict in self.given}) == len(NliVerdict):  # the choice of labels is being repeated
             self.given = []
         if cues.UNSUPPORTED.search(self.sentence):
-            self.ruled_out.add(Verdict.ENTAILMENT)
+            self.ruled_out.add(NliVerdict.ENTAILMENT)
 
-    def _find_labels(self) -> Iterator[tuple[int, Verdict]]:
+    def _find_labels(self) -> Iterator[tuple[int, NliVerdict]]:
         """The labels that are given, by where they end; those that are negated are ruled out."""
         for match, verdict in self._skip_weighed():
-            if verdict is Verdict.NEUTRAL:
+            if verdict is NliVerdict.NEUTRAL:
                 if not cues.SET_ASIDE.search(self.sentence[max(0, match.start() - 80) : match.start()]):
                     yield match.end(), verdict
             elif cues.NEGATOR.search(self.clause(match.start())) or cues.LACKING.match(self.sentence, match.end()):
@@ -191,9 +191,9 @@ class _Reading:
             else:
                 yield match.end(), verdict
 
-    def _skip_weighed(self) -> Iterator[tuple[re.Match[str], Verdict]]:
+    def _skip_weighed(self) -> Iterator[tuple[re.Match[str], NliVerdict]]:
         """The labels in their order, without those that are only weighed: "whether it is entailed or neutral"."""
-        found = [(match, verdict) for verdict in Verdict for match in cues.LABELS[verdict].finditer(self.sentence)]
+        found = [(match, verdict) for verdict in NliVerdict for match in cues.LABELS[verdict].finditer(self.sentence)]
         found.sort(key=lambda pair: pair[0].start())
         gaps = [self.sentence[one.end() : other.start()] for (one, _), (other, _) in pairwise(found)]
         weighed = False
@@ -213,11 +213,11 @@ class _Reading:
         return self.sentence[start:end]
 
     @property
-    def label(self) -> Verdict | None:
+    def label(self) -> NliVerdict | None:
         """The label that the sentence gives: the last one, or neutral when both others are ruled out."""
         if self.given:
             return max(self.given, key=lambda pair: pair[0])[1]
-        return Verdict.NEUTRAL if len(self.ruled_out) > 1 else None
+        return NliVerdict.NEUTRAL if len(self.ruled_out) > 1 else None
 
     @property
     def undecided(self) -> bool:
@@ -232,7 +232,7 @@ class _Reading:
             return False
         return bool(cues.WRITER_SPEAKS.search(self.sentence[max(0, match.start() - 200) : match.start()]))
 
-    def find_verdict(self) -> Verdict | None:
+    def find_verdict(self) -> NliVerdict | None:
         """Find the verdict of the sentence, from its labels, its hints, or its yes or no."""
         return self.label or _find_hint([self]) or _find_last_word(cues.WORDS, self)
 
@@ -242,7 +242,7 @@ def _read_sentences(text: str) -> list[_Reading]:
     return [_Reading(sentence, reply) for sentence in _split_sentences(text) if not _is_question(sentence)]
 
 
-def _find_label(readings: Sequence[_Reading]) -> Verdict | None:
+def _find_label(readings: Sequence[_Reading]) -> NliVerdict | None:
     """The last label in the reasoning, best from a sentence about the claim, and one that concludes."""
     labelled = [reading for reading in readings if reading.label]
     about = [each for each in labelled if cues.CLAIM.search(each.sentence)] or labelled
@@ -250,12 +250,12 @@ def _find_label(readings: Sequence[_Reading]) -> Verdict | None:
     return concluding[-1].label if concluding else None
 
 
-def _find_argued(text: str) -> Verdict | None:
+def _find_argued(text: str) -> NliVerdict | None:
     readings = _read_sentences(text)
     if label := _find_label(readings):
         return label
     if len(set().union(*(reading.ruled_out for reading in readings))) > 1:
-        return Verdict.NEUTRAL
+        return NliVerdict.NEUTRAL
     if readings and readings[0].reply.lacks_input:
         return None
     first = cues.FIRST_WORD.match(text)
@@ -264,25 +264,25 @@ def _find_argued(text: str) -> Verdict | None:
     return _find_hint(readings) or (label_verdict(first[1]) if first else None) or _find_last_yes_or_no(readings)
 
 
-def _find_hint(readings: Sequence[_Reading]) -> Verdict | None:
+def _find_hint(readings: Sequence[_Reading]) -> NliVerdict | None:
     """Find the verdict that the wording leans towards, where no label is given."""
     if any(reading.undecided for reading in readings):
-        return Verdict.NEUTRAL
+        return NliVerdict.NEUTRAL
     for reading in reversed(readings):
         verdict = _find_last_word(cues.HINTS, reading)
         if verdict:
             return verdict
-    return Verdict.NEUTRAL if any(Verdict.ENTAILMENT in reading.ruled_out for reading in readings) else None
+    return NliVerdict.NEUTRAL if any(NliVerdict.ENTAILMENT in reading.ruled_out for reading in readings) else None
 
 
-def _find_last_yes_or_no(readings: Sequence[_Reading]) -> Verdict | None:
+def _find_last_yes_or_no(readings: Sequence[_Reading]) -> NliVerdict | None:
     verdicts = [verdict for reading in readings if (verdict := _find_last_word(cues.WORDS, reading))]
     return verdicts[-1] if verdicts else None
 
 
-def _find_last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading) -> Verdict | None:
+def _find_last_word(words: Mapping[NliVerdict, re.Pattern[str]], reading: _Reading) -> NliVerdict | None:
     """The last of some opposed words in a sentence; a negated one counts as its opposite."""
-    found: list[tuple[int, Verdict]] = []
+    found: list[tuple[int, NliVerdict]] = []
     for verdict, pattern in words.items():
         for match in pattern.finditer(reading.sentence):
             clause = reading.clause(match.start())
@@ -293,8 +293,8 @@ def _find_last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading)
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _turn_round(verdict: Verdict) -> Verdict:
-    return Verdict.CONTRADICTION if verdict is Verdict.ENTAILMENT else Verdict.ENTAILMENT
+def _turn_round(verdict: NliVerdict) -> NliVerdict:
+    return NliVerdict.CONTRADICTION if verdict is NliVerdict.ENTAILMENT else NliVerdict.ENTAILMENT
 
 
 class NLILabelMatch:

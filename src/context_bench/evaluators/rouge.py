@@ -27,7 +27,6 @@ class Rouge(NamedTuple):
 
 
 def tokenize(text: str) -> list[str]:
-    """The words that ROUGE compares."""
     return _TOKEN.findall(text.lower())
 
 
@@ -125,7 +124,6 @@ class RougeSuite:
     score_fields = ("rouge_1_f1", "rouge_2_f1", "rouge_lsum_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Compare the response with each reference and keep the best of each score."""
         references = ["\n".join(gold) for gold in gold_answers(original)]
         if not references:
             return Scores(reason="no reference summary")

@@ -35,7 +35,7 @@ MAX_REPLY_CHARS = 200_000
 _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 
 
-class Call(NamedTuple):
+class ParsedCall(NamedTuple):
     """One call; `arguments` is None when they could not be read."""
 
     name: str
@@ -47,7 +47,7 @@ def is_same_name(one: str, other: str) -> bool:
     return one.replace(".", "_") == other.replace(".", "_")
 
 
-def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[Call]:
+def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[ParsedCall]:
     """Return all calls in the output of a system.
 
     Args:
@@ -63,8 +63,8 @@ def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[Cal
     return _read_text(response_text(processed).strip()[:MAX_REPLY_CHARS], known)
 
 
-def _read_text(text: str, known: Collection[str]) -> list[Call]:
-    tagged = [Call(tag[1], _read_arguments(tag[2])) for tag in _FUNCTION_TAG.finditer(text)]
+def _read_text(text: str, known: Collection[str]) -> list[ParsedCall]:
+    tagged = [ParsedCall(tag[1], _read_arguments(tag[2])) for tag in _FUNCTION_TAG.finditer(text)]
     if tagged:
         return tagged
     fences = [fence.strip() for fence in _FENCE.findall(text)]
@@ -76,20 +76,20 @@ def _read_text(text: str, known: Collection[str]) -> list[Call]:
     return found or _find_embedded(text, fences, known)
 
 
-def _find_embedded(text: str, fences: list[str], known: Collection[str]) -> list[Call]:
+def _find_embedded(text: str, fences: list[str], known: Collection[str]) -> list[ParsedCall]:
     """Calls of known functions on lines of their own, or in a bracketed list within prose."""
     if not known:
         return []
     pieces = [line.strip(" \t`-*") for source in fences or [text] for line in source.split("\n")]
     pieces += re.findall(r"\[[\w.]+\(.*\)\]", text, re.DOTALL)[:1]
-    calls: list[Call] = []
+    calls: list[ParsedCall] = []
     for piece in pieces:
         found = _parse_calls(piece) if piece.endswith((")", "]")) else []
         calls += [call for call in found if _are_all_known([call], known) and call not in calls]
     return calls
 
 
-def _are_all_known(calls: list[Call], known: Collection[str]) -> bool:
+def _are_all_known(calls: list[ParsedCall], known: Collection[str]) -> bool:
     return not known or all(any(is_same_name(call.name, name) for name in known) for call in calls)
 
 
@@ -108,7 +108,7 @@ def _find_json_values(text: str) -> Iterator[Any]:
         yield value
 
 
-def _read_json(value: Any, known: Collection[str]) -> Iterator[Call]:
+def _read_json(value: Any, known: Collection[str]) -> Iterator[ParsedCall]:
     if isinstance(value, list):
         for item in value:
             yield from _read_json(item, known)
@@ -123,15 +123,15 @@ def _read_json(value: Any, known: Collection[str]) -> Iterator[Call]:
         elif isinstance(name, str):
             given = next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
             if given is not None or len(value) == 1 or value.get("type") in ("function", "tool_use"):
-                yield Call(name, _read_arguments({} if given is None else given))
+                yield ParsedCall(name, _read_arguments({} if given is None else given))
         else:
             yield from _read_by_name(value, known)
 
 
-def _read_by_name(value: Mapping[str, Any], known: Collection[str]) -> Iterator[Call]:
+def _read_by_name(value: Mapping[str, Any], known: Collection[str]) -> Iterator[ParsedCall]:
     """Calls written as {"name": {arguments}}."""
     for name, arguments in value.items():
-        call = Call(name, arguments if isinstance(arguments, dict) else None)
+        call = ParsedCall(name, arguments if isinstance(arguments, dict) else None)
         if call.arguments is not None and _are_all_known([call], known):
             yield call
 
@@ -148,7 +148,7 @@ def _read_arguments(given: Any) -> dict[str, Any] | None:
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
 
-def _parse_calls(source: str) -> list[Call]:
+def _parse_calls(source: str) -> list[ParsedCall]:
     """The calls of a text that is nothing but calls: one, a list of them, or one a line."""
     if "(" not in source:
         return []
@@ -164,21 +164,21 @@ class _NotACall(Exception):
     pass
 
 
-def _list_calls(statement: ast.stmt) -> list[Call]:
+def _list_calls(statement: ast.stmt) -> list[ParsedCall]:
     value = statement.value if isinstance(statement, ast.Expr) else None
     nodes = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
     return [_call(node) for node in nodes]
 
 
-def _call(node: ast.expr | None) -> Call:
+def _call(node: ast.expr | None) -> ParsedCall:
     if not isinstance(node, ast.Call):
         raise _NotACall
     name = ast.unparse(node.func)
     if not re.fullmatch(r"[\w.]+", name):
         raise _NotACall
     if node.args or any(keyword.arg is None for keyword in node.keywords):
-        return Call(name, None)  # without names nobody can tell which parameters are meant
-    return Call(name, {str(keyword.arg): _read_literal(keyword.value) for keyword in node.keywords})
+        return ParsedCall(name, None)  # without names nobody can tell which parameters are meant
+    return ParsedCall(name, {str(keyword.arg): _read_literal(keyword.value) for keyword in node.keywords})
 
 
 def _read_literal(node: ast.expr) -> Any:
@@ -232,7 +232,6 @@ def matches_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas:
 
 
 def matches_value(given: Any, choices: Sequence[Any], schema: Any) -> bool:
-    """Whether a value is one of those accepted."""
     declared = _find_declared_type(schema)
     if declared is None:
         return any(_is_same_value(given, choice) for choice in choices)
@@ -390,7 +389,7 @@ def _read_parameters(example: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]
     return declared
 
 
-def _all_match(calls: Sequence[Call], golds: Sequence[Gold], declared: Mapping[str, Mapping[str, Any]]) -> bool:
+def _all_match(calls: Sequence[ParsedCall], golds: Sequence[Gold], declared: Mapping[str, Mapping[str, Any]]) -> bool:
     if len(calls) != len(golds):
         return False
     for call in calls:
@@ -411,7 +410,7 @@ def _list_names(required: Any) -> Sequence[str]:
     return required if isinstance(required, list | tuple) else ()
 
 
-def call_matches(call: Call, gold: Gold, schemas: Any = None) -> bool:
+def call_matches(call: ParsedCall, gold: Gold, schemas: Any = None) -> bool:
     """Whether one call is the wanted one; `schemas` is what the function declares about each parameter."""
     name, parameters = gold
     if call.arguments is None or not is_same_name(call.name, name):

@@ -338,7 +338,7 @@ def encode(body: Any) -> bytes:
     try:
         return orjson.dumps(body)
     except TypeError:
-        from context_bench.results import dump_json
+        from context_bench.text import dump_json
 
         return dump_json(body).encode()
 

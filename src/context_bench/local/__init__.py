@@ -1,1 +1,288 @@
-"""A small model on this machine, so that everything can be tried with no key."""
+"""A model of this machine as the one that answers behind a tap, with no key and no network.
+
+Requests go on to a server process as they are; both dialects are spoken there. A request that ends the
+process fails alone: the next one gets a new process. Nobody else can ask it, as it wants a key that only this
+object knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from context_bench.errors import MissingExtra, UsageError
+from context_bench.local.serve import REPLY_TOKENS
+from context_bench.local.weights import Say, Weights, choose
+from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child, wait_for_end
+from context_bench.tap.address import url_of
+from context_bench.tap.answering import Incoming, Outgoing, build_error
+from context_bench.tap.forward import Forward
+from context_bench.tap.offline_models import EMBEDDINGS_PATH, answer_embeddings
+
+CONTEXT = 8192
+MIN_CONTEXT = 256
+MAX_THREADS = 8
+STOP_TIMEOUT = 5.0
+MAX_LOG_LINES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a model server; they go to it by a pipe, since a command line can be seen by all."""
+
+    model: str  # the GGUF file
+    name: str  # what it calls itself in replies
+    context: int  # tokens of prompt and reply together
+    threads: int  # cores that it uses
+    host: str = "127.0.0.1"  # where it listens
+    port: int = 0  # 0 for any free one
+    key: str = ""  # what a client must show; empty for nothing
+
+    @classmethod
+    def of(cls, weights: Weights, say: Say, *, context: int | None, threads: int | None, **more: Any) -> Settings:
+        """Make the settings for a model, with the defaults put in and its weights fetched if need be.
+
+        Raises:
+            UsageError: When the numbers cannot be.
+        """
+        check_installed()
+        context, threads = context or CONTEXT, threads or default_threads()
+        if context < MIN_CONTEXT:
+            raise UsageError(
+                f"a context of {context} tokens is too small for a conversation: give {MIN_CONTEXT} or more"
+            )
+        if weights.most_context and context > weights.most_context:
+            raise UsageError(
+                f"context must be at most {weights.most_context} tokens for {weights.name} (got {context})"
+            )
+        if threads > _cores():
+            raise UsageError(f"threads must be at most {_cores()}, as many as there are cores to use (got {threads})")
+        return cls(str(weights.ready(say)), weights.name, context, threads, **more)
+
+
+class ModelProcess:
+    """One model server. `url` is where it listens once it has started; started again, it listens there again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.url = ""
+        self._child: subprocess.Popen[bytes] | None = None
+        self._said: LastLines | None = None
+
+    def start(self) -> None:
+        """Start it, or start it again, and return when it answers.
+
+        Raises:
+            UsageError: When it cannot; nothing is left running then.
+        """
+        check_installed()
+        self.stop()
+        _check_port(self.settings.host, self.settings.port)
+        report: dict[str, str] = {}
+        try:
+            report = self._spawn()
+        finally:
+            if "url" not in report:
+                self.stop()
+        if "url" not in report:
+            raise UsageError(f"cannot serve {Path(self.settings.model).name}: {self._reason(report)}")
+        port = urlsplit(report["url"]).port or 0
+        self.settings = replace(self.settings, port=port)
+        self.url = url_of(self.settings.host, port)
+
+    def _spawn(self) -> dict[str, str]:
+        """Start the process and return what it reports when it is ready or has failed; nothing when it has died."""
+        # Named by its path, so that nothing in the current folder shadows what it imports.
+        child = start_child([sys.executable, str(Path(__file__).with_name("serve.py"))], stderr=subprocess.PIPE)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        self._child, self._said = child, LastLines(child.stderr, MAX_LOG_LINES)
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write(json.dumps(asdict(self.settings)).encode() + b"\n")
+            child.stdin.flush()
+        report: dict[str, str] = json.loads(child.stdout.readline() or b"{}")
+        return report
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process; None before its start."""
+        return self._child.pid if self._child is not None else None
+
+    @property
+    def alive(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def ending(self) -> str:
+        return describe_exit(self._child.poll() if self._child is not None else None)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for its end, or so many seconds for it; whether it has ended."""
+        assert self._child is not None
+        return wait_for_end(self._child, seconds) is not None
+
+    def stop(self) -> None:
+        """End it, and return when it is gone."""
+        if self._child is None:
+            return
+        kill_group(self._child)  # it keeps nothing that could be lost
+        if self._said is not None:
+            self._said.wait(STOP_TIMEOUT)
+        for stream in (self._child.stdin, self._child.stdout):
+            assert stream is not None
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def _reason(self, report: dict[str, str]) -> str:
+        """Explain why it did not start: its own words about the file, its report, or the way it ended."""
+        lines = list(self._said.lines) if self._said is not None else []
+        for line in lines:
+            if "error loading model: " in line:
+                return line.partition("error loading model: ")[2]
+        last = lines[-1] if lines else ""
+        return f"{report.get('error') or f'its process was {self.ending}'} {last}".strip()
+
+
+def check_installed() -> None:
+    """Whether the extra is there that serves models; the native code is not loaded for that.
+
+    Raises:
+        MissingExtra: When it is not.
+    """
+    if find_spec("xllamacpp") is None:
+        raise MissingExtra("a local model", "local")
+
+
+def default_threads() -> int:
+    """Half of the cores that this process may use, at most eight.
+
+    The rest is for the proxy and the run: threads that wait for one another on a core that is taken make a model
+    many times slower (on two cores with one of them busy: 58 tokens a second with one thread, 13 with two).
+    """
+    return max(1, min(_cores() // 2, MAX_THREADS))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _check_port(host: str, port: int) -> None:
+    """The native server says no more than that it failed, so the usual reason is looked for first."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+
+
+REPLY_TIMEOUT = 3600.0
+"""Seconds for a reply: requests wait in a row for one model."""
+EXIT_TIMEOUT = 2.0
+"""Seconds from the end of its connections to the end of a process."""
+
+_KEYS = ("authorization", "x-api-key")
+
+
+def _tell(message: str) -> None:
+    print(f"context-bench: {message}", file=sys.stderr, flush=True)
+
+
+class LocalModel:
+    """Answers with a GGUF file.
+
+    Args:
+        spec: `local` for the small model that is fetched when it is needed, or the path to a GGUF file.
+        threads: Cores that it uses; None for half of those that there are, up to eight.
+        context: Tokens of prompt and reply together.
+        say: Is told what is being waited for.
+
+    Attributes:
+        label: What a reader must know about scores that were made with it.
+    """
+
+    def __init__(
+        self, spec: str = "local", *, threads: int | None = None, context: int = CONTEXT, say: Say = _tell
+    ) -> None:
+        self.spec, self.threads, self.context = spec, threads, context
+        self.weights = choose(spec)
+        limits = f"context={context} reply={REPLY_TOKENS}"
+        self.fingerprint = f"local {self.weights.sha256} {limits} xllamacpp={_engine()}"
+        self.label = self.weights.label
+        self._say = say
+        self._key = secrets.token_urlsafe(32)
+        self._process: ModelProcess | None = None
+        self._forward: Forward | None = None
+        self._starting = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Fetch the weights if need be, and start the model."""
+        self._process = ModelProcess(await asyncio.to_thread(self._settings))
+        try:
+            await asyncio.to_thread(self._process.start)
+            self._forward = Forward(self._process.url, timeout=REPLY_TIMEOUT)
+            await self._forward.open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def answer(self, request: Incoming) -> Outgoing:
+        """Ask the model; 502 when its process has ended over it."""
+        if request.method == "POST" and request.path == EMBEDDINGS_PATH:  # the small model answers, and embeds nothing
+            return await asyncio.to_thread(answer_embeddings, request)
+        process, forward = self._process, self._forward
+        assert process is not None, "not opened yet"
+        assert forward is not None
+        try:
+            await self._keep_alive(process)
+        except UsageError as error:
+            return build_error(502, str(error), request.form)
+        outgoing = await forward.answer(replace(request, headers=self._headers(request.headers)))
+        if outgoing.status == 502 and await asyncio.to_thread(process.wait, EXIT_TIMEOUT):
+            return build_error(502, f"the local model's process was {process.ending} over a request", request.form)
+        return outgoing
+
+    async def close(self) -> None:
+        if self._forward is not None:
+            await self._forward.close()
+        if self._process is not None:
+            await asyncio.to_thread(self._process.stop)
+
+    async def _keep_alive(self, process: ModelProcess) -> None:
+        """Start the process again if a request has ended it."""
+        async with self._starting:
+            if not process.alive:
+                self._say(f"the local model's process was {process.ending}: starting it again")
+                await asyncio.to_thread(process.start)
+
+    def _settings(self) -> Settings:
+        return Settings.of(self.weights, self._say, context=self.context, threads=self.threads, key=self._key)
+
+    def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Make the headers of a request with our key in the place of the client's, which goes nowhere."""
+        kept = {name: value for name, value in headers.items() if name.lower() not in _KEYS}
+        return {**kept, "authorization": f"Bearer {self._key}"}
+
+
+def _engine() -> str:
+    """The version of the native code, which may change a reply."""
+    check_installed()
+    try:
+        return version("xllamacpp")
+    except PackageNotFoundError:  # built by hand
+        return "unknown"

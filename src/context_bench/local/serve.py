@@ -1,4 +1,4 @@
-"""The process that a local model runs in, as `local.process` starts it; it needs nothing else of the package.
+"""The process that a local model runs in, as `ModelProcess` starts it; it needs nothing else of the package.
 
 It reads its settings, one line of JSON, from stdin; it writes one line to stdout, where it serves or why it does
 not; and it ends when its stdin does or its parent is another, so that not even `kill -9` of the parent leaves it.

@@ -123,7 +123,6 @@ class Weights:
         return f"a model on this machine answers: {self.name}"
 
     def ready(self, say: Say) -> Path:
-        """The file, fetched first if need be."""
         return self.path or fetch(SMALL, say)
 
 

@@ -60,7 +60,6 @@ class SharedReader:
 
     @property
     def label(self) -> str:
-        """The reader in a word."""
         if self.is_script:
             return "a script" if self.asks_model else "extract"
         return self.model or "a reader"
@@ -87,7 +86,6 @@ class SharedReader:
             await self._tap.stop()
 
     async def answer(self, example: Example) -> Example:
-        """Answer a question from its context."""
         asked: Example = {key: value for key, value in example.items() if key != "memory"}
         result: Example = await self._reader.aprocess(asked)
         return result
@@ -123,7 +121,7 @@ class Arm:
             takes_turns=True,
             competes=not self.host.members.is_control,
             report=lambda _: self.describe(),
-            tell_doing=lambda: self.host.doing,
+            status_text=lambda: self.host.status_text,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -139,9 +137,9 @@ class Arm:
         """Write the conversation if it is not written yet, and ask the question."""
         asked = perf_counter()
         facts: dict[str, Any] = {}
-        async with self.host.turn:
+        async with self.host.lock:
             try:
-                facts["ingest"] = await self.host.enter(example["memory"]["conversation"])
+                facts["ingest"] = await self.host.ensure_written(example["memory"]["conversation"])
                 started = perf_counter()
                 made = await self.ask(example)
             except SystemFailure as failure:
@@ -170,8 +168,6 @@ class Arm:
 
 
 class OwnAnswer(Arm):
-    """The system's own `query`."""
-
     sends_elsewhere = True
 
     def __init__(self, name: str, host: Host) -> None:
@@ -233,7 +229,6 @@ class ReadAnswer(Arm):
         return {"context": context, "retrieved": found, "shown": whole}
 
     async def complete(self, example: Example, made: Example) -> Example:
-        """Have the reader answer from what was found."""
         answered = await self.reader.answer({**example, "context": made["context"]})
         if self.budget is None:  # the context has all of it: one copy in the store is enough
             made["retrieved"] = [{**item, "text": ""} for item in made["retrieved"]]

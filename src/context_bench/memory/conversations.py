@@ -46,7 +46,7 @@ class Question(TypedDict, total=False):
     instruction: str  # for the reader, beside the question: how to answer
     category: int  # of LoCoMo
     options: dict[str, str]  # by letter, where one of two answers is to be chosen
-    known_error: str  # a letter of `locomo_errors.KINDS`, or a sentence
+    known_error: str  # a letter of `long_conversations.ERROR_KINDS`, or a sentence
     rule: str  # by which a judge accepts an answer: a name of `judge.RULES`
     user_evidence: list[str]  # of LongMemEval: the evidence that a user said
     correct_letter: str  # of a multiple-choice question, whose options stand in its text
@@ -122,7 +122,6 @@ _SIZES = {"turn": 1, "pair": 2, "session": _NO_LIMIT}
 
 
 def check_granularity(granularity: str) -> str:
-    """Return a granularity that can be."""
     if granularity not in GRANULARITIES:
         raise UsageError(f"granularity must be one of {', '.join(GRANULARITIES)} (got {granularity!r})")
     return granularity
@@ -164,7 +163,6 @@ AFTER_ALL_TURNS = 1 << 60
 
 
 def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:
-    """Return each turn and its place by its id."""
     return {str(turn.get("id")): (place, turn) for place, turn in enumerate(turns)}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from context_bench.compare.sweeps import name_setting
 from context_bench.config import DEFAULT_THRESHOLD, EvaluateOptions
-from context_bench.core.scoring import Scorer
+from context_bench.core.judge import Scorer
 from context_bench.errors import UsageError
 from context_bench.evaluators import AnswerQuality
 from context_bench.memory.arm import Arm, ExtractReader, OwnAnswer, ReadAnswer, SharedReader
@@ -20,8 +20,7 @@ from context_bench.memory.probes import MemoryProbes, ProbeShares
 from context_bench.memory.questions import Questions, open_conversations
 from context_bench.memory.scoring import Abstention, LocomoScore, LongMemEvalRetrieval, MemoryChoice, MemoryRetrieval
 from context_bench.metrics import DollarCost, Latency, MeanScore, PassRate
-from context_bench.metrics.prompt_savings import PromptSavings
-from context_bench.metrics.upstream_tokens import UpstreamTokens
+from context_bench.metrics.upstream import PromptSavings, UpstreamTokens
 from context_bench.pricing import load_shipped_prices
 from context_bench.results import EvalResult
 from context_bench.runner import aevaluate, run_to_end

@@ -1,8 +1,8 @@
-"""One memory system in a run: a conversation is written into it once, then its questions are asked.
+"""One memory system in a run: the host writes each conversation into it once, then asks its questions.
 
-Questions are asked one at a time, in the order of the run. A conversation that cannot be written gives each of its
-questions that error, and the next conversation is tried. After the last question of a conversation a tenth of them
-is asked again: a memory that is changed by being asked is found out.
+The host asks one question at a time, in the order of the run. If a conversation cannot be written, each of its
+questions gets that error, and the next conversation is tried. After the last question of a conversation the host asks a
+tenth of them again, to detect memories that reading changes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Host:
         asks_nobody: It is known to ask no model, so that it costs nothing although no tap counts.
 
     Attributes:
-        doing: How far it is with writing a conversation, in words; empty while it writes none.
+        status_text: How far it has written the conversation; "" while it writes none.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class Host:
         self.name, self.members, self.fingerprint, self.settings = name, members, fingerprint, settings
         self.meter, self.asks_nobody = meter, asks_nobody
         self.questions: Questions | None = None
-        self.doing = ""
-        self.turn = asyncio.Lock()
+        self.status_text = ""
+        self.lock = asyncio.Lock()
         self._worker = Worker(name, settings.timeout)
         self._written: _Written | None = None
         self._users = 0
         self._ingested: set[str] = set()
         self._written_again = 0
-        self._again = {"asked": 0, "changed": 0, "failed": 0}
+        self._reasked = {"asked": 0, "changed": 0, "failed": 0}
         self._restored = 0
         self._scripted = meter is not None and is_script(meter.answerer)
         patience = 0.0 if asks_nobody else settings.quiet  # what asks nobody has nothing to wait for
@@ -101,20 +101,19 @@ class Host:
             await self.meter.start()
 
     async def finish(self) -> None:
-        """Ask again what is left to be asked again, and close the tap with the last arm."""
+        """Re-ask the questions of the last conversation, and close the tap with the last arm."""
         self._users -= 1
         if self._users > 0:
             return
         try:
-            async with self.turn:
-                await self._leave()
+            async with self.lock:
+                await self._reask_questions()
         finally:
             self._worker.close()
             if self.meter is not None:
                 await self.meter.stop()
 
     def report(self) -> dict[str, Any]:
-        """Report on the run beside its rows."""
         late = None if self.meter is None else self.meter.read("late")
         return {
             "granularity": self.settings.granularity,
@@ -122,7 +121,7 @@ class Host:
             "takes_user": self.members.takes_user,
             "metered": self.meter is not None or self.asks_nobody,
             "is_control": self.members.is_control,
-            "asked_again": dict(self._again),
+            "asked_again": dict(self._reasked),
             "inspected": self._inspection.report(),
             "restored": self._restored,
             "written_again": self._written_again,
@@ -131,22 +130,22 @@ class Host:
 
     # -- a conversation
 
-    async def enter(self, name: str) -> dict[str, Any]:
-        """See to it that a conversation is in the memory; returns what writing it took.
+    async def ensure_written(self, name: str) -> dict[str, Any]:
+        """Write a conversation into the memory unless it is there already; return what writing it took.
 
         Raises:
             SystemFailure: It could not be written.
         """
         assert self.questions is not None
         if self._written is None or self._written.history.name != name:
-            await self._leave()
+            await self._reask_questions()
             self._written = _Written(self.questions.find(name))
             try:
                 await self._write(self._written)
             except SystemFailure as failure:
                 self._written.failure = failure
             finally:
-                self.doing = ""
+                self.status_text = ""
                 self._set_phase("late")
         if self._written.failure is not None:
             raise SystemFailure(str(self._written.failure))
@@ -161,7 +160,7 @@ class Host:
         earlier = self.settings.reuse and self._read_note(key) is not None
         self._written_again += earlier or history.name in self._ingested
         self._ingested.add(history.name)
-        self._note(key, {})  # begun, and not whole
+        self._save_note(key, {})  # begun, and not whole
         await self._inspection.reset()
         await self._inspection.check_reset(history)
         started = perf_counter()
@@ -178,7 +177,7 @@ class Host:
             **await self._inspection.measure(history),
         }
         written.store = written.facts.get("store")
-        self._note(key, written.facts)
+        self._save_note(key, written.facts)
 
     async def _ingest(self, history: History) -> int:
         members, calls, written = self.members, 0, 0
@@ -187,14 +186,14 @@ class Host:
         )
         for kind, user, given in steps:
             calls += 1
-            self.doing = f"{self.name}: {written:,} of {len(history.turns):,} turns written"
+            self.status_text = f"{self.name}: {written:,} of {len(history.turns):,} turns written"
             named = members.filter_arguments(kind, user=user)
             await self._call(kind, f"{kind}() of conversation {history.name!r}", given, **named)
             written += len(given) if kind == "ingest" else 1
         return calls
 
     async def _wait_until_quiet(self, history: History, started: float) -> dict[str, Any]:
-        """Wait until what was ingested can be found: `flush()`, asking for it, then no call at the tap for a while.
+        """Wait until the turns can be found: call `flush()`, probe for them, then wait until the tap is quiet.
 
         Returns:
             What `Inspection.wait_until_found` does.
@@ -209,11 +208,11 @@ class Host:
             while meter.seconds_since_last_call() < self.settings.quiet and perf_counter() < deadline:
                 await asyncio.sleep(min(QUIET_POLL_SECONDS, self.settings.quiet))
         if await self._inspection.is_changed():
-            self._again["asked"] += 1
-            self._again["changed"] += 1
+            self._reasked["asked"] += 1
+            self._reasked["changed"] += 1
         return searchable
 
-    async def _leave(self) -> None:
+    async def _reask_questions(self) -> None:
         """Ask a tenth of the questions of a conversation again, before the memory is emptied."""
         written, self._written = self._written, None
         if written is None or written.failure is not None:
@@ -223,10 +222,10 @@ class Host:
             try:
                 found = await self._retrieve(question, named)
             except SystemFailure:
-                self._again["failed"] += 1
+                self._reasked["failed"] += 1
             else:
-                self._again["asked"] += 1
-                self._again["changed"] += _spell(found) != before
+                self._reasked["asked"] += 1
+                self._reasked["changed"] += _join_texts(found) != before
         if self.meter is not None:
             self.meter.take("again")
         self._set_phase("late")
@@ -234,7 +233,6 @@ class Host:
     # -- a question
 
     async def retrieve(self, example: Mapping[str, Any], k: int | None, budget: int | None) -> list[Retrieved]:
-        """Ask what the memory finds for a question."""
         about = example["memory"]
         if "point_to" in self.members and self.members.is_control:
             await self._call("point_to", "point_to()", about.get("evidence_ids") or [])
@@ -246,7 +244,7 @@ class Host:
             self._set_phase("late")
         written = self._written
         if written is not None and not self.members.is_control and _is_asked_again(example, written):
-            written.asked.setdefault(example["question"], (named, _spell(found)))
+            written.asked.setdefault(example["question"], (named, _join_texts(found)))
         return found
 
     async def _retrieve(self, question: str, named: dict[str, Any]) -> list[Retrieved]:
@@ -274,7 +272,6 @@ class Host:
         return evidence
 
     def take_query_costs(self) -> dict[str, Any] | None:
-        """Return what the last question cost at the tap."""
         return self._take_costs("query")
 
     # -- the system
@@ -295,7 +292,7 @@ class Host:
     # -- what outlives the process
 
     async def _restore(self, key: str, written: _Written) -> bool:
-        """Ask a system that can whether it still has this conversation; only one that was written whole counts."""
+        """Ask a system with `restore` whether it still has this conversation, written whole."""
         if "restore" not in self.members or self.fingerprint is None:
             return False
         known = await self._call("restore", "restore()", key)
@@ -316,8 +313,8 @@ class Host:
             return None
         return noted if isinstance(noted, dict) else None
 
-    def _note(self, key: str, facts: Mapping[str, Any]) -> None:
-        """Note that writing a conversation has begun, or what it took, for a run that is killed and resumed."""
+    def _save_note(self, key: str, facts: Mapping[str, Any]) -> None:
+        """Record that writing has begun, or what it took, for a run that is killed and resumed."""
         folder = self.settings.folder
         if folder is None or self.fingerprint is None:
             return
@@ -334,7 +331,7 @@ def _has_asked(facts: Mapping[str, Any]) -> bool:
     return any(phase["calls"] or phase["embed_calls"] for phase in phases if phase)
 
 
-def _spell(found: list[Retrieved]) -> str:
+def _join_texts(found: list[Retrieved]) -> str:
     return "\n".join(item["text"] for item in found)
 
 

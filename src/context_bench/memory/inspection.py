@@ -31,8 +31,8 @@ from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.forms import read_bill
 
-OURS = "Was this said before?"
-"""How the benchmark begins to ask for a turn in its own words. The calls that this takes are charged to nobody."""
+PROBE_PREFIX = "Was this said before?"
+"""Opens every question that the benchmark asks on its own account. Its calls are not charged to the system."""
 
 PHASES = ("ingest", "background", "query", "late", "again")
 """While turns are written; after that, until it is quiet; while a question is asked; outside of all of these; while
@@ -60,7 +60,6 @@ class Spending:
         self.usd = None if usd is None or self.usd is None else self.usd + usd
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the sums as they stand in a row."""
         return dict(vars(self))
 
 
@@ -110,11 +109,10 @@ class Meter:
         return self._sums.get(phase)
 
     def has_calls(self, phase: str) -> bool:
-        """Whether anything was asked in a phase."""
         return phase in self._sums
 
     def _begin(self, call: Call, incoming: Incoming) -> None:
-        phase = "again" if self.inspected and OURS.encode() in incoming.body else self.phase
+        phase = "again" if self.inspected and PROBE_PREFIX.encode() in incoming.body else self.phase
         self._under_way += phase != "again"
         self._phases[id(call)] = phase
         sums = self._sums.setdefault(phase, Spending())
@@ -198,9 +196,9 @@ class Inspection:
     resets: int = 0
     survived: int = 0
     _known: Turn | None = field(default=None, init=False)
+    _named: int = field(default=0, init=False)  # turns of a conversation whose ids were given without their text
 
     def report(self) -> dict[str, int]:
-        """Report what was found out, for the record of a run."""
         return {key: getattr(self, key) for key in ("asked", "sampled", "found", "resets", "survived")}
 
     # -- before a conversation is written
@@ -231,7 +229,7 @@ class Inspection:
         if not self._can_be_asked:
             return {} if self.members.is_control else {"unsearchable": "it has no retrieve() to be asked"}
         turns = _sample(history)
-        deadline, patience, found = perf_counter() + self.limit, self.quiet, 0
+        deadline, patience, found, self._named = perf_counter() + self.limit, self.quiet, 0, 0
         for turn in turns:
             was_found = await self._wait_for(turn, deadline, patience)
             patience = patience if was_found else 0.0  # the others had as much time
@@ -243,6 +241,8 @@ class Inspection:
             if self.meter is None:
                 self.quiet = 0.0  # without a tap nothing shows that waiting in each conversation helps
             return {"unsearchable": "turns that were asked for in their own words were not found"}
+        if self._named:
+            return {"unsearchable": "turns that were asked for in their own words were named, and not shown"}
         return (
             {"searchable_seconds": ended - started} if turns else {"unsearchable": "its turns are too short to ask for"}
         )
@@ -262,6 +262,7 @@ class Inspection:
                 self._known = turn
                 return True
             if any(turn["id"] in (item.get("ids") or ()) for item in items):
+                self._named += 1  # it may keep them in words of its own, or none of them
                 return True
             now, spelled = perf_counter(), "\n".join(item["text"] for item in items)
             if spelled != before:
@@ -280,7 +281,7 @@ class Inspection:
         """Ask for a turn in its own words; a memory that fails here fails at its questions too, and is named there."""
         self.asked += 1
         named = self.members.filter_arguments("retrieve", user=turn.get("user"))
-        question = f"{OURS} {turn['content'][:MAX_QUESTION_CHARS]}"
+        question = f"{PROBE_PREFIX} {turn['content'][:MAX_QUESTION_CHARS]}"
         try:
             found = await self._call_apart("retrieve", question, **named)
             return check_retrieved(found, self.name)

@@ -288,7 +288,6 @@ class MistakeRate:
 
     @property
     def interval(self) -> Interval | None:
-        """The rate with its 95% interval."""
         return share_interval(self.mistakes, self.n) if self.n else None
 
 

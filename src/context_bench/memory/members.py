@@ -98,8 +98,6 @@ def _accepts(method: Callable[..., Any], name: str) -> bool:
 
 
 class Worker:
-    """Calls the methods of one memory system."""
-
     def __init__(self, name: str, timeout: float) -> None:
         self._name, self._timeout = name, timeout
         self._threads = Threads(1, f"context-bench-memory-{name}")

@@ -13,11 +13,9 @@ from statistics import median
 from typing import Any, ClassVar
 
 from context_bench.metrics.quality import MeanTally
-from context_bench.metrics.row_by_row import RunningMetric
-from context_bench.numbers import MEAN_SCORE
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
-from context_bench.traits import MetricTraits
 
 _UNCOUNTED = "no tap counted its calls: it was made outside of the run, or takes no base_url"
 _SPENT = ("calls", "prompt_tokens", "completion_tokens", "embed_calls", "embed_tokens", "usd")
@@ -35,9 +33,6 @@ class MemoryCosts(RunningMetric):
     """
 
     name = "memory-costs"
-
-    def __context_bench_traits__(self) -> MetricTraits:
-        return MetricTraits(bound=CostTally.add_late)
 
     def start(self) -> CostTally:
         return CostTally()
@@ -72,7 +67,7 @@ class CostTally:
     def result(self) -> dict[str, float]:
         return self._compute({})
 
-    def add_late(self, report: Mapping[str, Any]) -> dict[str, float]:
+    def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
         """Return the numbers with the calls that came after a memory counted as written: they are charged to it."""
         late = (report.get("memory") or {}).get("late") if isinstance(report.get("memory"), Mapping) else None
         if not late:
@@ -153,8 +148,6 @@ class ByType(RunningMetric):
 
 
 class TypeTally:
-    """Keeps one mean for each type."""
-
     def __init__(self, score_field: str) -> None:
         self._field = score_field
         self._means: dict[str, MeanTally] = {}
@@ -167,10 +160,10 @@ class TypeTally:
             self._means[kind].add(row)
 
     def result(self) -> dict[str, float]:
-        return {f"type:{kind}": self._means[kind].result()[MEAN_SCORE] for kind in sorted(self._means)}
+        return {f"type:{kind}": self._means[kind].mean for kind in sorted(self._means)}
 
     def intervals(self) -> dict[str, Interval]:
         return {f"type:{kind}": mean.spread.interval() for kind, mean in self._means.items() if mean.count}
 
     def unmeasured(self) -> dict[str, str]:
-        return {f"type:{kind}": why for kind, mean in self._means.items() for why in mean.unmeasured().values()}
+        return {f"type:{kind}": why for kind, mean in self._means.items() if (why := mean.explain_unmeasured())}

@@ -31,7 +31,7 @@ from context_bench.memory.scoring import (
     read_retrieved,
     read_shown_text,
 )
-from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow, Scores
 from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean
 from context_bench.stats.differences import Difference

@@ -31,7 +31,7 @@ UNNAMED = "conversations"
 """The tag of conversations that came without a name."""
 
 KEPT_EXAMPLES = 256
-"""Examples for which a conversation stays at hand after its last question was read: the engine reads ahead."""
+"""Keep a conversation for this many examples after its last question was read, because the engine reads ahead."""
 
 
 _GOLD_FIELDS = ("answer", "answers", "instruction")
@@ -57,12 +57,10 @@ class History:
 
     @cached_property
     def by_id(self) -> dict[str, Placed]:
-        """Each turn and its place, by its id."""
         return index_turns(self.turns)
 
     @cached_property
     def digest(self) -> str:
-        """A text that stands for the turns."""
         return digest(orjson.dumps(self.turns, default=str)).hex()
 
 

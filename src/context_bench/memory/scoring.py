@@ -94,7 +94,6 @@ class MemoryRetrieval:
     )
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
-        """Compare the turns that are named and shown with those of the evidence."""
         record, found, whole = read_question(original), read_retrieved(processed), read_shown(processed)
         if record is None:
             return Scores(reason="not a question about a conversation")
@@ -164,7 +163,6 @@ class LongMemEvalRetrieval:
     )
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
-        """Compare the ranking with the turns, and the sessions, that hold the answer."""
         record, found = read_question(original), read_shown(processed)
         if record is None or "user_evidence" not in record:
             return Scores(reason="not a question of LongMemEval")
@@ -193,7 +191,6 @@ class LongMemEvalRetrieval:
 
 
 def measure_turns(ranking: Sequence[str], relevant: Iterable[str], depth: int) -> dict[str, float]:
-    """Measure the first turns of a ranking."""
     wanted = set(relevant)
     return _measure(wanted & set(ranking[:depth]), wanted, ranking, wanted, depth)
 
@@ -350,7 +347,6 @@ class LocomoScore:
 
 
 def score_answer(category: int, answer: str, gold: str) -> float:
-    """Score an answer of category 1 to 4."""
     if category == 3:
         gold = gold.split(";")[0].strip()
     if category != 1:

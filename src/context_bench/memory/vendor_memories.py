@@ -21,7 +21,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from context_bench.errors import UsageError, printable
-from context_bench.memory.inspection import OURS
+from context_bench.memory.inspection import PROBE_PREFIX
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.started_proxy import find_program
 from context_bench.systems.proxies import OpenAIProxy
@@ -112,7 +112,6 @@ class VendorMemory:
         self._ask("ingest", turns=list(turns), user=user)
 
     def retrieve(self, question: str, k: int | None = None, user: str | None = None) -> list[dict[str, Any]]:
-        """Search its memories, best first."""
         found: list[dict[str, Any]] = self._ask("retrieve", question=question, k=k or self.k, user=user)
         return found
 
@@ -142,7 +141,7 @@ class VendorMemory:
 
     def _measure_vector(self) -> int:
         """Ask the embedder how long its vectors are: it knows its model, and no list of models stays complete."""
-        asked = {"model": self._settings["embedding_model"], "input": f"{OURS} How long is your vector?"}
+        asked = {"model": self._settings["embedding_model"], "input": f"{PROBE_PREFIX} How long is your vector?"}
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._settings['api_key']}"}
         request = Request(f"{self._settings['base_url']}/embeddings", json.dumps(asked).encode(), headers)
         try:
@@ -265,7 +264,6 @@ def _clean_up(child: subprocess.Popen[bytes], directory: Path) -> None:
 
 
 def _find_python(vendor: str, package: str) -> str:
-    """Find the interpreter of the vendor's environment."""
     found = find_program("python", home=f"memory-{vendor}")
     if found is None:
         raise UsageError(

@@ -38,8 +38,6 @@ class Settings:
 
 
 class Memory(ABC):
-    """One vendor's memory."""
-
     package: str
 
     def __init__(self, settings: Settings) -> None:

@@ -1,24 +1,36 @@
-"""Metrics: each turns the rows of one system into summary numbers. One file each."""
+"""Metrics: each turns the rows of one system into summary numbers, which `context_bench.numbers` declares."""
 
-from context_bench.metrics.billed_ratio import BilledRatio
-from context_bench.metrics.card_pass_rate import CardPassRate
-from context_bench.metrics.cost_of_pass import CostOfPass
-from context_bench.metrics.defaults import DEFAULT_THRESHOLD, default_metrics
-from context_bench.metrics.dollar_cost import DollarCost
-from context_bench.metrics.evidence_shares import EvidenceShares
-from context_bench.metrics.latency import Latency
-from context_bench.metrics.official_score import OfficialScore
-from context_bench.metrics.per_dataset import PerDatasetBreakdown
-from context_bench.metrics.prefix_stability import PrefixStability
-from context_bench.metrics.prompt_savings import PromptSavings
-from context_bench.metrics.proxy_overhead import ProxyOverhead
-from context_bench.metrics.quality import MeanScore, PassRate
-from context_bench.metrics.repeats import Repeats
-from context_bench.metrics.retention import Retention
-from context_bench.metrics.token_meters import TokenMeters
-from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
-from context_bench.metrics.upstream_cost import UpstreamCost
-from context_bench.metrics.upstream_tokens import UpstreamTokens
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from context_bench.config import DEFAULT_THRESHOLD
+from context_bench.errors import UsageError
+from context_bench.metrics.dollar_cost import BilledRatio, DollarCost
+from context_bench.metrics.evidence import EvidenceShares
+from context_bench.metrics.quality import (
+    CardPassRate,
+    MeanScore,
+    OfficialScore,
+    PassRate,
+    PerDatasetBreakdown,
+    Repeats,
+    Retention,
+)
+from context_bench.metrics.times import Latency, ProxyOverhead
+from context_bench.metrics.token_stats import CompressionRatio, CostOfPass, ParetoRank
+from context_bench.metrics.upstream import (
+    PrefixStability,
+    PromptSavings,
+    TokenMeters,
+    UpstreamCost,
+    UpstreamTokens,
+)
+from context_bench.numbers import COST_OF_PASS
+from context_bench.refs import Ref, call_with, check_plain, parse, resolve
+from context_bench.traits import find_name
+from context_bench.types import Metric
 
 __all__ = [
     "DEFAULT_THRESHOLD",
@@ -44,3 +56,99 @@ __all__ = [
     "UpstreamTokens",
     "default_metrics",
 ]
+
+
+METRICS: dict[str, Any] = {
+    kind.name: kind
+    for kind in (
+        *(MeanScore, PassRate, CardPassRate, PerDatasetBreakdown, OfficialScore, Repeats, Retention),
+        *(CompressionRatio, CostOfPass, ParetoRank, DollarCost, BilledRatio, Latency, ProxyOverhead, EvidenceShares),
+        *(PromptSavings, UpstreamTokens, UpstreamCost, TokenMeters, PrefixStability),
+    )
+} | {
+    "by-type": "context_bench.memory.metrics:ByType",
+    "memory-costs": "context_bench.memory.metrics:MemoryCosts",
+    "probe-shares": "context_bench.memory.probes:ProbeShares",
+}
+"""The metrics that ship, by name; those of memory runs are imported where they are used."""
+
+
+def default_metrics(
+    score_field: str = "score",
+    threshold: float = DEFAULT_THRESHOLD,
+    *,
+    datasets: int = 1,
+    systems: int = 1,
+    tapped: bool = False,
+    controls: Sequence[str] = (),
+    cost_field: str = COST_OF_PASS,
+    judged: bool = False,
+    repeats: int = 1,
+) -> list[Metric]:
+    """Build the five metrics of every run; a tap, repeats, several datasets or systems, and controls add their own."""
+    metrics: list[Metric] = [
+        MeanScore(score_field),
+        PassRate(threshold, score_field),
+        CompressionRatio(),
+        CostOfPass(threshold, score_field),
+        Latency(),
+    ]
+    if judged and score_field != "judge_score":
+        metrics.append(MeanScore("judge_score"))
+    if repeats > 1:
+        metrics.append(Repeats(repeats, threshold, score_field))
+    if tapped:
+        metrics += [
+            PromptSavings(),
+            UpstreamTokens(),
+            UpstreamCost(threshold, score_field),
+            ProxyOverhead(),
+            TokenMeters(),
+            PrefixStability(),
+            EvidenceShares(threshold, score_field),
+        ]
+    if datasets > 1:
+        metrics.append(PerDatasetBreakdown(score_field))
+    if systems > 1:
+        metrics.append(ParetoRank(cost_field=cost_field, leave_out=tuple(controls)))
+    if controls:
+        metrics.append(Retention())
+    return metrics
+
+
+def load_metrics(text: str) -> Iterator[Metric]:
+    """Build the metric that a reference names; several when it is a sweep.
+
+    Raises:
+        UsageError: Nothing has that name, or it is not a metric.
+    """
+    for ref in parse("metric", text):
+        metric = _build(ref, resolve("metric", ref))
+        find_name(metric)
+        if not isinstance(metric, Metric):
+            raise UsageError(f"{ref.text!r} is not a metric: it needs .name and .compute(rows)")
+        check_plain(metric, "compute")
+        yield metric
+
+
+def _build(ref: Ref, found: Any) -> Any:
+    if isinstance(found, type) or (callable(found) and not isinstance(found, Metric)):
+        return call_with(found, ref)
+    if ref.parameters or ref.argument:
+        raise UsageError(f"{ref.text!r}: this metric is made already and takes no parameters")
+    return found
+
+
+def adapt_metrics(given: Any) -> list[Metric]:
+    """Accept metrics as they are, or by name or reference; anything else is an error that says what is missing."""
+    metrics: list[Metric] = []
+    for each in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
+        if isinstance(each, str):
+            metrics += load_metrics(each)
+        elif not isinstance(each, type) and find_name(each) is not None and isinstance(each, Metric):
+            check_plain(each, "compute")
+            metrics.append(each)
+        else:
+            kind = each.__name__ if isinstance(each, type) else type(each).__name__
+            raise UsageError(f"{kind} is not a metric: pass an object with .name and .compute(rows), or a name")
+    return metrics

@@ -1,4 +1,4 @@
-"""The cost of answers in dollars: in all, for a thousand examples, and for each that passes."""
+"""The cost of answers in dollars, and how many tokens are billed for each that was counted here."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.config import DEFAULT_THRESHOLD
-from context_bench.metrics.facts import read_fact, was_repeated
-from context_bench.metrics.quality import ScoreCount
-from context_bench.metrics.row_by_row import RunningMetric
-from context_bench.metrics.spread import RatioSpread
+from context_bench.metrics.running import RatioSpread, RunningMetric, ScoreCount, read_fact, was_repeated
+from context_bench.numbers import COST_PER_1K_USD, COST_USD, EMBEDDING_COST_USD, TIMED_OUT_COST_USD
 from context_bench.pricing import Price
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.text import count_things
-from context_bench.traits import MetricTraits
 from context_bench.utils.tokens import read_token_count
 
-__all__ = ["DollarCost"]
+__all__ = ["BilledRatio", "DollarCost"]
 
-_KEYS = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
+_KEYS = (COST_USD, COST_PER_1K_USD, "cost_of_pass_usd")
 _BOUNDS = ("cost_per_1k_usd_best", "cost_per_1k_usd_worst")
 _COST_FIELDS = frozenset(
     {"judge_cost_usd", "llm-judge", "embedding_usage", "timed_out_attempts", "saved_by_repeating", "cost_usd"}
@@ -31,7 +28,7 @@ _COST_FIELDS = frozenset(
 """Metadata that tells of money; a row without any of it has no known cost."""
 
 _UNPAID = ("scripted/", "local ")
-"""How the names of those begin who answer behind a tap and send no bill."""
+"""Prefixes of `answered_by` of models behind a tap that send no bill."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +45,8 @@ class DollarCost(RunningMetric):
     threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
     name = "dollar-cost"
-    keys = (
-        *(*_KEYS, *_BOUNDS, "cost_per_1k_as_asked_usd", "judge_cost_usd", "embedding_cost_usd"),
-        *("timed_out_attempts", "timed_out_cost_usd"),
-    )
-    by_dataset = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
-
-    def __context_bench_traits__(self) -> MetricTraits:
-        return MetricTraits(bound=DollarTally.bound)
 
     def start(self) -> DollarTally:
-        """Start running sums."""
         return DollarTally(self.threshold, self.score_field)
 
 
@@ -67,8 +55,8 @@ class DollarTally:
 
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._scores = threshold, ScoreCount(score_field)
-        self._dollars = self._judge_dollars = 0.0
-        self._known = self._unknown = self._failed_unknown = self._estimated = self._passing = 0
+        self._judge_dollars = 0.0
+        self._known = self._unknown = self._failed_unknown = self._estimated = 0
         self._judged = self._judged_unknown = 0
         self._repeated = self._bounded = 0
         self._least = self._most = self._late = self._asked = 0.0
@@ -76,10 +64,9 @@ class DollarTally:
         self._embeddings, self._timed_out = _Embeddings(), _TimedOut()
         self._priced_by: Mapping[str, Any] | None = None
         self._unpaid = False
-        self._each, self._pass = RatioSpread(positive=True), RatioSpread(positive=True)
+        self._each, self._passes = RatioSpread(positive=True), RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
-        """Add one row."""
         if _COST_FIELDS.isdisjoint(row.metadata):
             self._unknown += 1
             self._failed_unknown += row.error is not None
@@ -91,7 +78,8 @@ class DollarTally:
             self._repeated += 1
             return
         cost, asked = read_fact(row, "cost_usd"), read_fact(row, "cost_as_asked_usd")
-        self._swapped.update(_list_models(row))
+        bills = [*(row.metadata.get("billed_usage") or ()), *(row.metadata.get("counted_usage") or ())]
+        self._swapped.update({str(bill["model"]) for bill in bills if isinstance(bill, Mapping) and "model" in bill})
         if cost is None:
             least, most = read_fact(row, "least_cost_usd"), read_fact(row, "most_cost_usd")
             if least is not None and most is not None:
@@ -102,14 +90,10 @@ class DollarTally:
             self._failed_unknown += row.error is not None
             return
         self._known += 1
-        self._dollars += cost
         self._asked += cost if asked is None else asked
         self._estimated += row.metadata.get("cost_is_estimate") is True
-        value = self._scores.take(row)
-        passes = row.error is None and value is not None and value >= self._threshold
-        self._passing += passes
         self._each.add(row, cost, 1)
-        self._pass.add(row, cost, passes)
+        self._passes.add(row, cost, self._scores.passes(row, self._threshold))
 
     def _add_judge(self, row: EvalRow) -> None:
         spent = read_fact(row, "judge_cost_usd")
@@ -123,9 +107,9 @@ class DollarTally:
         """Give the dollars so far; nothing where no row has a cost."""
         values: dict[str, float] = {}
         if self._known:
-            values["cost_usd"] = self._dollars
-            values["cost_per_1k_usd"] = self._dollars / self._known * 1000
-            values["cost_of_pass_usd"] = self._dollars / self._passing if self._passing else math.inf
+            values[COST_USD] = self._each.above
+            values[COST_PER_1K_USD] = self._each.ratio * 1000
+            values["cost_of_pass_usd"] = self._passes.ratio
             if self._swapped:
                 values["cost_per_1k_as_asked_usd"] = self._asked / self._known * 1000
         values |= self._bounds()
@@ -134,18 +118,18 @@ class DollarTally:
         return values | self._embeddings.result() | self._timed_out.result()
 
     def intervals(self) -> dict[str, Interval]:
-        """Give the intervals of the cost for a thousand examples and for each that passes."""
-        intervals = {"cost_per_1k_usd": self._each.interval().multiply(1000)} if self._dollars else {}
-        return intervals | ({"cost_of_pass_usd": self._pass.interval()} if self._dollars and self._passing else {})
+        intervals = {COST_PER_1K_USD: self._each.interval().multiply(1000)} if self._each.above else {}
+        known = self._each.above and self._passes.below
+        return intervals | ({"cost_of_pass_usd": self._passes.interval()} if known else {})
 
     def _bounds(self) -> dict[str, float]:
         """Compute the best and the worst case; none where all calls are known. The headline lies between them."""
         rows = self._known + self._bounded
         if not rows or not (self._bounded or self._late):
             return {}
-        cases = [(self._dollars + more) / rows * 1000 for more in (self._least, self._most + self._late)]
+        cases = [(self._each.above + more) / rows * 1000 for more in (self._least, self._most + self._late)]
         if self._known:
-            cases.append(self._dollars / self._known * 1000)
+            cases.append(self._each.ratio * 1000)
         return dict(zip(_BOUNDS, (min(cases), max(cases))))
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
@@ -211,12 +195,6 @@ class DollarTally:
         return f"not priced: {what}; give one in a file of --prices"
 
 
-def _list_models(row: EvalRow) -> set[str]:
-    """List the models that the proxy asked instead of the one that was asked for."""
-    bills = [*(row.metadata.get("billed_usage") or ()), *(row.metadata.get("counted_usage") or ())]
-    return {str(bill["model"]) for bill in bills if isinstance(bill, Mapping) and "model" in bill}
-
-
 class _Embeddings:
     """Sums over the calls for embeddings that a tap saw."""
 
@@ -226,7 +204,6 @@ class _Embeddings:
         self._models: dict[str, None] = {}
 
     def add(self, row: EvalRow) -> None:
-        """Add one row."""
         calls = row.metadata.get("embedding_usage")
         if not isinstance(calls, list):
             return
@@ -243,7 +220,7 @@ class _Embeddings:
         """Give the dollars so far; NaN where nothing is priced, nothing where nothing was embedded."""
         if not self._known and not self._unknown:
             return {}
-        return {"embedding_cost_usd": self._dollars if self._known else math.nan}
+        return {EMBEDDING_COST_USD: self._dollars if self._known else math.nan}
 
     def notes(self) -> dict[str, str]:
         """Say which calls are not in the dollars."""
@@ -252,7 +229,7 @@ class _Embeddings:
         many = count_things(self._unknown, "call")
         calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
         said = f"without {calls} at no known price" if self._known else f"not priced: {calls}; no other cost holds them"
-        return {"embedding_cost_usd": said}
+        return {EMBEDDING_COST_USD: said}
 
 
 class _TimedOut:
@@ -263,7 +240,6 @@ class _TimedOut:
         self._most = 0.0
 
     def add(self, row: EvalRow) -> None:
-        """Add one row."""
         attempts = read_token_count(row.metadata.get("timed_out_attempts"))
         if not attempts:
             return
@@ -280,7 +256,7 @@ class _TimedOut:
             return {}
         return {
             "timed_out_attempts": self._attempts,
-            "timed_out_cost_usd": math.nan if self._unbounded else self._most,
+            TIMED_OUT_COST_USD: math.nan if self._unbounded else self._most,
         }
 
     def notes(self) -> dict[str, str]:
@@ -291,4 +267,49 @@ class _TimedOut:
             "an upper bound takes --max-tokens and a price" if self._unbounded else f"at most ${self._most:.4f} more"
         )
         said = f"{count_things(self._attempts, 'attempt')} may have been billed all the same ({bound})"
-        return {"timed_out_cost_usd": said}
+        return {TIMED_OUT_COST_USD: said}
+
+
+@dataclass(frozen=True)
+class BilledRatio(RunningMetric):
+    """Billed prompt tokens for each token that we counted in the same prompts, by least squares through zero.
+
+    An estimate of dollars from counted tokens is off by about this factor. The residual is the part of the bills that
+    the ratio does not explain (root of the squares left over, as a share of the bills): near 0, one factor fits all.
+    """
+
+    name = "billed-ratio"
+
+    def start(self) -> RatioTally:
+        return RatioTally()
+
+
+class RatioTally:
+    """Sums of squares and products; whole numbers, so that nothing is lost to rounding."""
+
+    def __init__(self) -> None:
+        self._rows = self._billed = self._both = self._counted = 0
+
+    def add(self, row: EvalRow) -> None:
+        if not row.upstream_tokens:
+            return
+        metadata = row.metadata
+        billed = read_token_count(metadata.get("billed_prompt_tokens"))
+        if billed is None and "upstream_calls" not in metadata:
+            billed = read_token_count(metadata.get("prompt_tokens"))  # the usage of a reader behind a compressor
+        counted = None if metadata.get("lost_upstream_calls") else row.upstream_tokens  # the bill holds lost calls too
+        if row.error is None and billed is not None and counted:
+            self._rows += 1
+            self._billed += billed * billed
+            self._both += billed * counted
+            self._counted += counted * counted
+
+    def result(self) -> dict[str, float]:
+        if not self._counted or not self._billed:
+            return {}
+        left = self._billed * self._counted - self._both * self._both
+        return {
+            "billed_to_counted": self._both / self._counted,
+            "billed_to_counted_residual": math.sqrt(max(0, left) / (self._billed * self._counted)),
+            "billed_to_counted_rows": float(self._rows),
+        }

@@ -1,4 +1,4 @@
-"""Tokens saved, and which systems are worth their tokens."""
+"""Tokens saved and spent, and which systems are worth their tokens."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from context_bench.metrics.row_by_row import NoTally, RunningMetric
-from context_bench.metrics.spread import RatioSpread
-from context_bench.numbers import PARETO_COSTS
+from context_bench.config import DEFAULT_THRESHOLD
+from context_bench.metrics.running import PlaceholderTally, RatioSpread, RunningMetric, ScoreCount
+from context_bench.numbers import COMPRESSION_RATIO, COST_OF_PASS, MEAN_OUTPUT_TOKENS, MEAN_SCORE
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
 
-__all__ = ["CompressionRatio", "ParetoRank"]
+__all__ = ["CompressionRatio", "CostOfPass", "ParetoRank"]
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,8 @@ class CompressionRatio(RunningMetric):
     """
 
     name = "compression-ratio"
-    keys = ("compression_ratio", "mean_input_tokens", "mean_output_tokens")
-    by_dataset = ("compression_ratio",)
 
     def start(self) -> TokenTally:
-        """Start the sums."""
         return TokenTally()
 
 
@@ -37,35 +34,66 @@ class TokenTally:
     """Sums tokens on both sides."""
 
     def __init__(self) -> None:
-        self._input = self._output = self._count = 0
-        self._spread = RatioSpread()
+        self._count = 0
+        self._tokens = RatioSpread()
 
     def add(self, row: EvalRow) -> None:
-        """Add one row."""
         if row.error is None:
-            self._input += row.input_tokens
-            self._output += row.output_tokens
             self._count += 1
-            self._spread.add(row, row.output_tokens, row.input_tokens)
+            self._tokens.add(row, row.output_tokens, row.input_tokens)
 
     def result(self) -> dict[str, float]:
-        """Return the ratio so far."""
-        count = self._count or 1
+        tokens, count = self._tokens, self._count or 1
         return {
-            "compression_ratio": 1.0 - self._output / self._input if self._input else 0.0,
-            "mean_input_tokens": self._input / count,
-            "mean_output_tokens": self._output / count,
+            COMPRESSION_RATIO: 1.0 - tokens.ratio if tokens.below else 0.0,
+            "mean_input_tokens": tokens.below / count,
+            MEAN_OUTPUT_TOKENS: tokens.above / count,
         }
 
     def unmeasured(self) -> dict[str, str]:
         """Name all three when no row succeeded; the ratio when there was nothing to compress."""
         if not self._count:
             return dict.fromkeys(self.result(), "no row succeeded")
-        return {} if self._input else {"compression_ratio": "the examples have no prompt tokens"}
+        return {} if self._tokens.below else {COMPRESSION_RATIO: "the examples have no prompt tokens"}
 
     def intervals(self) -> dict[str, Interval]:
-        """Give the interval of the ratio."""
-        return {"compression_ratio": self._spread.interval().subtract_from(1.0)} if self._input else {}
+        return {COMPRESSION_RATIO: self._tokens.interval().subtract_from(1.0)} if self._tokens.below else {}
+
+
+@dataclass(frozen=True)
+class CostOfPass(RunningMetric):
+    """Output tokens spent for each passing example (after arXiv:2504.13359); lower is better.
+
+    Tokens of examples that failed are spent too, so they count. The cost is infinite when nothing passes.
+    """
+
+    threshold: float = DEFAULT_THRESHOLD
+    score_field: str = "score"
+    name = "cost-of-pass"
+
+    def start(self) -> CostTally:
+        return CostTally(self.threshold, self.score_field)
+
+
+class CostTally:
+    """Counts passes and tokens."""
+
+    def __init__(self, threshold: float, score_field: str) -> None:
+        self._threshold, self._rows = threshold, ScoreCount(score_field)
+        self._cost = RatioSpread(positive=True)
+
+    def add(self, row: EvalRow) -> None:
+        self._cost.add(row, row.output_tokens, self._rows.passes(row, self._threshold))
+
+    def result(self) -> dict[str, float]:
+        return {COST_OF_PASS: self._cost.ratio, "num_passing": float(self._cost.below)}
+
+    def unmeasured(self) -> dict[str, str]:
+        """Name both numbers when no row has the score: whether anything passed is then not known."""
+        return self._rows.unmeasured(COST_OF_PASS, "num_passing")
+
+    def intervals(self) -> dict[str, Interval]:
+        return {COST_OF_PASS: self._cost.interval()} if self._cost.below else {}
 
 
 @dataclass(frozen=True)
@@ -73,44 +101,47 @@ class ParetoRank(RunningMetric):
     """The front on which a system stands when quality and cost are weighed against each other.
 
     One system alone cannot be ranked: `compute` gives 0.0, and `evaluate` puts in what `rank_systems`
-    says of all of them. The field "score" stands for the summary's `mean_score`. `leave_out` names systems
+    says of all of them. The field "score" stands for the mean score. `leave_out` names systems
     that do not compete. Beside the rank of points, `evaluate` puts in `pareto_front`: 1 on the front, 0 off it, by what
     paired intervals show of score and cost.
     """
 
     quality_field: str = "score"
-    cost_field: str = "cost_of_pass"
+    cost_field: str = COST_OF_PASS
     leave_out: Sequence[str] = ()
     name = "pareto-rank"
-    keys = ("pareto_rank", "pareto_front", *PARETO_COSTS)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leave_out", tuple(self.leave_out))  # as JSON it comes back as a list
 
-    def start(self) -> NoTally:
+    def start(self) -> PlaceholderTally:
         """Collect nothing: a rank does not come from the rows of one system; see `rank`."""
-        return NoTally(pareto_rank=0.0)
+        return PlaceholderTally(pareto_rank=0.0)
 
     def __context_bench_traits__(self) -> MetricTraits:
         return MetricTraits(rank=self.rank, cost_field=self.cost_field)
 
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
         """Rank the systems of a summary by this metric's fields."""
-        quality = "mean_score" if self.quality_field == "score" else self.quality_field
+        quality = MEAN_SCORE if self.quality_field == "score" else self.quality_field
         competing = {name: values for name, values in summary.items() if name not in self.leave_out}
         return self.rank_systems(competing, quality_field=quality, cost_field=self.cost_field)
 
     @staticmethod
     def rank_systems(
         summary: Mapping[str, Mapping[str, float]],
-        quality_field: str = "mean_score",
-        cost_field: str = "cost_of_pass",
+        quality_field: str = MEAN_SCORE,
+        cost_field: str = COST_OF_PASS,
     ) -> dict[str, int]:
         """Sort systems into fronts: 1 for those that nobody beats, 2 once those are set aside, and so on.
 
         A system beats another when it is at least as good on both counts and better on one. An infinite
         cost ranks after every finite one. A system without the fields, or with NaN there, has no rank.
         """
+
+        def beats(a: tuple[float, float], b: tuple[float, float]) -> bool:
+            return a[0] >= b[0] and a[1] <= b[1] and a != b
+
         points = {}
         for name, values in summary.items():
             quality, cost = values.get(quality_field, math.nan), values.get(cost_field, math.nan)
@@ -124,11 +155,7 @@ class ParetoRank(RunningMetric):
             front = max(ranks.values(), default=0)
             while group:
                 front += 1
-                best = [name for name in group if not any(_beats(group[other], group[name]) for other in group)]
+                best = [name for name in group if not any(beats(group[other], group[name]) for other in group)]
                 ranks.update(dict.fromkeys(best, front))
                 group = {name: point for name, point in group.items() if name not in best}
         return {name: ranks[name] for name in points}
-
-
-def _beats(a: tuple[float, float], b: tuple[float, float]) -> bool:
-    return a[0] >= b[0] and a[1] <= b[1] and a != b

@@ -14,16 +14,16 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.core.call import Outcome, is_endpoint
-from context_bench.core.estimates import RequestSize, measure_judge_request, measure_request
+from context_bench.core.call import Outcome, RequestSize, measure_judge_request, measure_request
 from context_bench.core.row import Job
 from context_bench.core.threads import call_beside
 from context_bench.monitors.limits import Limits
+from context_bench.monitors.monitor import Monitor
 from context_bench.pricing import Price, Prices
 from context_bench.results import Scores
 from context_bench.traffic.exchanges import read_exchanges
 from context_bench.traffic.row_facts import measure_row
-from context_bench.traits import asks_model, find_model
+from context_bench.traits import asks_model, find_model, is_endpoint
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, read_token_count
 
@@ -67,7 +67,7 @@ class _Request:
     """None while nothing is known of the length of its reply."""
 
 
-class Budget:
+class Budget(Monitor):
     """Admits requests as long as they fit.
 
     Args:
@@ -75,6 +75,7 @@ class Budget:
         prices: What tokens cost; None without a limit on dollars.
         count: Counts tokens.
         on_stop: Called when the limit is reached, with the reason.
+        threads: Count the tokens of long texts, so that the event loop goes on; None counts them here.
 
     Attributes:
         spent: What all requests so far have cost.
@@ -82,9 +83,15 @@ class Budget:
     """
 
     def __init__(
-        self, limits: Limits, prices: Prices | None, count: Tokenizer, on_stop: Callable[[str], None] = lambda _: None
+        self,
+        limits: Limits,
+        prices: Prices | None,
+        count: Tokenizer,
+        on_stop: Callable[[str], None] = lambda _: None,
+        threads: Executor | None = None,
     ) -> None:
         self._limits, self._prices, self._count, self._on_stop = limits, prices, count, on_stop
+        self._threads = threads
         self.spent, self.judges = _Amount(), _Amount()
         self._estimated = 0.0
         self._in_flight: set[_Request] = set()
@@ -100,14 +107,9 @@ class Budget:
 
     # -- requests of systems
 
-    async def reserve(self, job: Job, long: Executor | None = None) -> bool:
-        """Wait until the request of a job fits; False when the run has stopped, and it is not to be sent.
-
-        Args:
-            job: What would be sent.
-            long: Counts the tokens of a long example, so that the event loop goes on; None counts them here.
-        """
-        threads = long if job.item.is_long else None
+    async def admit(self, job: Job) -> bool:
+        """Wait until the request of a job fits, and reserve its cost; False when the run has stopped."""
+        threads = self._threads if job.item.is_long else None
         size = await call_beside(threads, measure_request, job.system, job.item.example, self._count)
         request = _Request(job.system.name, self._price_of(job.system), size)
         if not await self._admit(request):
@@ -115,19 +117,17 @@ class Budget:
         self._jobs[job.order] = request
         return True
 
-    async def settle(self, job: Job, outcome: Outcome, long: Executor | None = None) -> None:
-        """Count what a request has really cost, in place of what was reserved for it, which stays until then.
-
-        Args:
-            job: What was sent.
-            outcome: What came back.
-            long: Counts the tokens of a long reply; None counts them here.
-        """
+    async def settle(self, job: Job, outcome: Outcome | None) -> None:
+        """Count the real cost of a request in place of its reservation, which holds until then."""
         request = self._jobs.pop(job.order)
+        if outcome is None:
+            self._in_flight.discard(request)
+            self._changed.set()
+            return
         if "tapped" in outcome.processed:
-            self.spent += await call_beside(long, self._price_embeddings, outcome)
+            self.spent += await call_beside(self._threads, self._price_embeddings, outcome)
         response = outcome.processed.get("response") or ""
-        await self._count_cost(request, outcome.metadata, None if outcome.error else response, long)
+        await self._count_cost(request, outcome.metadata, None if outcome.error else response)
 
     def _price_embeddings(self, outcome: Outcome) -> _Amount:
         """Price the embeddings that a proxy had made through the tap: they are in no usage that it returns."""
@@ -193,16 +193,14 @@ class Budget:
                 await self._changed.wait()
         return False
 
-    async def _count_cost(
-        self, request: _Request, usage: Mapping[str, Any], reply: str | None, long: Executor | None = None
-    ) -> _Amount:
+    async def _count_cost(self, request: _Request, usage: Mapping[str, Any], reply: str | None) -> _Amount:
         """Add the cost of a request by its usage, else by our own count; `reply` is None where there was none."""
         prompt, completion = (read_token_count(usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
         told = prompt is not None and completion is not None
         if not told and reply is not None:  # a server that tells no usage cannot switch the limit off
             prompt = request.size.prompt if prompt is None else prompt
             if completion is None:
-                completion = await call_beside(long if len(reply) >= LONG_TEXT else None, self._count, reply)
+                completion = await call_beside(self._threads if len(reply) >= LONG_TEXT else None, self._count, reply)
         self._in_flight.discard(request)
         price = request.price
         dollars = price.dollars(prompt or 0, completion or 0) if price else 0.0

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from context_bench.errors import UsageError
+from context_bench.monitors.monitor import Monitor
 from context_bench.numbers import NUM_ERRORS, NUM_EXAMPLES
 from context_bench.results import EvalRow
 
-__all__ = ["Limits", "read_number"]
+if TYPE_CHECKING:
+    from context_bench.core.call import Outcome
+    from context_bench.core.row import Job
+
+__all__ = ["ErrorLimit", "Limits", "read_number"]
 
 
 @dataclass
@@ -26,7 +32,6 @@ class Limits:
     max_cost: float | None = None
     max_total_tokens: int | None = None
     max_errors: str | None = None
-    errors: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         for name in ("max_cost", "max_total_tokens"):
@@ -49,21 +54,8 @@ class Limits:
         """Whether there is a limit on tokens or money."""
         return self.max_cost is not None or self.max_total_tokens is not None
 
-    def fresh(self) -> Limits:
-        """Copy the limits for another run, with nothing counted yet."""
-        return Limits(self.max_cost, self.max_total_tokens, self.max_errors)
-
-    def add(self, row: EvalRow, expected: int | None) -> str | None:
-        """Count a row, and return the reason to stop, if any; `expected` is the number of rows of its system."""
-        if row.error is None:
-            return None
-        self.errors[row.system] += 1
-        allowed = self._count_allowed_errors(expected)
-        if allowed is None or self.errors[row.system] <= allowed:
-            return None
-        return f"{row.system} failed on {self.errors[row.system]} examples (--max-errors {self.max_errors})"
-
-    def _count_allowed_errors(self, expected: int | None) -> float | None:
+    def count_allowed_errors(self, expected: int | None) -> float | None:
+        """Return how many rows of one system may fail, of so many expected ones; None for any number."""
         if self.max_errors is None:
             return None
         if not self.max_errors.endswith("%"):
@@ -73,10 +65,33 @@ class Limits:
     def is_exceeded(self, summary: dict[str, dict[str, float]]) -> bool:
         """Whether a finished run had more errors of one system than allowed."""
         for values in summary.values():
-            allowed = self._count_allowed_errors(int(values[NUM_EXAMPLES]))
+            allowed = self.count_allowed_errors(int(values[NUM_EXAMPLES]))
             if allowed is not None and values[NUM_ERRORS] > allowed:
                 return True
         return False
+
+
+class ErrorLimit(Monitor):
+    """Stops the run when one system has failed too often.
+
+    Args:
+        limits: Those of the run.
+        expected: Rows of each system, if that is known.
+    """
+
+    def __init__(self, limits: Limits, expected: int | None) -> None:
+        self._limits, self._allowed = limits, limits.count_allowed_errors(expected)
+        self._errors: Counter[str] = Counter()
+
+    def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> str | None:  # noqa: ARG002
+        """Count a row that failed."""
+        if row.error is None:
+            return None
+        self._errors[row.system] += 1
+        count = self._errors[row.system]
+        if self._allowed is None or count <= self._allowed:
+            return None
+        return f"{row.system} failed on {count} examples (--max-errors {self._limits.max_errors})"
 
 
 def read_number(value: object) -> float | None:

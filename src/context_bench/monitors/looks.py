@@ -11,6 +11,7 @@ a run that is resumed takes the same looks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,7 +19,10 @@ from typing import Any
 
 from context_bench.compare.looks import Looks
 from context_bench.compare.pairing import Pairing, ScoredAnswer, is_unread_row, read_answer
+from context_bench.core.call import Outcome
+from context_bench.core.row import Job
 from context_bench.errors import UsageError
+from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
 from context_bench.types import Example
 
@@ -99,8 +103,8 @@ def _draw(seed: int, tag: str, kind: str, name: str) -> bytes:
     return blake2b(text, digest_size=16).digest()
 
 
-class Decisions:
-    """Takes rows as they come, and says which systems need no more of them.
+class Decisions(Monitor):
+    """Stop each system once an interim look has decided its verdict.
 
     Args:
         order: The examples as they are run.
@@ -109,6 +113,7 @@ class Decisions:
         read: Reads the number that is compared off a row.
         margin: A difference within it does not matter.
         repeats: How often each example is answered.
+        width: Jobs for each example, over all systems and repeats.
         fixed_groups: Whether the documents or conversations of the run are all that matter.
         keep_apart: Whether contexts that no model has read are not held against answers.
         stop: Called with the name of a system that is settled.
@@ -124,6 +129,7 @@ class Decisions:
         *,
         margin: float,
         repeats: int = 1,
+        width: int = 1,
         fixed_groups: bool = False,
         keep_apart: bool = True,
         stop: Callable[[str], None],
@@ -146,10 +152,12 @@ class Decisions:
         self._unread: dict[str, bool] = {}
         self._closed: set[str] = set()
         self._over = self._needed_all = False
+        self._repeats, self._width, self._row_counts = repeats, width, Counter[str]()
 
-    def take(self, place: int, row: EvalRow) -> None:
+    def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:  # noqa: ARG002
         """Take the row of the example at a place of the order."""
-        name = row.system
+        name, place = row.system, job.order // self._width
+        self._row_counts[name] += 1
         if self._over or name in self._closed or (name != self.baseline and name not in self._looks):
             return
         if row.error is None:
@@ -166,9 +174,9 @@ class Decisions:
         else:
             looks.add(place, own, baseline)
         if looks.settled:
-            self.close(name)
+            self.drop(name)
 
-    def close(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Take no more of a system: it is settled, or it does not work."""
         if name not in self._looks or name in self._closed:
             return
@@ -182,13 +190,14 @@ class Decisions:
             if not self._needed_all:
                 self._stop_all()
 
-    def describe(self, rows: Mapping[str, int], failed: Collection[str] = ()) -> dict[str, Any]:
+    def describe(self, names: Iterable[str], failed: Collection[str] = ()) -> dict[str, Any]:
         """Describe the looks at the end of a run, as JSON can hold it.
 
         Args:
-            rows: Examples that were run of each system.
+            names: The systems of the run.
             failed: Systems that were stopped because they do not work.
         """
+        rows = {name: -(-self._row_counts[name] // self._repeats) for name in names}
         systems = {}
         for name, looks in self._looks.items():
             verdict = looks.finish()

@@ -9,70 +9,80 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
-from context_bench.core.call import Outcome, is_endpoint
+from context_bench.core.call import Outcome
 from context_bench.core.row import Job
 from context_bench.errors import printable
-from context_bench.traits import system_traits
+from context_bench.monitors.monitor import Monitor
+from context_bench.results import EvalRow
+from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import System
 
 __all__ = ["Preflight", "describe_stop"]
 
-_CHANCES, _ANSWERS = 3, 20
-"""Requests in a row that have to fail before a system is stopped that has answered in an earlier run: so many, and one
-more for so many answers. Of a long run that goes on a few examples may fail for ever, and these are asked first."""
+MIN_FAILURES, ANSWERS_PER_FAILURE = 3, 20
+"""Requests in a row that must fail before a system is stopped that has answered in an earlier run: at least three, and
+one more for every 20 answers. In a resumed run a few examples may fail for ever, and these are asked first."""
 
 
-class Preflight:
+class Preflight(Monitor):
     """Holds the jobs of a system back until its first request is answered, and stops the system if that is no use.
 
     Args:
         systems: Those of the run. Only endpoints of our own are held back: of others no failure tells anything.
-        run: Brings a job to its row; gives the outcome when the system was really asked.
-        stop: Called with a system of which nothing more is to be sent.
+        drop: Called with the name of a system to which nothing more is to be sent.
+        is_over: Tells whether the run starts nothing more; jobs that are held back are then dropped.
 
     Attributes:
-        undecided: The systems that are not known to work yet, each with the turn of its first request.
-        stopped: The systems that do not, and why.
+        stopped: The systems that do not work, and why.
     """
 
     def __init__(
-        self,
-        systems: Sequence[System],
-        run: Callable[[Job], Awaitable[Outcome | None]],
-        stop: Callable[[System], None],
+        self, systems: Sequence[System], drop: Callable[[str], None], is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        self._run, self._stop = run, stop
-        self.undecided = {each.name: asyncio.Lock() for each in systems if _can_explain(each)}
-        self._over = False
+        self._drop, self._is_over = drop, is_over
+        self._undecided = {each.name: asyncio.Lock() for each in systems if _can_explain(each)}
+        self._alone: dict[int, asyncio.Lock] = {}
         self._answered: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self.stopped: dict[str, str] = {}
 
-    def end(self) -> None:
-        """Start nothing more: jobs that are held back are dropped."""
-        self._over = True
+    @property
+    def done(self) -> bool:  # type: ignore[override]
+        """Whether all systems are known to work, or not to."""
+        return not self._undecided and not self.stopped
 
-    def note_answered(self, name: str) -> None:
+    def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:  # noqa: ARG002
         """Note that the store has an answer of a system.
 
         Examples that failed in an earlier run are asked again before all others, and may fail for ever: a few of them
         do not tell that the system does not work.
         """
-        if name in self.undecided:
-            self._answered[name] += 1
+        if outcome.known and row.error is None and row.system in self._undecided:
+            self._answered[row.system] += 1
 
-    async def lets(self, job: Job) -> bool:
-        """Run the job alone if it is the first of its system; True if it must still be run."""
+    async def admit(self, job: Job) -> bool:
+        """Let the first request of a system go alone; the others wait for what becomes of it."""
         name = job.system.name
-        async with self.undecided[name]:
-            if name not in self.undecided or self._over:
-                return not self._over and name not in self.stopped
-            outcome = await self._run(job)
-            if outcome is not None:
-                self._judge(job.system, outcome)
-            return False
+        turn = self._undecided.get(name)
+        if turn is None:
+            return name not in self.stopped
+        await turn.acquire()
+        if name in self._undecided and not self._is_over():
+            self._alone[job.order] = turn
+            return True
+        turn.release()
+        return not self._is_over() and name not in self.stopped
+
+    async def settle(self, job: Job, outcome: Outcome | None) -> None:
+        """Judge the system by the outcome of a request that went alone, and let the next one go."""
+        turn = self._alone.pop(job.order, None)
+        if turn is None:
+            return
+        if outcome is not None:
+            self._judge(job.system, outcome)
+        turn.release()
 
     def _judge(self, system: System, outcome: Outcome) -> None:
         """Stop a system whose first request failed for good, or release its jobs."""
@@ -80,12 +90,12 @@ class Preflight:
         name, reason = system.name, None if explain is None else explain(outcome.cause, outcome.processed)
         self._failed[name] += 1
         answered = self._answered[name]
-        if reason is not None and answered and self._failed[name] < _CHANCES + answered // _ANSWERS:
+        if reason is not None and answered and self._failed[name] < MIN_FAILURES + answered // ANSWERS_PER_FAILURE:
             return  # the next one goes alone too
-        del self.undecided[name]
+        del self._undecided[name]
         if reason is not None:
             self.stopped[name] = printable(reason)
-            self._stop(system)
+            self._drop(name)
             warnings.warn(describe_stop(name, printable(reason)), stacklevel=2)
 
 

@@ -11,11 +11,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from context_bench.monitors.limits import read_number
+from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
 from context_bench.text import count_things
+
+if TYPE_CHECKING:
+    from context_bench.core.call import Outcome
+    from context_bench.core.row import Job
 
 __all__ = ["Progress", "StatusLine"]
 
@@ -169,7 +174,7 @@ class _Part(NamedTuple):
     text: str
 
 
-class Progress:
+class Progress(Monitor):
     """Counts rows and shows rate, time left, errors, retries, tokens and money on one line of stderr.
 
     Rows that the store knew already are done, but say nothing about the time that the others take, and cost nothing.
@@ -223,6 +228,10 @@ class Progress:
             self.spent += read_number(row.metadata.get("cost_usd")) or 0.0
         if not self._line.ticking:
             self._line.tick()
+
+    def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:  # noqa: ARG002
+        """Count a row of the run."""
+        self.add(row, known=outcome.known)
 
     def _share(self) -> float | None:
         return min(1.0, self.rows / self._total) if self._total else None

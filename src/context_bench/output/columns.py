@@ -1,27 +1,46 @@
-"""Which numbers stand in the table of systems and how each is written, in the terminal and on the page alike."""
+"""The table of systems, in the terminal and on the page alike: its columns, and its cells with intervals and stars."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 from context_bench.numbers import (
+    ERROR_RATE,
     EVIDENCE_SURVIVAL,
     MACRO_SCORE,
     MEAN_SCORE,
+    NUM_ERRORS,
+    NUM_EXAMPLES,
     NUMBERS,
     PARETO_FRONT,
     PARETO_RANK,
+    QUALITY,
     SYSTEMS,
     Number,
     get_number,
     list_numbers,
+    score,
 )
 from context_bench.output.layout import format_as
 from context_bench.results import EvalResult
+from context_bench.stats import TOO_FEW, Interval
 
 __all__ = [
-    *("Column", "choose_columns", "is_answered_by_script", "is_replaced", "list_tables", "own_columns"),
+    "BEST",
+    "HEADLINES",
+    "Column",
+    "choose_columns",
+    "find_best",
+    "has_intervals",
+    "is_answered_by_script",
+    "is_replaced",
+    "list_tables",
+    "make_columns",
+    "own_columns",
+    "write_cell",
+    "write_limits",
 ]
 
 Column = tuple[str, str, Callable[[float], str]]
@@ -29,6 +48,11 @@ Column = tuple[str, str, Callable[[float], str]]
 
 _READ, _OWN, _UNREAD = "system", "own query", "context, not read"
 """The titles of the tables of systems."""
+
+
+def make_columns(table: str) -> list[Column]:
+    """Make the columns of a table as its numbers are declared."""
+    return [(each.title, each.key, each.show) for each in list_numbers(table)]
 
 
 def choose_columns(result: EvalResult) -> list[Column]:
@@ -59,7 +83,7 @@ def choose_columns(result: EvalResult) -> list[Column]:
 def own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
     """List the numbers of metrics that do not ship with the package, with how each is written."""
     columns = result.settings.columns
-    return {key: format_as(form) for key, form in columns.items() if _is_shown(get_number(key), result.summary)}
+    return {key: format_as(form) for key, form in columns.items() if _is_shown(Number(key), result.summary)}
 
 
 def _is_shown(number: Number, summary: dict[str, dict[str, float]]) -> bool:
@@ -101,3 +125,129 @@ def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:
     found = [(title, names) for title, names in tables.items() if names] or [(_READ, [])]
     found.sort(key=lambda table: table[0] != first)
     return found if len(found) != 1 or found[0][0] == _OWN else [(_READ, found[0][1])]
+
+
+Show = Callable[[float], str]
+
+BEST = "★"
+"""Stands before the best value of a column; it needs no colour."""
+HEADLINES = {key for key, number in NUMBERS.items() if number.headline}
+"""The numbers that are read first; the others have their intervals in JSON."""
+_INSTEAD = ("not priced", "not claimed")
+"""Notes that begin with these words are shown in place of the number."""
+_MARK = "*"
+
+
+def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | None = None) -> set[str]:
+    """Find the systems with the best value of a column, among all or among those named; equal texts share it.
+
+    Floors, ceilings and controls do not compete, nor do systems whose quality was not measured and memories that stored
+    nothing: to save at no quality is easy. A system that is shown to fail more often than another does not compete by
+    numbers that leave failures out. There is none where nothing is told apart, where neither more nor less is better,
+    where the examples do not need their context, where the best has too few examples for an interval, or where the
+    intervals of times overlap.
+    """
+    number = get_number(key)
+    sign = {"more": 1, "less": -1, "": 0}[number.better]
+    if result.comparison is not None and result.comparison.context_unneeded:
+        return set()
+    aside = _list_aside(result) | (_find_unjudged(result) if number.from_scores else set())
+    competing = [name for name in (result.summary if names is None else names) if name not in aside]
+    if not number.counts_failures:
+        competing = _leave_out_failing(result, competing)
+    values = {
+        name: result.summary[name][key] for name in competing if math.isfinite(result.summary[name].get(key, math.nan))
+    }
+    written = {name: show(value) for name, value in values.items()}
+    if not sign or len(set(written.values())) < 2:
+        return set()
+    top = max(values, key=lambda name: sign * values[name])
+    if values[top] <= number.star_above:
+        return set()
+    known = {name: each for name in values if (each := result.intervals.get(name, {}).get(key)) is not None}
+    few = {name for name, each in known.items() if not each.known or each.mark == TOO_FEW}
+    others = [each for name, each in known.items() if name != top]
+    if number.unit == "seconds" and top in known and any(known[top].high >= each.low for each in others):
+        return set()
+    return {name for name, text in written.items() if text == written[top] and name not in few}
+
+
+def _leave_out_failing(result: EvalResult, names: Sequence[str]) -> list[str]:
+    """Leave out systems whose share of failures is shown to be above that of another one."""
+    rates = {name: each for name in names if (each := result.intervals.get(name, {}).get(ERROR_RATE)) is not None}
+    least = min((rate.high for rate in rates.values() if rate.known), default=math.inf)
+    return [name for name in names if name not in rates or not rates[name].low > least]
+
+
+def _list_aside(result: EvalResult) -> set[str]:
+    """List the systems that do not compete for stars."""
+    aside = set(result.settings.controls)
+    if result.comparison is not None:
+        aside |= {name for name in result.summary if result.comparison.is_blind(name)}
+    for name, values in result.summary.items():
+        quality = [values[key] for key in QUALITY if key in values]
+        if quality and not any(map(math.isfinite, quality)):
+            aside.add(name)
+    if result.settings.memory:
+        from context_bench.memory.findings import find_empty_stores
+
+        aside |= find_empty_stores(result).keys()
+    return aside
+
+
+def _find_unjudged(result: EvalResult) -> set[str]:
+    """Find the systems on whose score no verdict is given, though systems are compared."""
+    comparison = result.comparison
+    if comparison is None:
+        return set(result.summary) if result.settings.unread else set()
+    return {name for name in result.summary if comparison.explain_silence(name)}
+
+
+def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: bool = False, limits: bool = False) -> str:
+    """Write a number of a system, with a star where it is the best, an asterisk where a note explains it.
+
+    Args:
+        result: The run.
+        name: The system.
+        key: The number of its summary.
+        show: How it is written.
+        best: Whether it is the best of its column.
+        limits: Whether its interval stands beside it.
+    """
+    values, notes = result.summary[name], result.notes.get(name, {})
+    if key not in values:
+        return f"–{_MARK}" if key in notes else "–"
+    value = values[key]
+    if math.isnan(value):
+        return next((word for word in _INSTEAD if notes.get(key, "").startswith(word)), "not measured")
+    if key == NUM_ERRORS and 0 < value == values.get(NUM_EXAMPLES):
+        return "all failed"
+    interval = result.intervals.get(name, {}).get(key) if key in HEADLINES else None
+    text = show(value)
+    if interval is not None and interval.known and show is score:
+        text = f"{value:.{max(3, interval.find_decimals())}f}"  # with fewer digits than its limits it may seem outside
+    shown = (BEST if best else "") + text + (_MARK if key in notes else "")
+    return shown if interval is None or not limits else f"{shown} {write_limits(interval, show)}"
+
+
+def write_limits(interval: Interval, show: Show) -> str:
+    """Write an interval as in `[0.70, 0.78]`, or as in `± 0.04` where it is symmetric; a unit is not repeated."""
+    if not interval.known or interval.mark == TOO_FEW:
+        return f"({TOO_FEW})"
+    if show is score:
+        show = f"{{:.{interval.find_decimals()}f}}".format
+    half = interval.high - interval.value
+    even = interval.symmetric and show(interval.high) != show(interval.value)  # ± 0.0 would say too much
+    ends = [half] if even else [interval.low, interval.high]
+    units = {"".join(re.findall(r"(?<=\d)\D*$", show(each))) for each in (*ends, interval.value)}
+    unit = units.pop() if len(units) == 1 else ""
+    texts = [show(each).removesuffix(unit) for each in ends]
+    limits = f"± {texts[0]}" if even else f"[{', '.join(texts)}]"
+    return f"{limits} {interval.mark}" if interval.mark else limits
+
+
+def has_intervals(result: EvalResult) -> bool:
+    """Whether any number that is read first has an interval."""
+    return any(
+        HEADLINES & known.keys() & result.summary.get(name, {}).keys() for name, known in result.intervals.items()
+    )

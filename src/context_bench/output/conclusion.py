@@ -19,14 +19,14 @@ from context_bench.numbers import (
     percent,
 )
 from context_bench.output.columns import is_answered_by_script
-from context_bench.output.verdict_table import explain_too_few
+from context_bench.output.verdict_tables import explain_too_few
 from context_bench.results import EvalResult
 from context_bench.stats import THESE_GROUPS, Verdict
 from context_bench.text import list_names
 
 __all__ = ["conclude", "describe_alone"]
 
-_MOST_NAMES = 6
+_MAX_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
 _SAVINGS = {PROMPT_SAVINGS: "the prompt", COMPRESSION_RATIO: "the tokens"}
 _ALL = "the examples"
@@ -163,7 +163,7 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
         return f"{few}." if few else f"No system is shown to be as good as {baseline}."
     good = sorted(good, key=lambda verdict: _find_saving(result, verdict.name)[1], reverse=True)
     told: list[str] = []
-    for verdict in good[:_MOST_NAMES]:
+    for verdict in good[:_MAX_NAMES]:
         compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
         compared += _set_errors_apart(verdict)
         if worse := _find_worse_datasets(result, verdict.name):
@@ -171,8 +171,8 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
         told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
         if (known := comparison.sensitivity.get(verdict.name)) is not None and known.beats_controls:
             told[-1] += f", and {known.reason}"
-    if len(good) > _MOST_NAMES:
-        told.append(f"{len(good) - _MOST_NAMES:,} more are in the table")
+    if len(good) > _MAX_NAMES:
+        told.append(f"{len(good) - _MAX_NAMES:,} more are in the table")
     return f"{'; '.join(told)}."
 
 

@@ -1,16 +1,19 @@
 """HTML elements whose every text is escaped: the only way in which the report makes markup.
 
-Whatever comes from data is a plain `str` and becomes text; only what `element` returned is markup. Characters that act
-on their surroundings instead of being shown (controls, changes of writing direction, lone surrogates) become signs.
+Whatever comes from data is a plain `str` and becomes text; only elements and filled templates are markup. Characters
+that act on their surroundings instead of being shown (controls, changes of writing direction, lone surrogates) become
+signs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 
-__all__ = ["Child", "Markup", "clean_text", "element", "join", "section", "table"]
+__all__ = ["Child", "Markup", "clean_text", "element", "fill_template", "join", "read_asset", "section", "table"]
 
 _ACTING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
@@ -58,6 +61,17 @@ def join(*children: Child) -> Markup:
             child if isinstance(child, Markup) else escape(clean_text(child)) for child in children if child is not None
         )
     )
+
+
+@cache
+def read_asset(name: str) -> str:
+    """Read a file of the page."""
+    return files("context_bench.output.page").joinpath(f"assets/{name}").read_text(encoding="utf-8").strip()
+
+
+def fill_template(name: str, **children: Child) -> Markup:
+    """Fill the places of a template, such as `{found}`; what is filled in is text unless it is markup."""
+    return Markup(re.sub(r"\{(\w+)\}", lambda place: join(children[place[1]]), read_asset(name)))
 
 
 def table(

@@ -1,14 +1,18 @@
-"""Lay out text: numbers by their kind, escaped names, and tables whose columns line up in a terminal.
+"""Lay out text for a terminal: escaped names, tables whose columns line up, and tables that fit a width.
 
 Names come from users and servers. None may end its cell, open a link, load an image, become HTML, or speak to the
 terminal. Only characters that would act are escaped: `headroom[level=low]` and `my_system` stay as they are.
+
+Without a width everything is whole. With one, a table of systems leaves out its least important columns and names
+them; a grid (systems by datasets) loses nothing: it is turned, or split into several; texts are wrapped in their
+column.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from context_bench.errors import printable
 
@@ -16,15 +20,20 @@ __all__ = [
     "display_width",
     "escape_cell",
     "escape_note",
+    "fit_columns",
+    "fit_grid",
+    "fit_listing",
+    "fits",
     "format_as",
     "markdown",
     "markdown_width",
     "plain_table",
     "replace_controls",
+    "shorten",
     "show_controls",
     "undo_escapes",
+    "wrap",
 ]
-
 
 _ACTS = re.compile(
     r"""\\(?=[!-/:-@\[-`{-~])     # a backslash that would escape what follows it
@@ -129,3 +138,252 @@ def display_width(text: str) -> int:
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
+
+
+Lines = Sequence[Sequence[str]]
+
+_MIN_NAME_WIDTH = 6
+"""Columns that a name keeps, however narrow the terminal is."""
+_MIN_TEXT_WIDTH = 30
+"""Columns that a text keeps while another column can give way."""
+_TITLE_WIDTHS = (20, 16, 12)
+"""Widths that are tried for the titles of a grid, one after the other."""
+_GAP = 2
+
+
+def fits(text: str, width: int) -> bool:
+    """Whether no line of the text is longer."""
+    return all(display_width(line) <= width for line in text.splitlines())
+
+
+def fit_columns(
+    lines: Lines,
+    width: int | None,
+    give_way: Sequence[str] = (),
+    needs: Mapping[str, str] | None = None,
+    left_out: Sequence[str] = (),
+) -> str:
+    """A Markdown table that leaves out columns until it fits, and says which.
+
+    Args:
+        lines: The first one holds the titles; the first column holds names.
+        width: Columns of the terminal; None leaves the table whole.
+        give_way: Titles of the columns that may give way, the least important first.
+        needs: Titles that say nothing without another one.
+        left_out: What was left out already, to be named too.
+    """
+    if width is None or markdown_width(lines) <= width:
+        return "\n".join([markdown(lines), *(_name_left_out(left_out, width) if width is not None else ())])
+    lines = _shorten_names(lines, max(24, width // 3))
+    others = [place for place, title in enumerate(lines[0]) if place and title not in give_way]
+    kept = {0, *others}
+    for title in reversed(give_way):  # the most important first; a narrow one fills what a wide one leaves
+        place, needed = lines[0].index(title, 1), (needs or {}).get(title)
+        if needed in lines[0] and lines[0].index(needed) not in kept:
+            continue
+        if len(kept) == 1 or markdown_width(_choose(lines, {*kept, place})) <= width:
+            kept.add(place)
+    left_out = [*left_out, *(title for title in give_way if lines[0].index(title, 1) not in kept)]
+    return "\n".join([markdown(_narrow_names(_choose(lines, kept), width)), *_name_left_out(left_out, width)])
+
+
+def _choose(lines: Lines, places: set[int]) -> Lines:
+    """Choose these columns of each line."""
+    return [[line[place] for place in sorted(places)] for line in lines]
+
+
+def _name_left_out(titles: Sequence[str], width: int) -> list[str]:
+    """A line with what gave way, the most important first."""
+    return [wrap(f"left out: {', '.join(reversed(titles))} (--wide shows all)", width)] if titles else []
+
+
+def fit_grid(lines: Lines, width: int | None) -> str:
+    """A Markdown table as it is, turned, or split: whatever fits, with every number in it."""
+    if width is None or markdown_width(lines) <= width:
+        return markdown(lines)
+    turned = [list(column) for column in zip(*lines)]
+    bare = [[[each[0][0], *_drop_parameters(each[0][1:])], *each[1:]] for each in (lines, turned)]
+    shortened = [
+        [[each[0][0], *_shorten_all(each[0][1:], limit)], *_shorten_names(each[1:], max(24, width // 3))]
+        for limit in _TITLE_WIDTHS
+        for each in bare
+    ]
+    for choice in (turned, *bare, *shortened):
+        if markdown_width(choice) <= width:
+            return markdown(choice)
+    split = [_split(choice, width) for choice in shortened]
+    return "\n\n".join(markdown(part) for part in min(split, key=lambda parts: sum(map(len, parts))))
+
+
+def _split(lines: Lines, width: int) -> list[Lines]:
+    """Several tables with the same names, each with as many columns as fit."""
+    parts: list[Lines] = []
+    start = 1
+    while start < len(lines[0]):
+        end = start + 1
+        while end < len(lines[0]) and markdown_width(_columns(lines, start, end + 1)) <= width:
+            end += 1
+        parts.append(_narrow_names(_columns(lines, start, end), width))
+        start = end
+    return parts
+
+
+def _columns(lines: Lines, start: int, end: int) -> list[list[str]]:
+    return [[line[0], *line[start:end]] for line in lines]
+
+
+def _narrow_names(lines: Lines, width: int) -> Lines:
+    """Shorten the names as far as it takes, where the other columns have given way already."""
+    for limit in range(max(display_width(line[0]) for line in lines), _MIN_NAME_WIDTH - 1, -1):
+        if markdown_width(lines) <= width:
+            break
+        lines = _shorten_names(lines, limit)
+    return lines
+
+
+def _shorten_names(lines: Lines, limit: int) -> Lines:
+    names = _shorten_all([line[0] for line in lines], limit)
+    return [[name, *line[1:]] for name, line in zip(names, lines)]
+
+
+def _drop_parameters(names: Sequence[str]) -> list[str]:
+    """`needle:…` for `needle:length=4000,n=40`, where that tells the names apart."""
+    bare = [f"{name.partition(':')[0]}:…" if ":" in name else name for name in names]
+    return bare if len(set(bare)) == len(set(names)) else list(names)
+
+
+def _shorten_all(names: Sequence[str], limit: int) -> list[str]:
+    """Shorten names, and number those that would look alike."""
+    short = [shorten(name, limit) for name in names]
+    for place, name in enumerate(short):
+        alike = [before for before in range(place) if short[before] == name and names[before] != names[place]]
+        if alike:
+            mark = f"~{len(alike) + 1}"
+            short[place] = shorten(names[place], max(1, limit - len(mark))) + mark
+    return short
+
+
+def shorten(text: str, width: int) -> str:
+    """A text without its middle, for so many columns."""
+    if display_width(text) <= width:
+        return text
+    head, tail = "", ""
+    room = width - 1
+    for place in range(len(text)):
+        begin, end = text[place], text[-1 - place]
+        if display_width(head + begin + tail) > room:
+            break
+        head += begin
+        if display_width(head + end + tail) > room:
+            break
+        tail = end + tail
+    return f"{head}…{tail}"
+
+
+def wrap(text: str, width: int | None, indent: str = "  ") -> str:
+    """The lines of a text, none wider; what continues one is indented."""
+    if width is None:
+        return text
+    return "\n".join(piece for line in text.split("\n") for piece in _wrap_line(line, width, indent))
+
+
+def _wrap_line(line: str, width: int, indent: str = "") -> list[str]:
+    """The pieces of one line; a word that is longer than a line is cut."""
+    pieces: list[str] = []
+    indent = indent[: width // 2]
+    first, *words = line.lstrip(" ").split(" ")
+    current = _cut_off(" " * (len(line) - len(line.lstrip(" "))) + first, width, indent, pieces)
+    for word in words:
+        if display_width(f"{current} {word}") <= width:
+            current = f"{current} {word}"
+        else:
+            pieces.append(current.rstrip())
+            current = _cut_off(indent + word, width, indent, pieces)
+    return [*pieces, current.rstrip()]
+
+
+def _cut_off(text: str, width: int, indent: str, pieces: list[str]) -> str:
+    """Cut whole lines off a text that is too long, into `pieces`; return the rest."""
+    while display_width(text) > width:
+        end = _fill(text, width)
+        pieces.append(text[:end])
+        text = indent + text[end:]
+    return text
+
+
+def _fill(text: str, width: int) -> int:
+    """How many characters fill so many columns."""
+    end = 0
+    while end < len(text) and display_width(text[: end + 1]) <= width:
+        end += 1
+    return max(end, 1)
+
+
+def fit_listing(
+    lines: Lines, width: int | None, *, wrapped: Sequence[int] = (-1,), give_way: Sequence[str] = (), head: bool = True
+) -> str:
+    """Columns of text side by side; long ones are wrapped in their column, and others give way to them.
+
+    Args:
+        lines: The first one holds the titles, if there is a `head`.
+        width: Columns of the terminal; None leaves the listing whole.
+        wrapped: The columns that may be wrapped.
+        give_way: Titles in the order in which their columns give way.
+    """
+    whole = plain_table(lines)
+    if width is None or not lines or fits(whole, width):
+        return whole
+    texts = {place % len(lines[0]) for place in wrapped}
+    kept = list(range(len(lines[0])))
+    left_out: list[str] = []
+    for title in give_way if head else ():
+        if _room(lines, kept, texts, width) >= sum(min(_widest(lines, place), _MIN_TEXT_WIDTH) for place in texts):
+            break
+        if title in lines[0]:
+            kept.remove(lines[0].index(title))
+            left_out.append(title)
+    text = plain_table(_wrap_cells(lines, kept, texts, width))
+    return "\n".join([text, *_name_left_out(left_out, width)])
+
+
+def _widest(lines: Lines, place: int) -> int:
+    return max(display_width(line[place]) for line in lines)
+
+
+def _room(lines: Lines, kept: Sequence[int], texts: set[int], width: int) -> int:
+    """Columns that are left for the texts."""
+    longest = _longest_name(kept, texts, width)
+    names = sum(min(_widest(lines, place), longest) for place in kept if place not in texts)
+    return width - names - _GAP * (len(kept) - 1)
+
+
+def _longest_name(kept: Sequence[int], texts: set[int], width: int) -> int:
+    alone = len([place for place in kept if place not in texts]) == 1
+    return max(_MIN_NAME_WIDTH, width // 2 if alone else width // 3)
+
+
+def _wrap_cells(lines: Lines, kept: Sequence[int], texts: set[int], width: int) -> list[list[str]]:
+    """The lines with their names shortened and their texts wrapped, which takes further lines."""
+    wanted = {place: _widest(lines, place) for place in kept if place in texts}
+    widths = _share(_room(lines, kept, texts, width), wanted)
+    longest = _longest_name(kept, texts, width)
+    out: list[list[str]] = []
+    for line in lines:
+        cells = [
+            _wrap_line(line[place], widths[place]) if place in texts else [shorten(line[place], longest)]
+            for place in kept
+        ]
+        height = max(map(len, cells))
+        out += [[cell[row] if row < len(cell) else "" for cell in cells] for row in range(height)]
+    return out
+
+
+def _share(room: int, wanted: dict[int, int]) -> dict[int, int]:
+    """Columns for each text: what it wants where that is little, and the rest in equal parts."""
+    shares: dict[int, int] = {}
+    left = dict(wanted)
+    while left:
+        equal = max(1, (room - sum(shares.values())) // len(left))
+        place = min(left, key=lambda each: left[each])
+        shares[place] = min(left.pop(place), equal)
+    return shares

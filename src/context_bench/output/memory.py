@@ -17,16 +17,26 @@ from context_bench.memory.findings import (
     list_findings,
     price_right_answer,
 )
-from context_bench.numbers import MEAN_SCORE, RETRIEVAL_RECALL, dollars, percent, score, seconds, tokens
-from context_bench.output.fitting import fit_columns, fit_grid
-from context_bench.output.layout import markdown_width
-from context_bench.output.number_cells import HEADLINES, find_best, write_cell
+from context_bench.numbers import (
+    FORMATS,
+    MEAN_SCORE,
+    RETRIEVAL,
+    RETRIEVAL_RECALL,
+    STORE,
+    WRITING,
+    dollars,
+    percent,
+    score,
+    seconds,
+)
+from context_bench.output.columns import HEADLINES, Column, find_best, make_columns, write_cell
+from context_bench.output.layout import fit_columns, fit_grid, markdown_width
 from context_bench.results import EvalResult, EvalRow
 
 __all__ = [
     "CLAIMED",
-    "Grid",
     "HistoryLengths",
+    "MemoryGrid",
     "describe_memory",
     "is_claimed",
     "is_read_by_script",
@@ -38,16 +48,13 @@ __all__ = [
 ]
 
 
-Column = tuple[str, str, Callable[[float], str]]
-"""Title, key of the summary, and how its value is written."""
-
 CLAIMED = "retrieval_recall_claimed"
 
 Cells = dict[tuple[str, int], "array[float]"]
 """Numbers by system, and by which of the lengths of history they belong to."""
 
 
-class Grid(NamedTuple):
+class MemoryGrid(NamedTuple):
     """A table as texts: its lines, titles first.
 
     Where not all fit, the columns that are named give way in this order; without names it is continued below. One that
@@ -66,33 +73,7 @@ class Grid(NamedTuple):
         return fit_grid([list(column) for column in zip(*self.lines)] if turned else self.lines, width)
 
 
-def _write_bytes(value: float) -> str:
-    return f"{value / 1024:,.0f} kB"
-
-
-_COSTS: tuple[Column, ...] = (
-    ("turns", "ingest_turns", tokens),
-    ("calls / 1k turns", "ingest_calls", "{:,.1f}".format),
-    ("tokens / 1k turns", "ingest_tokens", tokens),
-    ("embedded / 1k turns", "ingest_embed_tokens", tokens),
-    ("$ / 1k turns", "ingest_usd", dollars),
-    ("time / 1k turns", "ingest_seconds", seconds),
-    ("searchable after", "searchable_seconds", seconds),
-    ("disk", "disk_bytes", _write_bytes),
-    ("memories", "memories", tokens),
-    ("calls / question", "query_calls", "{:,.1f}".format),
-    ("tokens / question", "query_tokens", tokens),
-    ("embedded / question", "query_embed_tokens", tokens),
-    ("$ / question", "query_usd", dollars),
-    ("time / question", "query_seconds_median", seconds),
-)
-_RETRIEVAL: tuple[Column, ...] = (
-    ("recall", RETRIEVAL_RECALL, score),
-    ("claimed", CLAIMED, score),
-    ("recall@10", "retrieval_recall_at_10", score),
-    ("nDCG", "retrieval_ndcg", score),
-    ("precision", "retrieval_precision", score),
-)
+_COSTS, _RETRIEVAL, _STORE = (make_columns(table) for table in (WRITING, RETRIEVAL, STORE))
 """`claimed` is shown where a system names turns that it does not show."""
 _OFFICIAL: dict[str, tuple[Column, ...]] = {
     "LoCoMo": (
@@ -108,7 +89,6 @@ _OFFICIAL: dict[str, tuple[Column, ...]] = {
         for depth in (5, 10)
     ),
 }
-_STORE: tuple[Column, ...] = (("forgotten", "store_forget", percent), ("secrets", "store_secret", percent))
 _LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
 
 
@@ -129,12 +109,12 @@ def is_claimed(values: Mapping[str, float]) -> bool:
     return score(values.get(CLAIMED, 0.0)) > score(values.get(RETRIEVAL_RECALL, 0.0))
 
 
-def list_leading_grids(result: EvalResult) -> list[Grid]:
+def list_leading_grids(result: EvalResult) -> list[MemoryGrid]:
     """List what comes before the scores where a script reads: they say less than what was retrieved."""
     return _list_found(result) if is_read_by_script(result) else []
 
 
-def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Grid]:
+def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[MemoryGrid]:
     """List the tables that only memory systems have, after the scores."""
     by_type: list[Column] = [(key.partition(":")[2], key, score) for key in _list_keys(result, "type:")]
     grids = [
@@ -150,7 +130,7 @@ def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Grid]
     return [grid for grid in grids if grid]
 
 
-def _list_found(result: EvalResult) -> list[Grid]:
+def _list_found(result: EvalResult) -> list[MemoryGrid]:
     """List what was retrieved, and the probes of it."""
     probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
     if not is_read_by_script(result) and _list_keys(result, "abstention"):
@@ -159,7 +139,7 @@ def _list_found(result: EvalResult) -> list[Grid]:
     return [grid for grid in grids if grid]
 
 
-def _lay_out_retrieval(result: EvalResult) -> Grid | None:
+def _lay_out_retrieval(result: EvalResult) -> MemoryGrid | None:
     """Lay out recall with its interval, and the best of those that compete."""
     keys = {key for _, key, _ in _RETRIEVAL if any(key in values for values in result.summary.values())}
     keys -= set() if any(map(is_claimed, result.summary.values())) else {CLAIMED}
@@ -175,7 +155,7 @@ def _lay_out_retrieval(result: EvalResult) -> Grid | None:
             for _, key, show in shown
         )
         lines.append([name, *cells])
-    return Grid(lines, [title for title, _, _ in reversed(shown)])
+    return MemoryGrid(lines, [title for title, _, _ in reversed(shown)])
 
 
 def _list_answer_columns(result: EvalResult) -> list[Column]:
@@ -197,7 +177,7 @@ def _lay_out(
     columns: Sequence[Column],
     names: Iterable[str],
     describe: Callable[[EvalResult, str], str] = lambda _, name: name,
-) -> Grid | None:
+) -> MemoryGrid | None:
     """Lay out a table of those columns that some system has, and of the systems that have a number in any."""
     values = {name: result.summary[name] for name in names}
     shown = [column for column in columns if any(column[1] in each for each in values.values())]
@@ -207,7 +187,7 @@ def _lay_out(
         if not all(math.isnan(each.get(key, math.nan)) for _, key, _ in shown)
         or (columns is _STORE and any(key in each for _, key, _ in shown))  # to be cleared of nothing is a result
     ]
-    return Grid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
+    return MemoryGrid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
 
 
 def _write(value: float | None, show: Callable[[float], str]) -> str:
@@ -228,7 +208,7 @@ def _name_system(result: EvalResult, name: str) -> str:
     return str(describe_memory(result, name).get("system") or name)
 
 
-def _lay_out_costs(result: EvalResult) -> Grid | None:
+def _lay_out_costs(result: EvalResult) -> MemoryGrid | None:
     """Lay out what writing and asking took, one line for each system, with how it was written and got its dates."""
     names = _choose_one_each(result)
     shown = [column for column in _COSTS if any(column[1] in result.summary[name] for name in names)]
@@ -237,10 +217,10 @@ def _lay_out_costs(result: EvalResult) -> Grid | None:
         about, values = describe_memory(result, name), result.summary[name]
         how = [str(about.get("granularity", "–")), str(about.get("dates", "–"))]
         lines.append([_name_system(result, name), *how, *(_write(values.get(key), show) for _, key, show in shown)])
-    return Grid(lines, may_turn=True) if shown else None
+    return MemoryGrid(lines, may_turn=True) if shown else None
 
 
-def _lay_out_repayments(result: EvalResult) -> Grid | None:
+def _lay_out_repayments(result: EvalResult) -> MemoryGrid | None:
     found = find_repayments(result)
     if not found or result.comparison is None:
         return None
@@ -252,7 +232,7 @@ def _lay_out_repayments(result: EvalResult) -> Grid | None:
         lines.append([f"{baseline} (control)", "–", "–", _write_price(prices[baseline])])
     for name, each in found.items():
         lines.append([name, *_write_repayment(each), *([_write_price(prices[name])] if spent else [])])
-    return Grid(lines, ["$ / right answer"])
+    return MemoryGrid(lines, ["$ / right answer"])
 
 
 def _write_price(value: float) -> str:
@@ -287,7 +267,7 @@ class HistoryLengths:
             self.sizes.setdefault(place, array("d")).append(float(facts["ingest"]["disk_bytes"]))
 
 
-def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> Grid | None:
+def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> MemoryGrid | None:
     """Lay out the time of a question, and what is kept on disk, against the length of the history."""
     names = _choose_one_each(result)
     places = sorted({place for name, place in lengths.times if name in names})
@@ -298,9 +278,9 @@ def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> Grid | None
     for name in names:
         lines.append([_name_system(result, name), *_write_medians(name, places, lengths.times, seconds)])
         if any((name, place) in lengths.sizes for place in places):
-            kept = _write_medians(name, places, lengths.sizes, _write_bytes)
+            kept = _write_medians(name, places, lengths.sizes, FORMATS["bytes"])
             lines.append([f"{_name_system(result, name)}, on disk", *kept])
-    return Grid(lines)
+    return MemoryGrid(lines)
 
 
 def _write_medians(name: str, places: Sequence[int], known: Cells, show: Callable[[float], str]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 from context_bench.core.call import Outcome
 from context_bench.errors import ContextBenchError, UsageError
 from context_bench.ray.cluster import RayCluster
-from context_bench.ray.ray_worker import Call, Timed, Worker
+from context_bench.ray.ray_worker import Call, RayWorker, Timed
 from context_bench.ray.shipping import Parcel, ParcelQueue, Parts, WorkerLost, pack_calls
 
 MAX_DEATHS = 2
@@ -39,7 +39,7 @@ class Poisoned(Exception):
     """A call has killed its worker twice."""
 
 
-class Refused(Exception):
+class TaskRefused(Exception):
     """No worker can do such a call."""
 
 
@@ -152,7 +152,7 @@ class Crew:
             places = self._cluster.count_places(self)
             wanted = places if self.most is None else min(self.most, places)
             while len(self._members) < wanted:
-                member = _Member(self._cluster.make_actor(Worker, self.resources))
+                member = _Member(self._cluster.make_actor(RayWorker, self.resources))
                 self._members.append(member)
                 self._spawn(self._serve(member))
             for member in self._members[wanted:] if wanted else ():
@@ -219,7 +219,7 @@ class Crew:
         usable = [each for each in self._members if not each.over]
         reasons = [reason for each in usable for reason in each.refusals.values()]
         hopeless = self._queue.take_all(lambda parcel: not any(each.fits(parcel) for each in usable))
-        _set_error(hopeless, Refused(*reasons[:1]))
+        _set_error(hopeless, TaskRefused(*reasons[:1]))
 
     async def _load_parts(self, member: _Member, load: list[Parcel]) -> bool:
         """Let a worker make the parts that it has not got; False when it may not have one of them."""

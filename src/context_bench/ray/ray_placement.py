@@ -9,16 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
-from context_bench.core.call import Caller, Outcome
+from context_bench.core.call import Caller, Outcome, rebuild_error
 from context_bench.core.row import count_characters
 from context_bench.core.schedule import Lane, SystemCaller, build_lanes
 from context_bench.core.threads import Raised, Threads
-from context_bench.core.tracebacks import rebuild_error
 from context_bench.errors import SystemFailure, UsageError, describe
 from context_bench.http.transport import share_transport
 from context_bench.ray.cluster import RayCluster
-from context_bench.ray.crew import Crew, Poisoned, Refused
-from context_bench.ray.ray_worker import Failure, Timed
+from context_bench.ray.crew import Crew, Poisoned, TaskRefused
+from context_bench.ray.ray_worker import Timed, WorkerFailure
 from context_bench.ray.senders import RemoteTransport
 from context_bench.ray.shipping import LEAST_WORK, Parts
 from context_bench.traits import find_resources, is_endpoint, system_traits
@@ -124,7 +123,7 @@ class RayPlacement:
             ended = time.perf_counter()
             if isinstance(answer, Timed):
                 return answer.value, ended - answer.seconds, ended
-            problem = answer.text if isinstance(answer, Failure) else str(answer)
+            problem = answer.text if isinstance(answer, WorkerFailure) else str(answer)
             raise SystemFailure(f"{compressor.name} failed: {problem}")
 
         place(compress)
@@ -179,7 +178,7 @@ class RayPlacement:
         (answer,) = await crew.run([(key, arguments)], single=True)
         if isinstance(answer, Timed):
             return answer.value
-        if isinstance(answer, Failure):
+        if isinstance(answer, WorkerFailure):
             raise Raised(rebuild_error(answer.text, self._restore(answer.frames)))
         raise Raised(SystemFailure(str(answer)))
 
@@ -235,7 +234,7 @@ class _ScoreExecutor(Executor):
     ) -> None:
         try:
             result = await self._placement.score(evaluator, arguments[1])
-        except (Refused, UsageError) as error:
+        except (TaskRefused, UsageError) as error:
             if isinstance(error, UsageError):
                 warnings.warn(f"{error}; it runs on this machine", stacklevel=2)
             self._kept_here.add(id(evaluator))

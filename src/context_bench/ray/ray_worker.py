@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.core.call import Caller, Outcome
-from context_bench.core.tracebacks import list_frames
+from context_bench.core.call import Caller, Outcome, list_frames
 from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, UsageError, describe
 from context_bench.http.transport import Reply, get_shared_transport
 from context_bench.traits import find_finish, find_prepare
@@ -27,7 +26,7 @@ Call = tuple[int, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Failure:
+class WorkerFailure:
     """An exception of a part: how a row names it, and the frames of a user's code that it passed."""
 
     text: str
@@ -42,7 +41,7 @@ class Timed:
     seconds: float
 
 
-class Worker:
+class RayWorker:
     """Holds the parts of a run in a process of a cluster, and calls one of them at a time."""
 
     def __init__(self) -> None:
@@ -142,21 +141,21 @@ def _without_cause(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _compress(compressor: Any, example: Example) -> Timed | Failure:
+def _compress(compressor: Any, example: Example) -> Timed | WorkerFailure:
     started = time.perf_counter()
     try:
         made = compressor.process(example)
     except BaseException as error:  # noqa: BLE001 - it is that example's
-        return Failure(describe(error), list_frames(error))
+        return WorkerFailure(describe(error), list_frames(error))
     return Timed(made, time.perf_counter() - started)
 
 
-def _score(evaluator: Any, original: Example, processed: Example) -> Timed | Failure:
+def _score(evaluator: Any, original: Example, processed: Example) -> Timed | WorkerFailure:
     started = time.perf_counter()
     try:
         scores = evaluator.score(original, processed)
     except BaseException as error:  # noqa: BLE001 - a scorer that fails is a missing score
-        return Failure(describe(error), list_frames(error))
+        return WorkerFailure(describe(error), list_frames(error))
     return Timed(scores, time.perf_counter() - started)
 
 
@@ -177,4 +176,4 @@ def _check(answer: Any) -> Any:
         if isinstance(answer, Outcome):
             text = describe(BadOutput(problem))
             return Outcome(latency=answer.latency, error=text, started=answer.started, ended=answer.ended)
-        return Failure(describe(SystemFailure(problem)), [])
+        return WorkerFailure(describe(SystemFailure(problem)), [])

@@ -32,7 +32,7 @@ _OURS = Path(errors.__file__).parent
 
 
 @dataclass(frozen=True)
-class Part:
+class ShippedPart:
     """A part as it is sent: `kind` is system, compressor or evaluator, `recipe` makes it."""
 
     name: str
@@ -46,9 +46,9 @@ class Parts:
     def __init__(self) -> None:
         self._keys: dict[int, int] = {}
         self._objects: list[Any] = []
-        self._packed: list[Part] = []
+        self._packed: list[ShippedPart] = []
 
-    def __getitem__(self, key: int) -> Part:
+    def __getitem__(self, key: int) -> ShippedPart:
         return self._packed[key]
 
     def add(self, part: Any, kind: str) -> int:
@@ -59,7 +59,7 @@ class Parts:
         """
         key = self._keys.get(id(part))
         if key is None:
-            self._packed.append(Part(part.name, kind, _pack(part)))
+            self._packed.append(ShippedPart(part.name, kind, _pack(part)))
             self._objects.append(part)  # so that its id stays its own
             key = self._keys[id(part)] = len(self._packed) - 1
         return key

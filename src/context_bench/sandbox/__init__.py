@@ -5,6 +5,6 @@ docs/code-execution.md says what is kept from whom, and how.
 
 from context_bench.sandbox.code_blocks import find_code_blocks
 from context_bench.sandbox.isolation import SANDBOXES, find_isolation
-from context_bench.sandbox.verdict import Task, Verdict, read_task, run
+from context_bench.sandbox.verdict import ProgramVerdict, Task, read_task, run
 
-__all__ = ["SANDBOXES", "Task", "Verdict", "find_code_blocks", "find_isolation", "read_task", "run"]
+__all__ = ["SANDBOXES", "ProgramVerdict", "Task", "find_code_blocks", "find_isolation", "read_task", "run"]

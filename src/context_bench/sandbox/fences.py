@@ -12,7 +12,7 @@ _REJECTED = re.compile(
     r"|(?<!\bto\s)avoid|(?:things?|what|code|patterns?|how\s+not)\s+to\s+avoid|instead\s+of\s+(?:this|doing|writing|using)"
     r"|(?:common|frequent|typical|classic|usual|subtle)\s+(?:errors?|bugs?|traps?)|naive\s+(?:version|attempt|approach)"
     r"|bad\s+(?:version|attempt|approach|example|practice|code|way|idea))\b"
-    r"|^\W*(?:bad|before|original|old)(?:\s+(?:code|version))?\W*$|[❌✗✘🚫⛔👎]"
+    r"|^\W*(?:bad|before|original|old)(?:\s+(?:code|version))?(?:\s*\([^()\n]*\))?\W*$|[❌✗✘🚫⛔👎]"
 )
 _REJECTED_IN_COMMENT = re.compile(
     r"(?i)\s*#\W*(?:[❌✗✘🚫⛔👎]|(?:wrong|incorrect|bad|buggy|broken|don't|do\s+not|never|anti-?pattern|mistake)\b)"

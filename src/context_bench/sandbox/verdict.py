@@ -178,7 +178,7 @@ _KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProgramVerdict:
     """The outcome of a program.
 
     Attributes:
@@ -192,7 +192,7 @@ class Verdict:
     explained: bool = True
 
 
-def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> Verdict:
+def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> ProgramVerdict:
     """Run a program, given as the pieces of a reply, against the tests of a task.
 
     Where the tests' process fails or runs out of time, a program that is known to be good goes through a
@@ -204,10 +204,10 @@ def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> 
     known = _run_once(_KNOWN_TASK, _KNOWN_BLOCKS, isolation, max(timeout, _PATIENCE))
     if known.passed:
         return replace(verdict, explained=True)
-    return Verdict(None, f"{verdict.reason}, and a known-good program does not pass either: {known.reason}")
+    return ProgramVerdict(None, f"{verdict.reason}, and a known-good program does not pass either: {known.reason}")
 
 
-def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> Verdict:
+def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> ProgramVerdict:
     """Run both processes once.
 
     The program's process gets its source and the stream; the tests' process gets the tests, the stream
@@ -229,7 +229,7 @@ def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: floa
             tester = isolation.start("tester", job, [ours.fileno(), verdict], seconds)
             stack.callback(tester.end)
         except OSError as error:  # out of processes, memory or files, whoever has them
-            return Verdict(None, f"the sandbox did not start: {error}")
+            return ProgramVerdict(None, f"the sandbox did not start: {error}")
         finally:
             os.close(verdict)
         ours.close()
@@ -239,9 +239,9 @@ def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: floa
         patience = max(timeout, _PATIENCE)
         said, in_time = _listen(pipe, len(_READY), patience)
         if said != _READY:
-            return Verdict(None, "the sandbox did not start" + ("" if in_time else f" within {patience:g} s"))
+            return ProgramVerdict(None, "the sandbox did not start" + ("" if in_time else f" within {patience:g} s"))
         said, in_time = _listen(pipe, _LONGEST, timeout)
-    return _read_verdict(said) if in_time else Verdict(False, f"timed out after {timeout:g} s", explained=False)
+    return _read_verdict(said) if in_time else ProgramVerdict(False, f"timed out after {timeout:g} s", explained=False)
 
 
 def _listen(pipe: int, length: int, seconds: float) -> tuple[bytes, bool]:
@@ -261,8 +261,8 @@ def _listen(pipe: int, length: int, seconds: float) -> tuple[bytes, bool]:
     return said, True
 
 
-def _read_verdict(said: bytes) -> Verdict:
+def _read_verdict(said: bytes) -> ProgramVerdict:
     word, _, reason = said.decode("utf-8", "replace").rstrip("\n").partition(" ")
     if not said.endswith(b"\n") or word not in _WORDS:
-        return Verdict(False, "the process of the tests ended without a verdict", explained=False)
-    return Verdict(_WORDS[word], "".join(char if char.isprintable() else " " for char in reason))
+        return ProgramVerdict(False, "the process of the tests ended without a verdict", explained=False)
+    return ProgramVerdict(_WORDS[word], "".join(char if char.isprintable() else " " for char in reason))

@@ -18,7 +18,8 @@ from zlib import crc32
 
 import orjson
 
-from context_bench.results import EvalRow, dump_json
+from context_bench.results import EvalRow
+from context_bench.text import dump_json
 
 __all__ = [
     *("PLACES", "PLAIN", "ZSTD", "Damaged", "about_keys", "about_one", "about_row", "identity_of", "load"),

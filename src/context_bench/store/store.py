@@ -44,7 +44,7 @@ from context_bench.store.run_records import (
     update_run,
 )
 from context_bench.store.running import RunningMark, is_running
-from context_bench.store.writer import LONG_CONTENT, Batch, Copy, Writer
+from context_bench.store.writer import LONG_CONTENT, Copy, WriteBatch, Writer
 
 __all__ = ["Answer", "RunInfo", "RunRecord", "Store", "StoredAnswer"]
 
@@ -237,7 +237,9 @@ class Store(Reader):
 
     def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
         """Keep an example under its id, after its row: who removes runs meanwhile sees that it is used."""
-        self._put(Batch.example, identity, key, self._seal(to_bytes(example), identity, key), key in self._example_ids)
+        self._put(
+            WriteBatch.example, identity, key, self._seal(to_bytes(example), identity, key), key in self._example_ids
+        )
 
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: Answer
@@ -245,7 +247,7 @@ class Store(Reader):
         """Store the answer of a run at a place, and return its id; without a key it is never found again."""
         body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
         identity = identity_of(run.number, place)
-        self._put(Batch.answer, identity, key, self._seal(body, identity))
+        self._put(WriteBatch.answer, identity, key, self._seal(body, identity))
         return identity
 
     def put_result(
@@ -286,12 +288,14 @@ class Store(Reader):
         if said is not None:
             keys.response = identity
         self._row_counts[run.number] += 1
-        self._put(Batch.result, identity, keys.answer, said, key, example_id, keys.response, packed, keys.record, new)
+        self._put(
+            WriteBatch.result, identity, keys.answer, said, key, example_id, keys.response, packed, keys.record, new
+        )
         return example_id
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
         """Store the scores of an evaluator."""
-        self._put(Batch.other, "scores", key, seal(to_bytes(scores), key))
+        self._put(WriteBatch.other, "scores", key, seal(to_bytes(scores), key))
 
     def put_row(
         self,
@@ -308,7 +312,7 @@ class Store(Reader):
         `record` is the answer as it was found in the store, where the run that it is from may be removed meanwhile.
         """
         self._row_counts[run.number] += 1
-        self._put(Batch.row, identity_of(run.number, place), key, example, response, pack_row(row), record)
+        self._put(WriteBatch.row, identity_of(run.number, place), key, example, response, pack_row(row), record)
 
     def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
         """Keep a row that `find_rows` found last as a row of this run too; many are copied by one statement."""
@@ -324,12 +328,12 @@ class Store(Reader):
         """Queue the copies that `copy_row` has gathered."""
         if self._copied:
             copies, self._copied = self._copied, []
-            self._put(Batch.copy, self._shift, copies)
+            self._put(WriteBatch.copy, self._shift, copies)
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
         """Keep a request that a tap saw and that is no part of an answer."""
         identity = identity_of(run.number, place)
-        self._put(Batch.request, identity, self._seal(to_bytes(record), identity))
+        self._put(WriteBatch.request, identity, self._seal(to_bytes(record), identity))
 
     # -- runs
 
@@ -344,7 +348,7 @@ class Store(Reader):
         """Record how a run ended, and with what."""
         self.flush_copies()
         statement, values = update_run(run, status, result, self._row_counts[run.number])
-        self._put(Batch.change, statement, *values)
+        self._put(WriteBatch.change, statement, *values)
 
     def remove_run(self, run: RunInfo) -> None:
         """Forget a run, and what it made and no other run uses; not one that another store is at work on."""

@@ -22,7 +22,7 @@ from context_bench.errors import StoreError
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
 from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, to_bytes
 
-__all__ = ["Batch", "Content", "Copy", "Writer"]
+__all__ = ["Content", "Copy", "WriteBatch", "Writer"]
 
 Content = bytes | Future[bytes]
 """A content to be kept; or, of a long one, the record that a thread makes of it."""
@@ -65,7 +65,7 @@ class Copy(NamedTuple):
     example: Mapping[str, Any]
 
 
-class Batch:
+class WriteBatch:
     """The writes between two commits, gathered so that one statement inserts many rows.
 
     An answer waits here for its row, which mostly follows at once: both are then written as one. Without a key
@@ -298,7 +298,7 @@ class Writer:
             return
         written = self._long_bytes
         try:
-            batch, take = Batch(), self._pending.popleft
+            batch, take = WriteBatch(), self._pending.popleft
             for _ in range(len(self._pending)):
                 what, values = take()
                 what(batch, *values)

@@ -16,9 +16,9 @@ import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
 from context_bench.processes.child import kill_group, start_child, wait_for_end
-from context_bench.results import dump_json
 from context_bench.systems.adapt import check_settings, settings_fingerprint
 from context_bench.systems.prompts import Echo, task_text
+from context_bench.text import dump_json
 from context_bench.traits import ReferenceTraits, SystemTraits
 from context_bench.types import Example
 from context_bench.wire.anthropic_messages import read_anthropic_usage

@@ -69,22 +69,28 @@ class WithReader:
         self._lock = threading.Lock()
 
     def __context_bench_traits__(self) -> SystemTraits:
-        reader = system_traits(self.reader)
+        reader, bound = system_traits(self.reader), system_traits(self.compressor).is_bound
         return SystemTraits(
             own_client=True,
             parts=[self.compressor, self.reader],
             max_workers=self.max_workers,
             takes_turns=self.local,
-            is_bound=system_traits(self.compressor).is_bound,
+            is_bound=bound,
             sees_upstream=True,
             asks_model=True,
             report=None if reader.report is None else self._report,
-            # The most that the reader is sent: it is asked with what the compressor leaves of an example.
-            request_body=reader.request_body,
+            # The most that the reader is sent; what a floor or a ceiling leaves of an example is known beforehand.
+            request_body=self._write_request if bound and reader.request_body else reader.request_body,
             list_requests=self.list_requests,
             stop_reason=reader.stop_reason,
             place_compressor=self._place_compressor,
         )
+
+    def _write_request(self, example: Example) -> Any:
+        """Write the request with what the compressor leaves of an example."""
+        write = system_traits(self.reader).request_body
+        made, *_ = self._compress(copy.deepcopy(example))
+        return write and write(merge(example, drop_echo(made)))
 
     def _place_compressor(self, compress: Compress | None) -> None:
         """Have the compressor run elsewhere from now on; None runs it here again."""

@@ -1,12 +1,15 @@
 """Texts as every part of the package reads them: gold answers, words, replies, escapes and masked secrets.
 
-Here: names and counts in a sentence, and small files that a user names (settings, prices, run files).
+Here: names and counts in a sentence, small files that a user names (settings, prices, run files), and strict JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 
 def list_names(names: Sequence[str], most: int = 6) -> str:
@@ -32,8 +35,47 @@ def read_small_file(path: Path) -> str:
         OSError: It cannot be read, or it is a device, a pipe or larger than `MAX_BYTES`.
         ValueError: It is not UTF-8.
     """
-    if path.exists() and not path.is_file():
-        raise OSError(None, "it is not a regular file")
+    _refuse_endless(path)
     if path.stat().st_size > MAX_BYTES:
         raise OSError(None, f"it is larger than {MAX_BYTES // 2**20} MB")
     return path.read_text(encoding="utf-8")
+
+
+def read_regular_file(path: Path) -> bytes:
+    """Read a file of any size whole, unless it is a device or a pipe.
+
+    Raises:
+        OSError: It cannot be read, or may never end.
+    """
+    _refuse_endless(path)
+    return path.read_bytes()
+
+
+def _refuse_endless(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise OSError(None, "it is not a regular file")
+
+
+def dump_json(value: Any, *, indent: bool = False) -> str:
+    """Write strict JSON: infinity and NaN become null, unusual objects their text."""
+    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY | (orjson.OPT_INDENT_2 if indent else 0)
+    try:
+        return orjson.dumps(value, default=str, option=options).decode()
+    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, integers over 64 bits, odd keys
+        return orjson.dumps(_make_plain(value), default=str, option=options).decode()
+
+
+_JSON_KEYS = (str, int, float, type(None))
+
+
+def _make_plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, Mapping):
+        named = ((key if isinstance(key, _JSON_KEYS) else str(key), item) for key, item in value.items())
+        return {_make_plain(key): _make_plain(item) for key, item in named}
+    if isinstance(value, list | tuple):
+        return [_make_plain(item) for item in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return str(value)
+    return value

@@ -180,7 +180,6 @@ def normalize_answer(text: str) -> str:
 
 
 def split_normalized(text: str) -> list[str]:
-    """Return the words of the normalised text."""
     if len(text) <= NORMALIZE_CHARS:
         return _normalize_words(text)
     known: dict[str, str] = {}  # each word once: those of a reply of megabytes would take ten times its room

@@ -117,7 +117,6 @@ def _mask_path(url: str) -> str:
 
 
 def mask_document(value: Any) -> Any:
-    """Mask each secret in a JSON value."""
     if isinstance(value, Mapping):
         return {
             name: MASK if isinstance(item, str) and is_secret_name(str(name)) else mask_document(item)

@@ -171,7 +171,6 @@ _STEP_4 = (
 
 @lru_cache(maxsize=200_000)
 def stem_word(word: str) -> str:
-    """Return the stem of a word, in lower case."""
     stem = word.lower()
     if stem in _IRREGULAR:
         return _IRREGULAR[stem]

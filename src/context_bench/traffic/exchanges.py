@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.traffic.calls import Call
 from context_bench.wire.form import Completion
 from context_bench.wire.forms import Bill, read_bill, read_prompt, read_settings

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from context_bench.traffic.exchanges import Exchange, read_exchanges
-from context_bench.traffic.text_diff import Part, diff_prompts, diff_texts
+from context_bench.traffic.text_diff import DiffPart, diff_prompts, diff_texts
 from context_bench.wire.prompts import Prompt
 
 __all__ = ["PassedOn", "compare_passed_on"]
@@ -16,7 +16,7 @@ class PassedOn(NamedTuple):
     """A request as sent against what was passed on; `parts` is empty where the title says it all."""
 
     title: str
-    parts: list[Part]
+    parts: list[DiffPart]
 
 
 def compare_passed_on(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[PassedOn]:
@@ -54,7 +54,7 @@ def _compare_tapped(exchange: Exchange, name: str) -> Iterator[PassedOn]:
         else:
             parts = diff_prompts(sent, call.prompt)
             if changes := [each for each in exchange.list_changes(call) if each != "tools"]:
-                parts.append(Part("settings", diff_texts("", "\n".join(changes))))
+                parts.append(DiffPart("settings", diff_texts("", "\n".join(changes))))
             yield PassedOn(title if len(calls) > 1 else name, parts)
         seen.setdefault(call.body, number)
 
@@ -65,5 +65,5 @@ def _compare_contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) 
     if isinstance(turns, list) and turns != example.get("turns"):
         return [PassedOn("", diff_prompts(Prompt(messages=example.get("turns") or []), Prompt(messages=turns)))]
     if isinstance(context, str):
-        return [PassedOn("", [Part("context", diff_texts(str(example.get("context") or ""), context))])]
+        return [PassedOn("", [DiffPart("context", diff_texts(str(example.get("context") or ""), context))])]
     return [PassedOn("nothing to compare: the system returned an answer only; --tap shows what it sends on", [])]

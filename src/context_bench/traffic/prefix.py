@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.prompts import Prompt
 

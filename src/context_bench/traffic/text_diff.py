@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 
 from rapidfuzz.distance import Indel
 
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.text.words import split_words
 from context_bench.wire.prompts import Prompt
 
-__all__ = ["Part", "Segment", "align", "diff_prompts", "diff_texts", "mark_evidence"]
+__all__ = ["DiffPart", "Segment", "align", "diff_prompts", "diff_texts", "mark_evidence"]
 
 
 _CELLS = 200_000_000
@@ -166,7 +166,7 @@ class Segment(NamedTuple):
     evidence: bool = False
 
 
-class Part(NamedTuple):
+class DiffPart(NamedTuple):
     """One message, or another part of a prompt, before and after."""
 
     title: str
@@ -230,7 +230,7 @@ def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
 # --- prompts
 
 
-def diff_prompts(before: Prompt, after: Prompt) -> list[Part]:
+def diff_prompts(before: Prompt, after: Prompt) -> list[DiffPart]:
     """Find what became of each part of a prompt; prompts that mean the same to a model show no change.
 
     Messages are paired by their order. Where there are more or fewer of them than before, which of them became
@@ -242,13 +242,13 @@ def diff_prompts(before: Prompt, after: Prompt) -> list[Part]:
         parts = [_diff_messages(number, len(old), *pair) for number, pair in enumerate(zip(old, new), 1)]
     else:
         title = f"all messages ({len(old)} sent, {len(new)} passed on)"
-        parts = [Part(title, diff_texts(*("\n\n".join(map(_join_texts, side)) for side in (old, new))))]
+        parts = [DiffPart(title, diff_texts(*("\n\n".join(map(_join_texts, side)) for side in (old, new))))]
     if before.tools or after.tools:
-        parts.append(Part("tools", diff_texts(_list_tools(before.tools), _list_tools(after.tools))))
+        parts.append(DiffPart("tools", diff_texts(_list_tools(before.tools), _list_tools(after.tools))))
     return parts
 
 
-def _diff_messages(number: int, total: int, old: Any, new: Any) -> Part:
+def _diff_messages(number: int, total: int, old: Any, new: Any) -> DiffPart:
     """Compare the texts of two messages; where those are equal and the messages are not, all that the messages hold."""
     title = f"message {number} of {total}: {_read_role(old)}"
     if _read_role(old) != _read_role(new):
@@ -256,7 +256,7 @@ def _diff_messages(number: int, total: int, old: Any, new: Any) -> Part:
     texts = _join_texts(old), _join_texts(new)
     if texts[0] == texts[1] and _drop_role(old) != _drop_role(new):
         texts = dump_json(old), dump_json(new)
-    return Part(title, diff_texts(*texts))
+    return DiffPart(title, diff_texts(*texts))
 
 
 def _read_role(message: Any) -> str:

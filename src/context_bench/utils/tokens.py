@@ -164,7 +164,6 @@ def current_tokenizer() -> str | Tokenizer:
 
 
 def count_tokens(text: str, tokenizer: str | Tokenizer | None = None) -> int:
-    """Count the tokens of one text."""
     return get_tokenizer(tokenizer)(text) if text else 0
 
 

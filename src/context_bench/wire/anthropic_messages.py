@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from context_bench.errors import UsageError
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.utils.tokens import read_token_count
 from context_bench.wire.form import (
     Completion,

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.utils.tokens import Tokenizer
 
 __all__ = [

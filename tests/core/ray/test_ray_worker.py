@@ -12,7 +12,7 @@ import pytest
 import ray_parts
 from context_bench import UsageError
 from context_bench.evaluators import CodeExecution
-from context_bench.ray.ray_worker import Failure, Timed, Worker
+from context_bench.ray.ray_worker import RayWorker, Timed, WorkerFailure
 from context_bench.sandbox import isolation
 
 
@@ -28,18 +28,18 @@ def _return(part: Any) -> Any:
     return part
 
 
-def _load(worker: Worker, key: int, kind: str, make: Any, **arguments: Any) -> str | None:
+def _load(worker: RayWorker, key: int, kind: str, make: Any, **arguments: Any) -> str | None:
     """Load a part as the driver would; what cannot be pickled here is made by its class."""
     return worker.load(key, kind, pickle.dumps((make, arguments)))
 
 
-def _run(worker: Worker, *calls: tuple[int, tuple[Any, ...]], seconds: float | None = None) -> list[Any]:
+def _run(worker: RayWorker, *calls: tuple[int, tuple[Any, ...]], seconds: float | None = None) -> list[Any]:
     packed, _ = worker.run(pickle.dumps(list(calls)), seconds)
     return list(pickle.loads(packed))
 
 
 def test_a_system_is_called_as_the_local_engine_calls_it() -> None:
-    worker = Worker()
+    worker = RayWorker()
     assert _load(worker, 0, "system", ray_parts.Halve) is None
     good, bad = _run(worker, (0, ({"id": 1, "context": "abcdef"},)), (0, ({"id": 2, "context": "fail"},)))
     assert (good.processed, good.metadata, good.returns) == (
@@ -55,7 +55,7 @@ def test_a_system_is_called_as_the_local_engine_calls_it() -> None:
 
 
 def test_it_stops_after_its_time_but_not_before_the_first_call() -> None:
-    worker = Worker()
+    worker = RayWorker()
     _load(worker, 0, "system", ray_parts.Tail, seconds=0.05)
     calls = [(0, ({"id": k, "context": "ab"},)) for k in range(40)]
     assert len(_run(worker, *calls, seconds=0.0)) == 1
@@ -63,25 +63,25 @@ def test_it_stops_after_its_time_but_not_before_the_first_call() -> None:
 
 
 def test_scores_come_with_their_seconds_and_failures_with_their_text() -> None:
-    worker = Worker()
+    worker = RayWorker()
     _load(worker, 3, "evaluator", ray_parts.SlowLength)
     good, bad = _run(worker, (3, ({}, {"response": "four"})), (3, ({}, {"response": ""})))
     assert isinstance(good, Timed)
     assert good.value == {"length": 0.25}
     assert good.seconds >= 0.005
-    assert isinstance(bad, Failure)
+    assert isinstance(bad, WorkerFailure)
     assert bad.text.startswith("ZeroDivisionError: ")
 
 
 def test_a_compressor_returns_what_it_made_untouched() -> None:
-    worker = Worker()
+    worker = RayWorker()
     _load(worker, 0, "compressor", ray_parts.Halve)
     (made,) = _run(worker, (0, ({"id": 1, "context": "abcd"},)))
     assert made.value == {"context": "ab", "metadata": {"note": "halved"}}
 
 
 def test_an_answer_that_cannot_be_sent_is_the_error_of_one_example() -> None:
-    worker = Worker()
+    worker = RayWorker()
     _load(worker, 0, "system", _Unsendable)
     first, second = _run(worker, (0, ({"id": 1, "context": "free"},)), (0, ({"id": 2, "context": "lock"},)))
     assert first.processed["response"] == "here"
@@ -90,23 +90,23 @@ def test_an_answer_that_cannot_be_sent_is_the_error_of_one_example() -> None:
 
 def test_a_part_that_cannot_be_made_is_said_in_one_sentence() -> None:
     with pytest.raises(UsageError, match=r"^cannot be made on a worker: TypeError: "):
-        _load(Worker(), 0, "system", ray_parts.Tail, unknown=1)
+        _load(RayWorker(), 0, "system", ray_parts.Tail, unknown=1)
 
 
 def test_a_worker_without_bubblewrap_is_given_no_code_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     isolation._bubblewrap.cache_clear()
     try:
-        refusal = _load(Worker(), 0, "evaluator", CodeExecution)
+        refusal = _load(RayWorker(), 0, "evaluator", CodeExecution)
         assert refusal is not None
         assert refusal.startswith("model-written code needs a sandbox: install bubblewrap")
-        assert _load(Worker(), 0, "evaluator", CodeExecution, sandbox="none") is None  # at the user's own risk
+        assert _load(RayWorker(), 0, "evaluator", CodeExecution, sandbox="none") is None  # at the user's own risk
     finally:
         isolation._bubblewrap.cache_clear()
 
 
 def test_parts_are_told_that_it_is_over(tmp_path: Path) -> None:
-    worker = Worker()
+    worker = RayWorker()
     _load(worker, 0, "system", _Ends, file=str(tmp_path / "ended"))
     worker.finish()
     assert (tmp_path / "ended").exists()

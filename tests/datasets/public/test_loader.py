@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.datasets.public.loader import load
+from context_bench.datasets.public import load
 from context_bench.errors import DataError, UnknownName, UsageError
 from context_bench.registry import load_dataset
 

@@ -27,7 +27,7 @@ from context_bench.output.page import HtmlReporter
 from context_bench.output.page.headline import ask_sentence
 from context_bench.output.page.html_page import make_page
 from context_bench.output.page.run_facts import RunFacts, Source
-from context_bench.output.table import TableReporter
+from context_bench.output.tables import TableReporter
 from injections import INJECTIONS
 from report_pages import Outline, make_result, read_blocks, read_index
 from rows import failed_row, make_row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from context_bench import EvalResult
-from context_bench.output.table import color_table
+from context_bench.output.tables import color_table
 from context_bench.reporters import TableReporter
 
 TABLE = """\

@@ -9,7 +9,7 @@ import pytest
 from context_bench import EvalResult
 from context_bench.metrics import EvidenceShares
 from context_bench.output.conclusion import conclude, describe_alone
-from context_bench.output.verdict_table import explain_verdicts
+from context_bench.output.verdict_tables import explain_verdicts
 from context_bench.reporters import TableReporter
 from context_bench.text.evidence_state import STATE_SCORES
 from report_pages import make_result

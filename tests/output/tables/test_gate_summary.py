@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from context_bench.compare.gates import Outcome
-from context_bench.output.gate_summary import escape_markdown, render_summary
+from context_bench.compare.gates import GateOutcome
+from context_bench.output.files import escape_markdown, render_summary
 from context_bench.output.layout import markdown
 
 TABLE = markdown([["system", "score"], ["a", "0.5"]])
 
 
 def test_the_table_the_notes_and_the_gate() -> None:
-    text = render_summary(f"{TABLE}\n\nfirst note.\nsecond note.\n", [Outcome("a", "c", "fails", "a: c: fails; why")])
+    text = render_summary(
+        f"{TABLE}\n\nfirst note.\nsecond note.\n", [GateOutcome("a", "c", "fails", "a: c: fails; why")]
+    )
     assert text == (
         "## context-bench\n\n| system | score |\n| ------ | ----: |\n| a      |   0.5 |\n\n"
         "first note.\n\nsecond note.\n\n### The gate fails\n\n- **fails**: a: c: fails; why\n"
@@ -20,7 +22,9 @@ def test_the_table_the_notes_and_the_gate() -> None:
 def test_titles_by_the_worst_outcome() -> None:
     def title(*outcomes: str) -> str:
         return (
-            render_summary(TABLE, [Outcome("a", "c", each, "s") for each in outcomes]).split("### ")[1].split("\n")[0]
+            render_summary(TABLE, [GateOutcome("a", "c", each, "s") for each in outcomes])
+            .split("### ")[1]
+            .split("\n")[0]
         )
 
     assert title("holds") == "The gate holds"
@@ -35,7 +39,7 @@ def test_text_from_data_is_shown_and_does_nothing() -> None:
     for active in ("<", ">", "[", "]", "*", "`", "@", "://"):
         assert active not in escaped
     table = markdown([["system", "score"], [f"a|b {name}", "0.5"]])
-    text = render_summary(table, [Outcome(name, "c", "holds", f"{name}\n# heading")])
+    text = render_summary(table, [GateOutcome(name, "c", "holds", f"{name}\n# heading")])
     assert "<img" not in text
     assert "](" not in text
     assert "\n# heading" not in text

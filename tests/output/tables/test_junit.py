@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from context_bench.compare.gates import Outcome
-from context_bench.output.gate_summary import render_junit
+from context_bench.compare.gates import GateOutcome
+from context_bench.output.files import render_junit
 
 OUTCOMES = [
-    Outcome("a", "score drops 0.02", "fails", "a: score drops 0.02: fails; -0.1"),
-    Outcome("a", "error_rate > 0.01", "too few", "a: error_rate > 0.01: too few; 0"),
-    Outcome("b", "score drops 0.02", "holds", "b: score drops 0.02: holds; +0.1"),
+    GateOutcome("a", "score drops 0.02", "fails", "a: score drops 0.02: fails; -0.1"),
+    GateOutcome("a", "error_rate > 0.01", "too few", "a: error_rate > 0.01: too few; 0"),
+    GateOutcome("b", "score drops 0.02", "holds", "b: score drops 0.02: holds; +0.1"),
 ]
 
 
@@ -37,7 +37,7 @@ def test_one_test_for_each_system_and_condition() -> None:
 def test_text_cannot_break_out() -> None:
     name = 'x"/><testcase name="forged"/>\x1b[31m\x00\ud800]]>&\n</testsuite>'
     for outcome in ("fails", "too few", "holds"):
-        text = render_junit([Outcome(name, name, outcome, name)])
+        text = render_junit([GateOutcome(name, name, outcome, name)])
         (suite,) = ElementTree.fromstring(text.encode())
         (case,) = suite
         shown = str(case.get("classname"))

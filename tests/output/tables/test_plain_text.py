@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from context_bench import EvalResult, EvalRow
-from context_bench.output.gate_summary import render_summary
+from context_bench.output.files import render_summary
 from context_bench.output.layout import escape_cell, escape_note, show_controls, undo_escapes
 from context_bench.reporters import CsvReporter, TableReporter
 from injections import INJECTIONS

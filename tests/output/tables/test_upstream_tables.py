@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from context_bench import EvalResult
-from context_bench.output.extra_tables import meters, upstream_notes
+from context_bench.output.notes import list_tap_notes
+from context_bench.output.tables import meters
 
 READER = {"sent_tokens": 1000.0, "upstream_tokens": 600.0, "counted_tokens_saved": 400.0}
 TAPPED = {**READER, "downstream_tokens": 1000.0, "extra_upstream_calls": 0.0}
@@ -48,7 +49,7 @@ def test_bounds_stand_beside_the_savings() -> None:
 
 def test_a_note_says_how_many_requests_fit_nobody_and_how_many_of_them_are_kept() -> None:
     def note(**report: int) -> list[str]:
-        return upstream_notes(EvalResult([], {}, {}, {"reports": {"toy": report}}))
+        return list_tap_notes(EvalResult([], {}, {}, {"reports": {"toy": report}}))
 
     assert note(unmatched=0) == []
     assert note(unmatched=2) == ["toy: 2 requests fit no single example and count for none."]

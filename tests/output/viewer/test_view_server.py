@@ -458,7 +458,7 @@ def test_rows_of_a_run_under_way_are_shown_as_they_come(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("head", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"])
 def test_a_request_that_drips_is_cut(head: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_server, "_IDLE", 0.5)
+    monkeypatch.setattr(view_server, "_IDLE_TIMEOUT", 0.5)
     with ViewServer(folder) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(head)
         started = time.monotonic()

@@ -86,7 +86,6 @@ class _Hub:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Repository and revision; asks the hub."""
         facts = {"hub": self._config.hub, "revision": self.commit}
         return facts | ({"asked_revision": self._revision} if self._revision else {})
 

@@ -42,7 +42,6 @@ class Draw:
         return low + int(self._random() * (high - low + 1))
 
     def pick(self, items: Sequence[T]) -> T:
-        """Return one of `items`."""
         return items[int(self._random() * len(items))]
 
     def sample(self, items: Sequence[T], size: int) -> list[T]:
@@ -54,7 +53,6 @@ class Draw:
         return pool[:size]
 
     def shuffle(self, items: Sequence[T]) -> list[T]:
-        """Return all of `items` in random order."""
         return self.sample(items, len(items))
 
     def digits(self, size: int) -> str:
@@ -69,7 +67,6 @@ class Draw:
                 return text
 
     def uuid(self) -> str:
-        """Return a string of the form of a UUID."""
         a, b, c = self.hexadecimal(12), self.hexadecimal(8), self.hexadecimal(12)
         return f"{a[:8]}-{a[8:]}-{b[:4]}-{b[4:]}-{c}"
 
@@ -90,7 +87,6 @@ def write_depth_tag(depth: float | None, index: int, n: int) -> str:
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Split `text` at white space."""
     return tuple(text.split())
 
 
@@ -116,7 +112,6 @@ def check_share(name: str, value: float | None) -> None:
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
-    """Refuse a `value` that is not `allowed`."""
     if value not in allowed:
         raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
 
@@ -168,7 +163,6 @@ class Names:
         return near if near != name else self.other(name)
 
     def value(self) -> str:
-        """Return a new number of six digits."""
         while True:
             value = self._draw.digits(6)
             if value not in self._values:

@@ -209,7 +209,6 @@ class _Source:
         return pair, name, self._names.value()
 
     def body(self) -> str:
-        """Return a function or a class."""
         draw = self._draw
         verb, noun, name = self._name()
         return draw.pick(BODIES).format(

@@ -237,7 +237,6 @@ class Prose:
         return " " + self.sentence()
 
     def turn(self) -> None:
-        """Turn to another topic."""
         self._topic = self._draw.pick([topic for topic in TOPICS if topic is not self._topic])
 
     def aside(self) -> str:

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from context_bench.evaluators.choice import option_cues as cues
-from context_bench.evaluators.choice.option_places import REACH_CHARS, Place, find_places, is_word, make_option_key
+from context_bench.evaluators.choice.option_places import (
+    REACH_CHARS,
+    OptionPlace,
+    find_places,
+    is_word,
+    make_option_key,
+)
 from context_bench.text.golds import cut_sentence_around
 
 FIRST_MENTIONS, LAST_MENTIONS = 20, 400
@@ -30,7 +36,7 @@ class Weight(IntEnum):
 
 
 @dataclass(frozen=True)
-class Mention:
+class OptionMention:
     """One place where options are named: which ones, where, what it is worth, and whether by their text."""
 
     start: int
@@ -40,7 +46,7 @@ class Mention:
     quoted: bool = False
 
 
-def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[Mention]:
+def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[OptionMention]:
     """Find all mentions of options, in order, in a text that `remove_markup` has been through.
 
     Args:
@@ -53,7 +59,7 @@ def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collect
     page = _Page(text, quotes, bold)
     found = ((place, page.weight(place)) for place in places)
     return [
-        Mention(place.start, place.end, place.letters, weight, place.quoted)
+        OptionMention(place.start, place.end, place.letters, weight, place.quoted)
         for place, weight in found
         if weight is not None
     ]
@@ -72,6 +78,8 @@ _LINE_VERDICTS = tuple(
         r"|(?P<good>correct|right|yes|✓|✅|✔)(?:\s+(?:answer|choice|option))?)[^\w\n]*$",
         r"\s(?:(?P<bad>[❌✗✘✖])|(?P<good>[✓✅✔]))[^\w\n]*$",
         r"(?:[:|–—]|\s-|\s=>?|→)\s*(?:(?P<bad>incorrect|wrong)|(?P<good>correct))[.:!](?=\s)",
+        # A cell of a table that holds nothing but a verdict, whatever the next one says.
+        r"\|[^\w\n|]*(?:(?P<bad>incorrect|wrong|no|eliminated?|❌|✗|✘|✖)|(?P<good>correct|right|yes|✓|✅|✔))[^\w\n|]*\|",
         # "A. True" is an option, "A. red - True" a verdict.
         r"\w[^\w\n]{0,6}?(?:[:|–—]|\s-|\s=>?|→)[^\w\n]*(?:(?P<bad>false)|(?P<good>true))[^\w\n]*$",
     )
@@ -103,7 +111,7 @@ _SPEECH = re.compile(r"\"[^\"\n]{0,120}\w[ \t]+[^\"\n]{0,120}$")
 class _Page:
     """A text and what has to be known of the whole of it to weigh one place."""
 
-    def __init__(self, text: str, quotes: Sequence[Place], bold: Collection[str]) -> None:
+    def __init__(self, text: str, quotes: Sequence[OptionPlace], bold: Collection[str]) -> None:
         self.text = text
         self.quotes = {quote.start: quote for quote in quotes}
         self.wrong = [section.span("body") for section in _WRONG_SECTION.finditer(text)]
@@ -129,14 +137,14 @@ class _Page:
             place: Weight.SUGGESTED if good else Weight.REJECTED for place, good in found if only_one_good or not good
         }
 
-    def _opens_line(self, place: Place) -> bool:
+    def _opens_line(self, place: OptionPlace) -> bool:
         line = self.text[max(self.text.rfind("\n", 0, place.start) + 1, place.start - 12) : place.start]
         return not re.search(r"\w", line)
 
     def _is_in_wrong_section(self, spot: int) -> bool:
         return any(start <= spot < end for start, end in self.wrong)
 
-    def weight(self, place: Place) -> Weight | None:
+    def weight(self, place: OptionPlace) -> Weight | None:
         """Weigh a place; None when no option is meant."""
         before, after = self.text[max(0, place.start - REACH_CHARS) : place.start], self._read_after(place)
         if not self._means_option(place, before, after):
@@ -156,7 +164,7 @@ class _Page:
             return None  # "the first one" may be anything
         return claim
 
-    def _read_after(self, place: Place) -> str:
+    def _read_after(self, place: OptionPlace) -> str:
         """Read what follows, with the option's own text skipped: "B) Oranges is right" says that B is right."""
         end = place.end
         gap = re.match(r"[)\].:,\s–—-]*", self.text[end : end + 8])
@@ -165,7 +173,7 @@ class _Page:
             end = quote.end
         return self.text[end : end + REACH_CHARS]
 
-    def _means_option(self, place: Place, before: str, after: str) -> bool:
+    def _means_option(self, place: OptionPlace, before: str, after: str) -> bool:
         if place.kind != "letter" or not place.bare:
             return True
         word = len(place.letters) == 1 and is_word(self.text, place)
@@ -176,7 +184,7 @@ class _Page:
             return own_text_follows or (place.letters == ("A",) and bool(cues.STATED_BEFORE.search(before)))
         return True
 
-    def _is_small_letter(self, place: Place, before: str, word: bool) -> bool:
+    def _is_small_letter(self, place: OptionPlace, before: str, word: bool) -> bool:
         if word:  # "to answer a question"
             return False
         if (
@@ -188,7 +196,7 @@ class _Page:
         ends = _ENDS.match(self.text[place.end : place.end + 8])
         return bool(ends and place.letters[0] not in "AI" and cues.SUGGESTED_BEFORE.search(before))
 
-    def _weigh_claim(self, place: Place, before: str, after: str) -> Weight:
+    def _weigh_claim(self, place: OptionPlace, before: str, after: str) -> Weight:
         if cues.STATED_BEFORE.search(before) or cues.STATED_AFTER.match(after):
             return Weight.STATED
         end = place.start + len(place.token.rstrip(")]}\"'»>")) if place.kind == "letter" else place.end
@@ -209,7 +217,7 @@ class _Page:
             return Weight.STATED
         return Weight.NAMED if not place.bare or cues.NAMED_BEFORE.search(before) else Weight.PASSING
 
-    def _weigh_layout(self, place: Place) -> Weight | None:
+    def _weigh_layout(self, place: OptionPlace) -> Weight | None:
         """A letter alone on a line, or as the label that opens the reply or its last line; a last sentence."""
         text = self.text
         line_start, line_end = text.rfind("\n", 0, place.start) + 1, text.find("\n", place.end)
@@ -234,7 +242,7 @@ class _Page:
             return Weight.STATED
         return None
 
-    def _weigh_end_of_line(self, place: Place, before: str) -> Weight | None:
+    def _weigh_end_of_line(self, place: OptionPlace, before: str) -> Weight | None:
         """A last sentence that is an option and nothing else; a last line such as "Best next step: C - wait"."""
         after = self.text[place.end : place.end + REACH_CHARS]
         alone = _SENTENCE_STARTS.search(before) or (place.quoted and _COLON.search(before))
@@ -248,7 +256,7 @@ class _Page:
     def _lists_to_the_end(self) -> bool:
         return len(self.labels) > 1 and self.labels[-1] not in self.labels[:-1]
 
-    def _is_unreal(self, place: Place, before: str) -> bool:
+    def _is_unreal(self, place: OptionPlace, before: str) -> bool:
         """Whether the sentence asks, quotes, or speaks of another case than the one at hand."""
         sentence = cut_sentence_around(self.text, place.start, place.end).rstrip("\"') »\n")
         if sentence.endswith("?"):
@@ -261,7 +269,7 @@ class _Page:
         rest = re.split(_CLAUSE, self.text[place.end : place.end + REACH_CHARS])[0]
         return bool(cues.ABANDONED.search(f"{clause} {rest}"))
 
-    def _is_in_speech(self, place: Place, before: str) -> bool:
+    def _is_in_speech(self, place: OptionPlace, before: str) -> bool:
         """Whether what makes the claim is quoted: someone marked "The answer is D" and was wrong."""
         line = before.rpartition("\n")[2]
         speech = _SPEECH.search(line) if line.count('"') % 2 else None

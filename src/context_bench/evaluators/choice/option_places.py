@@ -23,7 +23,7 @@ _BRACKETS = "()[]{}\"'«»<>"
 
 
 @dataclass(frozen=True)
-class Place:
+class OptionPlace:
     """A place that may name options; `token` is the text there, with its brackets."""
 
     start: int
@@ -45,7 +45,7 @@ class Place:
         return len(self.token) == 1
 
 
-def find_places(text: str, letters: str, options: Sequence[str]) -> tuple[list[Place], list[Place]]:
+def find_places(text: str, letters: str, options: Sequence[str]) -> tuple[list[OptionPlace], list[OptionPlace]]:
     """Find all places in their order, and those among the texts of options that a letter speaks for ("B) Paris")."""
     quotes = list(_find_quotes(text, letters, options))
     inside = {spot for quote in quotes for spot in range(quote.start, quote.end)}
@@ -84,15 +84,15 @@ def _make_letter_pattern(letters: str) -> re.Pattern[str]:
     )
 
 
-def _find_letters(text: str, letters: str, inside: set[int]) -> Iterator[Place]:
+def _find_letters(text: str, letters: str, inside: set[int]) -> Iterator[OptionPlace]:
     """Letters outside quoted options; a list such as "A, B and C" is one place."""
-    group: Place | None = None
+    group: OptionPlace | None = None
     for match in _make_letter_pattern(letters).finditer(text):
         if match.start() in inside or match.end() - 1 in inside or _is_unit(text, match):
             continue
-        token = Place(match.start(), match.end(), (match[0].strip(_BRACKETS).upper(),), match[0])
+        token = OptionPlace(match.start(), match.end(), (match[0].strip(_BRACKETS).upper(),), match[0])
         if group and len(group.letters) < len(letters) and _joins_list(text, group, token):
-            group = Place(group.start, token.end, (*group.letters, *token.letters), group.token)
+            group = OptionPlace(group.start, token.end, (*group.letters, *token.letters), group.token)
             continue
         if group:
             yield group
@@ -110,7 +110,7 @@ def _is_unit(text: str, letter: re.Match[str]) -> bool:
     return (sign.islower() or sign in _UNITS) and bool(_NUMBER_BEFORE.search(before)) and not _NUMBERED.search(before)
 
 
-def _joins_list(text: str, group: Place, token: Place) -> bool:
+def _joins_list(text: str, group: OptionPlace, token: OptionPlace) -> bool:
     """Whether a letter goes on a list: "A and B", but not "B, I think" or "B, A is wrong"."""
     between = text[group.end : token.start]
     if not between.strip() or not _SEPARATOR.fullmatch(between) or group.small is not token.small:
@@ -121,7 +121,7 @@ def _joins_list(text: str, group: Place, token: Place) -> bool:
     return not is_word(text, token)
 
 
-def is_word(text: str, place: Place) -> bool:
+def is_word(text: str, place: OptionPlace) -> bool:
     """Whether a bare A or I is the article or the pronoun, by what stands around it."""
     letter = place.letters[-1]
     if not place.bare or letter not in "AI":
@@ -147,7 +147,7 @@ _ARTICLE = re.compile(r"\b(?:an?|the)\s+$", re.IGNORECASE)
 _LABEL = re.compile(r"(?<!\w)[(\[«\"']*([A-Z])([)\]».:,\"']*\s*[–—-]?)\s*$")
 
 
-def _find_quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[Place]:
+def _find_quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[OptionPlace]:
     """Find where the text of an option stands by itself, its article included; of options that nest, the longest."""
     owners: dict[str, list[str]] = {}
     for letter, option in zip(letters, options):
@@ -161,7 +161,7 @@ def _find_quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[Pl
         if owner:
             article = _ARTICLE.search(text, max(0, match.start() - 8), match.start())
             start = article.start() if article else match.start()
-            yield Place(start, match.end(), tuple(owner), match[0], kind="text")
+            yield OptionPlace(start, match.end(), tuple(owner), match[0], kind="text")
 
 
 def make_option_key(option: str) -> str:
@@ -180,7 +180,7 @@ def _loosen_units(word: str) -> str:
     return r"\s*".join(map(re.escape, re.split(r"(?<=\d)(?=[a-zµω°%])", word)))
 
 
-def _is_labelled(text: str, quote: Place) -> bool:
+def _is_labelled(text: str, quote: OptionPlace) -> bool:
     """Whether a letter stands before the text as its label, and so speaks for it."""
     label = _LABEL.search(text, max(0, quote.start - 12), quote.start)
     return bool(label and (label[1] in quote.letters or label[2].strip()))
@@ -202,7 +202,7 @@ _NUMBER_AFTER = re.compile(
 )
 
 
-def _find_positions(text: str, letters: str, all_known: bool) -> Iterator[Place]:
+def _find_positions(text: str, letters: str, all_known: bool) -> Iterator[OptionPlace]:
     """Options named by their place in the list; the last one only where it is known how many there are."""
     for noun in _NOUN.finditer(text):
         start, end = noun.span()
@@ -214,7 +214,7 @@ def _find_positions(text: str, letters: str, all_known: bool) -> Iterator[Place]
         start, end = (start - len(found["place"]), end) if before else (start, found.end())
         index = _read_position(found["place"].lower(), len(letters) if all_known else 0)
         if 0 < index <= len(letters):
-            yield Place(start, end, (letters[index - 1],), text[start:end], kind="position")
+            yield OptionPlace(start, end, (letters[index - 1],), text[start:end], kind="position")
 
 
 def _read_position(words: str, last: int) -> int:

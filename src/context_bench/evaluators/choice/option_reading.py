@@ -15,11 +15,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from context_bench.evaluators.choice.option_cues import EXCEPTION_ASKED, REVISION
-from context_bench.evaluators.choice.option_mentions import Mention, Weight, find_mentions
+from context_bench.evaluators.choice.option_mentions import OptionMention, Weight, find_mentions
 from context_bench.evaluators.choice.option_places import make_option_key
 from context_bench.evaluators.math.answer import find_final_answer
 from context_bench.evaluators.math.answer_equality import compare
-from context_bench.evaluators.math.exact import Number, equal, number
+from context_bench.evaluators.math.exact import ExactNumber, equal, number
 from context_bench.evaluators.math.notation import canonical, unify
 from context_bench.text.golds import remove_markup
 
@@ -83,13 +83,12 @@ _FOLLOWING = re.compile(r"(?:\s|\\[ ,;]|\$|\\(?:text|mathrm)\{)*([A-Za-zµμΩ]{
 class _Quantity(NamedTuple):
     """A number and its unit, brought to the unit without prefix."""
 
-    value: Number
+    value: ExactNumber
     unit: str
     scale: Fraction
 
-    def scale_value(self) -> Number:
-        """The number in the unit without prefix."""
-        return Number(self.value.value * self.scale, self.value.factor, self.value.decimal)
+    def scale_value(self) -> ExactNumber:
+        return ExactNumber(self.value.value * self.scale, self.value.factor, self.value.decimal)
 
 
 def _read_following_unit(text: str, place: int) -> str:
@@ -215,7 +214,7 @@ def _drop_run_on(text: str) -> list[str]:
     return [head, text] if head.strip() else [text]
 
 
-def _weigh(text: str, mentions: Sequence[Mention], letters: str, exception: bool) -> str | None:
+def _weigh(text: str, mentions: Sequence[OptionMention], letters: str, exception: bool) -> str | None:
     """The option that is stated, suggested, left over or named; `letters` are given where all are known."""
     rejected = _list_rejected(mentions)
     stated = [each for each in mentions if each.weight is Weight.STATED]
@@ -235,13 +234,13 @@ def _weigh(text: str, mentions: Sequence[Mention], letters: str, exception: bool
     return _take_only(_list_letters(Weight.NAMED, mentions) - rejected)
 
 
-def _names_letters(mentions: Sequence[Mention]) -> bool:
+def _names_letters(mentions: Sequence[OptionMention]) -> bool:
     """Whether the reply names options, or claims some, that it does not rule out."""
     rejected = _list_rejected(mentions)
     return any({*each.letters} - rejected and each.weight >= Weight.NAMED for each in mentions)
 
 
-def _choose_least(mentions: Sequence[Mention]) -> str | None:
+def _choose_least(mentions: Sequence[OptionMention]) -> str | None:
     """The one option whose text is quoted, or else whose letter stands somewhere."""
     rejected = _list_rejected(mentions)
     for weight in (Weight.QUOTED, Weight.PASSING):
@@ -251,11 +250,11 @@ def _choose_least(mentions: Sequence[Mention]) -> str | None:
     return None
 
 
-def _list_rejected(mentions: Sequence[Mention]) -> set[str]:
+def _list_rejected(mentions: Sequence[OptionMention]) -> set[str]:
     return _list_letters(Weight.REJECTED, mentions)
 
 
-def _list_letters(weight: Weight, mentions: Sequence[Mention]) -> set[str]:
+def _list_letters(weight: Weight, mentions: Sequence[OptionMention]) -> set[str]:
     return {letter for each in mentions if each.weight is weight for letter in each.letters}
 
 
@@ -263,20 +262,20 @@ def _take_only(letters: set[str]) -> str | None:
     return next(iter(letters)) if len(letters) == 1 else None
 
 
-def _choose_letter(mention: Mention, rejected: set[str]) -> str | None:
+def _choose_letter(mention: OptionMention, rejected: set[str]) -> str | None:
     """The one letter of a mention; of several, the one that was not ruled out elsewhere."""
     letters = {*mention.letters}
     return _take_only(letters) or _take_only(letters - rejected)
 
 
-def _is_taken_back(mention: Mention, mentions: Sequence[Mention]) -> bool:
+def _is_taken_back(mention: OptionMention, mentions: Sequence[OptionMention]) -> bool:
     return any(
         each.weight is Weight.REJECTED and each.start > mention.start and {*mention.letters} <= {*each.letters}
         for each in mentions
     )
 
 
-def _apply_revision(text: str, stated: Mention, suggested: Sequence[Mention]) -> Mention:
+def _apply_revision(text: str, stated: OptionMention, suggested: Sequence[OptionMention]) -> OptionMention:
     """The statement, or what a later "wait, it is C" puts in its place."""
     later = [each for each in suggested if each.start > stated.end]
     if later and REVISION.search(text, stated.end, later[-1].start):

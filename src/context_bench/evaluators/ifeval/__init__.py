@@ -307,7 +307,6 @@ class IFEvalOfficial:
     score_fields = ("ifeval_prompt_strict", "ifeval_prompt_loose", "ifeval_inst_strict", "ifeval_inst_loose")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Check the reply, and its relaxed readings, against each instruction of the example."""
         checks = list_checks(original)
         if not checks:
             return Scores(reason="no instruction_id_list")

@@ -135,7 +135,6 @@ def read_data(folder: Path) -> Parameters:
 
 @cache
 def parameters() -> Parameters:
-    """The parameters for this process."""
     folder = find_data()
     return read_data(folder) if folder else BUILT_IN
 
@@ -180,12 +179,10 @@ def _split_sentences(text: str) -> list[str]:
 
 
 def count_words(text: str) -> int:
-    """Runs of word characters."""
     return len(_WORD.findall(text))
 
 
 def count_sentences(text: str) -> int:
-    """Sentences by Punkt."""
     return len(_split_sentences(text))
 
 
@@ -196,7 +193,6 @@ def count_capitals(text: str) -> int:
 
 
 def split_tokens(text: str) -> list[str]:
-    """The tokens of all sentences of a text."""
     return [token for sentence in _split_sentences(text) for token in _get_tokenizer().tokenize(sentence)]
 
 

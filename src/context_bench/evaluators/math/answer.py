@@ -181,7 +181,6 @@ def _read_marked(text: str) -> str:
 
 
 def _read_json(text: str) -> str:
-    """Read the field `answer` of a JSON reply."""
     found = _IN_JSON.findall(text[-TAIL:])
     try:
         return str(json.loads(found[-1])) if found else ""

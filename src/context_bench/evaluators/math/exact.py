@@ -36,7 +36,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Number:
+class ExactNumber:
     """A number as written. With a percent sign or a word like million it can be read in two ways."""
 
     value: Fraction
@@ -48,7 +48,7 @@ class Number:
         return {self.value, self.value * self.factor}
 
 
-def equal(gold: Number, given: Number) -> bool:
+def equal(gold: ExactNumber, given: ExactNumber) -> bool:
     """Whether two numbers are the same.
 
     Exact, except where one of them is written with a decimal point: then they may differ by a millionth,
@@ -64,7 +64,7 @@ def equal(gold: Number, given: Number) -> bool:
     return any(one == other for one, other in pairs)
 
 
-def number(text: str) -> Number | None:
+def number(text: str) -> ExactNumber | None:
     """The number that a canonical answer is, or None."""
     if len(text) > MAX_CHARS or not any(char.isdigit() for char in text):
         return None
@@ -79,7 +79,7 @@ def number(text: str) -> Number | None:
     text = _GROUPED.sub(lambda each: re.sub("[, ]", "", each.group()), text.strip())
     text = _MIXED.sub(_expand_mixed, _REPEATING.sub(_expand_repeating, text))
     value = _Arithmetic(text).value()
-    return None if value is None else Number(value, factor, "." in text)
+    return None if value is None else ExactNumber(value, factor, "." in text)
 
 
 def _keep_scale(found: re.Match[str]) -> str:

@@ -41,6 +41,13 @@ _GIVEN = re.compile(
     rf"(?:class|group|set|pack|box|bag|team|deck|batch|collection)\s+of\b){_NOT_A_RESULT}"
     rf"|\b(?:since|because|when|if|where|whereas|who|whose)\b(?:(?!\b(?:so|then|thus|therefore|hence)\b|[,;:](?!\d)).)*"
 )
+# "160 minutes in total: 40 + 20 + 100"; "down by 25%, from $80 to $60"; "on a house that he bought for $80,000"
+_TOLD = re.compile(
+    rf"(?i)(?<=[a-z%\d]):\s*{_NUMBER}[\d.,]*(?:\s*[-+*/×]\s*{_NUMBER}[\d.,]*)+(?=[\s.!*]*\Z)"
+    rf"|,\s+from\s+{_NUMBER}[\d.,]*[^,;:]*?\sto\s+{_NUMBER}(?:[^,;:]|,(?=\d))*\Z"
+    r"|\b(?:an?|the|his|her|their)\s+[a-z]+\s+(?:(?:that|which)\s+)?(?:he|she|they|we)\s+(?:had\s+)?"
+    r"(?:[a-z]+ed|bought|paid|sold|spent|made|got|took)\s(?:[^,;:]|,(?=\d))*\Z"
+)
 _KNOWN = re.compile(
     rf"(?i)\b(?:the|these|those|all|both|his|her|their|its|our|my)\s+(?:(?:other|first|last|next|original|initial|nearest)\s+)?"
     rf"\*{{0,2}}{_NUMBER}[\d.,]*\$?(?=[\s-]+[a-z*])"
@@ -50,6 +57,8 @@ _PURPOSE = re.compile(
     r"(?i)(?:[$€£]\s?\d[^;]*?(?=\bfor\s+\d)|\b(?:takes?|took|needs?|requires?)\b[^;]*?\d[^;]*?(?=\bto\s+[a-z])"
     r"|=\s?[$€£]?\d[^=,;]*?(?=\b(?:in|per|of|over)\s+\d))(?P<aside>[^,;]*)"
 )
+_STATES = re.compile(rf"(?i)\b(?:{_VERB}|answer|total|altogether)\b|=|\\approx")
+"""Words of a sentence that may give a result: "(He started with 40 and gave away 25.)" has none."""
 _RESULT = re.compile(r"(?<!\b[A-Za-z])(?<!\b[A-Za-z]\s)=|\\approx")
 _CHANCE = re.compile(r"(?i)\b(?:probability|chance|odds|likelihood)\b")
 _CHECK = re.compile(
@@ -88,7 +97,7 @@ def _blank_brackets(found: re.Match[str]) -> str:
     """
     line = found.string[max(0, found.start() - 200) : found.start()].rpartition("\n")[2]
     is_sentence = line[-1:] in (".", "!", "?") and not _ABBREVIATED.search(line)
-    is_aside = _DIGIT.search(line) and (not is_sentence or _CONCLUDES.match(line))
+    is_aside = _DIGIT.search(line) and (not is_sentence or _CONCLUDES.match(line) or not _STATES.search(found.group()))
     return " " * len(found.group()) if is_aside else found.group()
 
 
@@ -96,7 +105,7 @@ def _blank_given(sentence: str) -> str:
     """Blank the clauses and the numbers of a sentence that it does not end in, as long as a number is left."""
     spans = [found.span() for found in _GIVEN.finditer(sentence) if not _CHANCE.search(sentence)]
     spans += [found.span("aside") for found in _PURPOSE.finditer(sentence)]
-    spans += [found.span() for found in _KNOWN.finditer(sentence)]
+    spans += [found.span() for pattern in (_KNOWN, _TOLD) for found in pattern.finditer(sentence)]
     for start, end in sorted(spans, reverse=True):
         given, rest = sentence[start:end], sentence[:start] + " " * (end - start) + sentence[end:]
         if _DIGIT.search(given) and not _RESULT.search(given) and _DIGIT.search(rest):
@@ -151,6 +160,8 @@ _ROUNDED = re.compile(
     r"(?i)[\s,(*$]*(?:\bor\b|\bwhich\s+is\b|\bi\.e\.,?)?[\s(]*(?:\\approx|\\simeq|~|\b(?:about|approximately|roughly|approx\.?))"
     r"[\s$]*\Z"
 )
+_UNIT = re.compile(r"(?<=[$)\]])(?:\s+[a-z]+){1,3}\Z")
+"""Up to three words between a formula and its rounded value: "square units"."""
 _WORD_BEFORE = re.compile(r"[^\s=$*]+\Z")
 # "Dividing by zero: no solution" says that there is no number, not that it is zero.
 _DIGIT_OR_DENIAL = re.compile(r"(?i)\d|\b(?:no|none|never|undefined|impossible|cannot|can't)\b")
@@ -250,7 +261,7 @@ def _add_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str
     rounded = _ROUNDED.search(tail, max(0, value.start - 40), value.start)
     if not rounded:
         return value.text
-    before = tail[: rounded.start()]
+    before = _UNIT.sub("", tail[: rounded.start()])
     if formulas and formulas[-1].end() >= len(before.rstrip()) > formulas[-1].start():
         exact = _read_equation(read_formula(formulas[-1]))
     else:

@@ -262,7 +262,6 @@ def _read_beam_question(item: Mapping[str, Any], ability: str, number: int, know
 
 
 def _flatten(ids: Any) -> list[str]:
-    """List message ids, which come as a list or as lists by name."""
     if isinstance(ids, Mapping):
         ids = list(ids.values())
     if isinstance(ids, list):

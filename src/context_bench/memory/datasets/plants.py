@@ -20,7 +20,7 @@ OWNER, STRANGER = "user-a", "user-b"
 
 
 @dataclass
-class Mention:
+class PlantedMention:
     """One sentence of a user, and the session of that user in which it is said."""
 
     text: str
@@ -82,18 +82,16 @@ class Probe:
 
 
 class Garden:
-    """Collects what is planted in one conversation."""
-
     def __init__(self, draw: Draw, sessions: dict[str, int]) -> None:
         self.draw = draw
         self.sessions = sessions
         self.names = Names(draw)
-        self.mentions: list[Mention] = []
+        self.mentions: list[PlantedMention] = []
         self.probes: list[Probe] = []
 
     def plant(self, text: str, session: int, user: str = OWNER, forget: str | None = None) -> int:
         """Plant a sentence; returns its number."""
-        self.mentions.append(Mention(text, session, user, forget))
+        self.mentions.append(PlantedMention(text, session, user, forget))
         return len(self.mentions) - 1
 
     def pick_sessions(self, count: int = 1, user: str = OWNER) -> list[int]:
@@ -110,7 +108,7 @@ class Garden:
 
     def ask(
         self,
-        question: str,
+        question: str | Dated,
         answers: Sequence[Gold],
         kind: str,
         said: Sequence[int] = (),
@@ -120,9 +118,12 @@ class Garden:
         absent: Sequence[str] = (),
         pair: str | None = None,
     ) -> None:
-        """Add a question whose text and answers are known; none can be given where there are no answers.
+        """Add a question; none can be given where there are no answers.
 
         Args:
+            question: The text, or a function that writes text and answers once the dates are known.
+            answers: The accepted answers, where the question is a text.
+            kind: The kind of its probe.
             said: The numbers of the sentences that answer it.
             question_type: Its type; the kind by default.
             present: Texts that must be found; the first answer by default.
@@ -130,28 +131,7 @@ class Garden:
             pair: Joins an answerable and an unanswerable question.
         """
         golds: list[Gold] = list(answers)
-        self.ask_dated(
-            lambda _: (question, golds),
-            kind,
-            said,
-            question_type=question_type,
-            present=present,
-            absent=absent,
-            pair=pair,
-        )
-
-    def ask_dated(
-        self,
-        write: Dated,
-        kind: str,
-        said: Sequence[int],
-        *,
-        question_type: str | None = None,
-        present: Sequence[str] | None = None,
-        absent: Sequence[str] = (),
-        pair: str | None = None,
-    ) -> None:
-        """Add a question whose text or answers name dates; `ask` describes the rest."""
+        write: Dated = (lambda _: (question, golds)) if isinstance(question, str) else question
         needed = None if present is None else tuple(present)
         self.probes.append(Probe(write, kind, tuple(said), question_type or kind, needed, tuple(absent), pair))
 
@@ -220,7 +200,7 @@ def plant_update(garden: Garden, index: int) -> None:
         then = layout.dates[before] + timedelta(days=1)  # sessions of a user are at least two days apart
         return f"What was the {label} for {thing} on {write_date(then)}?", [old]
 
-    garden.ask_dated(go_back, "as_of", [before], absent=[new])
+    garden.ask(go_back, (), "as_of", [before], absent=[new])
 
 
 def plant_contradiction(garden: Garden, index: int) -> None:
@@ -277,9 +257,9 @@ def plant_visits(garden: Garden, index: int) -> None:
         text = f"Which exhibition did I go to see first, {one} or {other}?"
         garden.ask(text, [early], "temporal", said, present=both, absent=[late])
     elif index % 3 == 1:
-        garden.ask_dated(ask_between, "temporal", said, present=both)
+        garden.ask(ask_between, (), "temporal", said, present=both)
     else:
-        garden.ask_dated(ask_ago, "temporal", said[:1], present=both[:1])
+        garden.ask(ask_ago, (), "temporal", said[:1], present=both[:1])
 
 
 def plant_namesake(garden: Garden, index: int) -> None:

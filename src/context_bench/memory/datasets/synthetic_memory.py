@@ -17,7 +17,7 @@ from context_bench.datasets.synthetic.prose import Prose
 from context_bench.errors import UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
 from context_bench.memory.datasets import choose_types
-from context_bench.memory.datasets.plants import OWNER, PLANTS, STRANGER, Garden, Layout, Mention
+from context_bench.memory.datasets.plants import OWNER, PLANTS, STRANGER, Garden, Layout, PlantedMention
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
 TYPES = (
@@ -97,7 +97,7 @@ def make_conversation(length: int, seed: int, index: int, types: Collection[str]
 
 def _lay_out(garden: Garden, layout: Layout, length: int, count: int, draw: Draw) -> list[Turn]:
     """Put every mention into its session, in the order of planting, with small talk around it."""
-    waiting: dict[tuple[str, int], list[tuple[int, Mention]]] = defaultdict(list)
+    waiting: dict[tuple[str, int], list[tuple[int, PlantedMention]]] = defaultdict(list)
     for number, mention in enumerate(garden.mentions):
         waiting[mention.user, mention.session].append((number, mention))
     filler = _Filler(draw)
@@ -141,7 +141,7 @@ class _Session:
         self._start = datetime(day.year, day.month, day.day, 9)
         self._count: Tokenizer = get_tokenizer("cl100k_base")
 
-    def fill(self, said: list[tuple[int, Mention]], room: float, filler: _Filler, layout: Layout) -> int:
+    def fill(self, said: list[tuple[int, PlantedMention]], room: float, filler: _Filler, layout: Layout) -> int:
         """Write the mentions, spread over small talk of `room` tokens; returns the tokens that were written."""
         tokens = 0
         for place, (number, mention) in enumerate(said):

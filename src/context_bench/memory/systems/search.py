@@ -68,7 +68,6 @@ class RankedMemory(ABC):
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return the best turns of the user, best first."""
         store, index = self._open(user)
         ranking = (store.read(place, score) for place, score in index.rank(question))
         return cut_ranking(ranking, k, budget_tokens)
@@ -82,7 +81,6 @@ class RankedMemory(ABC):
 
     @property
     def index_bytes(self) -> int:
-        """The bytes of the indexes of all users, without the texts."""
         return sum(index.nbytes for _, index in self._users.values())
 
     def _open(self, user: str) -> tuple[TurnStore, RankedIndex]:
@@ -181,7 +179,6 @@ MIN_GROWTH_ROWS = 4096
 
 @cache
 def load_embedder() -> Embedder:
-    """Load WordLlama from its own package."""
     try:
         import wordllama
     except ImportError as error:

@@ -67,7 +67,6 @@ class TurnStore:
         return [place for place, item in enumerate(self._items) if item[1] in wanted]
 
     def list_texts(self) -> list[str]:
-        """List the text of every turn."""
         return [item[0] for item in self._items]
 
 
@@ -177,7 +176,6 @@ class Oracle(Naive):
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return the evidence in the order of the history."""
         store = self._stores[user]
         return [store.read(place) for place in store.find(self._evidence)]
 

@@ -16,19 +16,19 @@ from typing import Any
 from context_bench.output.page.examples import Stretch, cut_details, describe_row
 from context_bench.output.page.row_index import PLACES, RowIndex
 from context_bench.output.page.run_facts import OUTCOMES, RowValues, Source, clean_name, read_values
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 
 __all__ = ["ExamplePack", "pack_json"]
 
-BLOCK = 100
+MAX_BLOCK_ROWS = 100
 """Rows whose details are loaded together, at most."""
-_WAITING = 4_000_000
+_MAX_WAITING_CHARS = 4_000_000
 """Characters of contexts and responses that wait for their block at most, but for one row."""
-_PART = 2_000
+_PART_ROWS = 2_000
 """Rows whose columns are packed together."""
-_PAGE, _MOST, _LEAST = 20_000_000, 1_300, 200
+_MAX_DETAIL_BYTES, _MAX_ROW_BYTES, _MIN_ROW_BYTES = 20_000_000, 1_300, 200
 """Bytes of all details together, and the most and the least of them that a row may take."""
-_ROOMS = ((24_000, 8_000), (8_000, 4_000), (3_000, 1_500), (1_000, 600), (300, 250), (100, 100), (0, 40))
+_TEXT_LIMITS = ((24_000, 8_000), (8_000, 4_000), (3_000, 1_500), (1_000, 600), (300, 250), (100, 100), (0, 40))
 """Characters for the context of a row, and for each other text of it: the first that fit are taken."""
 
 
@@ -45,7 +45,7 @@ class ExamplePack:
     """
 
     def __init__(self, rows: int) -> None:
-        self._share = max(_LEAST, min(_MOST, _PAGE // max(1, rows)))
+        self._share = max(_MIN_ROW_BYTES, min(_MAX_ROW_BYTES, _MAX_DETAIL_BYTES // max(1, rows)))
         self._room = 0
         self._rows = 0
         self._runs: list[str] = []
@@ -79,14 +79,14 @@ class ExamplePack:
         details, stretches = describe_row(source)
         self._waiting.append((details, stretches))
         self._size += len(source.row.response) + sum(len(text) for _, pieces in stretches for _, text, _ in pieces)
-        if len(self._waiting) >= BLOCK or self._size >= _WAITING:
+        if len(self._waiting) >= MAX_BLOCK_ROWS or self._size >= _MAX_WAITING_CHARS:
             self._close_block()
 
     def _close_block(self) -> None:
         self._index.add(self._values)
         most = self._share * len(self._waiting)
-        for level in range(max(0, self._room - 1), len(_ROOMS)):
-            room, length = _ROOMS[level]
+        for level in range(max(0, self._room - 1), len(_TEXT_LIMITS)):
+            room, length = _TEXT_LIMITS[level]
             packed = pack_json([cut_details(details, stretches, room, length) for details, stretches in self._waiting])
             self._room = level
             if len(packed) <= most:
@@ -108,7 +108,7 @@ class ExamplePack:
 
     def pack_columns(self) -> Iterator[str]:
         """Pack the columns of all rows, part by part; the run of a row is its place among the runs."""
-        for part in self._index.read_parts(_PART):
+        for part in self._index.read_parts(_PART_ROWS):
             yield pack_json(_number_runs(part))
 
     def read_blocks(self) -> Iterator[str]:

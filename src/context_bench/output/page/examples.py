@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from context_bench.output.elements import Markup, clean_text, element, section
+from context_bench.output.elements import Markup, clean_text, element, fill_template, join, section
 from context_bench.output.page.run_facts import EVIDENCE, OUTCOMES, Source
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.text.evidence_state import list_shown_turns
 from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.traffic.passed_on import compare_passed_on
@@ -24,7 +24,6 @@ __all__ = [
     "cut_details",
     "describe_row",
     "examples_section",
-    "one_example",
     "shorten",
 ]
 
@@ -35,9 +34,9 @@ Piece = tuple[str, str, bool]
 Stretch = tuple[str, list[Piece]]
 """A title and the pieces beneath it."""
 
-_LONGEST = 4_000_000
+_MAX_COMPARED_CHARS = 4_000_000
 """Characters of both sides above which they are not compared: it would take minutes."""
-_LONGEST_EVIDENCE = 1_000
+_MAX_EVIDENCE_CHARS = 1_000
 _MOST_PARTS = 40
 
 
@@ -47,7 +46,7 @@ def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | N
         return list(_show_retrieved(example, processed or {}))
     context = example.get("context")
     after = (processed or {}).get("context")
-    if isinstance(context, str) and len(context) + len(after if isinstance(after, str) else "") > _LONGEST:
+    if isinstance(context, str) and len(context) + len(after if isinstance(after, str) else "") > _MAX_COMPARED_CHARS:
         return [
             (f"too long to compare ({len(context):,} characters); it begins with", [("k", context[:20_000], False)])
         ]
@@ -117,7 +116,7 @@ def shorten(stretches: Iterable[Stretch], room: int) -> list[tuple[str, list[tup
         shown: list[tuple[str, str, int]] = []
         hidden = 0
         for kind, text, evidence in each:
-            most = len(text) if whole else min(len(text), _LONGEST_EVIDENCE) if evidence else 2 * edge
+            most = len(text) if whole else min(len(text), _MAX_EVIDENCE_CHARS) if evidence else 2 * edge
             if left <= 0 and not whole:
                 hidden += len(text)
                 continue
@@ -208,86 +207,14 @@ def _cut(value: Any, length: int) -> Any:
     return value
 
 
-def _select(name: str, title: str, *options: tuple[str, str]) -> Markup:
-    choices = [element("option", {"value": value}, text) for value, text in (("", "all"), *options)]
-    return element("label", {"class": "pick"}, title, element("select", {"id": f"by-{name}"}, *choices))
-
-
 def examples_section(rows: int | None) -> Markup:
     """Make the list; `rows` is None where it is not known yet how many there are."""
     if rows == 0:
         return section("examples", "Examples", element("p", {"class": "missing"}, "The rows were not kept."))
-    pick = [
-        _select("run", "run"),
-        _select("system", "system"),
-        _select("dataset", "dataset"),
-        _select("outcome", "outcome", *((str(number), name) for number, name in enumerate(OUTCOMES))),
-        _select(
-            "evidence",
-            "evidence",
-            *((str(number), state) for number, state in enumerate(EVIDENCE)),
-            ("null", "not measured"),
-        ),
-        _select("flip", "against the baseline", ("-1", "right became wrong"), ("1", "wrong became right")),
-        _select("error", "error kind"),
-    ]
-    limits = [
-        element(
-            "label",
-            {"class": "pick"},
-            f"score {side}",
-            element("input", {"id": f"score-{side.replace(' ', '-')}", "type": "number", "step": "any"}),
-        )
-        for side in ("from", "to")
-    ]
-    search = element(
-        "label",
-        {"class": "search"},
-        element("span", {"class": "sr"}, "Search"),
-        element("input", {"id": "search", "type": "search", "placeholder": "Search ids, questions, answers  ( / )"}),
+    outcomes, evidence = (
+        join(*(element("option", {"value": number}, text) for number, text in enumerate(texts)))
+        for texts in (OUTCOMES, EVIDENCE)
     )
-    return section(
-        "examples",
-        "Examples",
-        element("noscript", None, element("p", {"class": "missing"}, "The list of examples needs JavaScript.")),
-        element("form", {"class": "picks", "id": "picks", "role": "search"}, search, *pick, *limits),
-        element(
-            "div",
-            {"class": "bar"},
-            element("p", {"id": "found", "role": "status"}, "" if rows is None else f"{rows:,} rows"),
-            element("button", {"type": "button", "id": "before"}, "Previous"),
-            element("button", {"type": "button", "id": "after"}, "Next"),
-            element("button", {"type": "button", "id": "reset"}, "Show all"),
-        ),
-        element(
-            "div",
-            {"class": "scroll", "tabindex": 0, "role": "group", "aria-label": "Table: examples"},
-            element(
-                "table",
-                {"class": "list", "id": "list"},
-                element("thead", None, element("tr", {"id": "heads"})),
-                element("tbody", {"id": "rows"}),
-            ),
-        ),
-        element(
-            "p",
-            {"class": "about"},
-            "Keys: / searches, j and k (or the arrows) move, Enter opens, n and p turn pages, Esc closes.",
-        ),
-    )
-
-
-def one_example() -> Markup:
-    """Make the dialog of one example."""
-    buttons = [
-        element("button", {"type": "button", "id": "earlier", "aria-label": "Previous example"}, "←"),
-        element("button", {"type": "button", "id": "later", "aria-label": "Next example"}, "→"),
-        element("button", {"type": "button", "id": "copy"}, "Copy link"),
-        element("button", {"type": "button", "id": "close"}, "Close"),
-    ]
-    return element(
-        "dialog",
-        {"id": "one", "aria-labelledby": "one-title"},
-        element("div", {"class": "top"}, element("h2", {"id": "one-title", "tabindex": -1}), *buttons),
-        element("div", {"id": "one-body"}),
+    return fill_template(
+        "examples.html", outcomes=outcomes, evidence=evidence, found="" if rows is None else f"{rows:,} rows"
     )

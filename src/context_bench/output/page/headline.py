@@ -7,15 +7,22 @@ from collections.abc import Callable, Sequence
 
 from context_bench.compare.sweeps import join_settings
 from context_bench.numbers import MEAN_SCORE, score
-from context_bench.output.columns import Column, choose_columns, list_tables
+from context_bench.output.columns import (
+    HEADLINES,
+    Column,
+    choose_columns,
+    find_best,
+    list_tables,
+    write_cell,
+    write_limits,
+)
 from context_bench.output.conclusion import conclude, describe_alone
 from context_bench.output.elements import Child, Markup, element, join, table
 from context_bench.output.notes import list_notes
-from context_bench.output.number_cells import HEADLINES, find_best, write_cell, write_limits
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.pareto import choose_quality
 from context_bench.output.plots.svg import draw_symbol
-from context_bench.output.verdict_table import write_aside
+from context_bench.output.verdict_tables import write_aside
 from context_bench.stats import Verdict
 from context_bench.text import count_things, list_names
 
@@ -171,7 +178,7 @@ def describe_memory(facts: RunFacts) -> Markup:
     return join(*parts, element("ul", {"class": "notes"}, *notes))
 
 
-_MOST = 6
+_MAX_SYSTEMS_TOLD = 6
 """Systems whose numbers are told."""
 
 
@@ -200,7 +207,10 @@ def answer_sentence(facts: RunFacts) -> str:
     scored = [name for name in result.systems if math.isfinite(result.summary[name].get(key, math.nan))]
     if not scored:
         return "Nothing could be scored: there are tokens, times and errors only."
-    told = [f"{name} has a {key.replace('_', ' ')} of {_write_score(facts, name, key)}" for name in scored[:_MOST]]
+    told = [
+        f"{name} has a {key.replace('_', ' ')} of {_write_score(facts, name, key)}"
+        for name in scored[:_MAX_SYSTEMS_TOLD]
+    ]
     return f"{'; '.join(told)}; there is {_explain_silence(facts)}, so no verdict."
 
 

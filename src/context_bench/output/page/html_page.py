@@ -7,16 +7,15 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from context_bench._version import __version__
 from context_bench.errors import UsageError
 from context_bench.numbers import NUM_EXAMPLES
-from context_bench.output.elements import Markup, element, join, section
+from context_bench.output.elements import Markup, element, fill_template, join, read_asset, section
 from context_bench.output.page.example_pack import ExamplePack
-from context_bench.output.page.examples import examples_section, one_example
+from context_bench.output.page.examples import examples_section
 from context_bench.output.page.headline import (
     answer_sentence,
     ask_sentence,
@@ -41,18 +40,13 @@ __all__ = [
 
 
 @cache
-def _read_asset(name: str) -> str:
-    return files("context_bench.output.page").joinpath("assets").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-@cache
 def _read_styles() -> str:
-    return f"{read_style()}\n{_read_asset('page.css')}"
+    return f"{read_style()}\n{read_asset('page.css')}"
 
 
 @cache
 def _join_scripts(*names: str) -> str:
-    parts = "\n\n".join(_read_asset(f"{name}.js") for name in names)
+    parts = "\n\n".join(read_asset(f"{name}.js") for name in names)
     return f'"use strict";\n(() => {{\n{parts}\n}})();'
 
 
@@ -185,7 +179,7 @@ def page_body(
         element("main", {"id": "main", **(about or {})}, *describe_runs(runs), examples_section(rows)),
         element("footer", None, footer),
         element("div", {"id": "tip", "hidden": True}),
-        one_example(),
+        fill_template("example.html"),
     )
 
 

@@ -112,11 +112,11 @@ def _write_search(word: str, names: Names) -> tuple[str, list[Any]]:
 NAMED = ("system", "dataset", "error")
 """Columns that hold the number of a name, as few names stand in many rows."""
 
-_MOST_NAMES = 2_000
+_MAX_NAMES = 2_000
 """Names of a kind that are told apart; later ones share the last."""
-_CACHE = 8_000
+_CACHE_KILOBYTES = 8_000
 """Kilobytes of the file that SQLite keeps in memory."""
-_SLICE = 20_000
+_FLIPS_AT_ONCE = 20_000
 """Rows whose change against the baseline is found by one statement."""
 
 _TABLE = """
@@ -156,7 +156,12 @@ class RowIndex:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
-        for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF", "temp_store = FILE"):
+        for setting in (
+            f"cache_size = -{_CACHE_KILOBYTES}",
+            "journal_mode = OFF",
+            "synchronous = OFF",
+            "temp_store = FILE",
+        ):
             self._database.execute(f"PRAGMA {setting}")
         for statement in _TABLE.split(";"):
             self._database.execute(statement)
@@ -208,7 +213,7 @@ class RowIndex:
 
     def _number(self, run: int, kind: str, name: str) -> int:
         known = self._names[kind]
-        if name not in known and len(known) >= _MOST_NAMES:
+        if name not in known and len(known) >= _MAX_NAMES:
             name = "(others)"
         number = known.setdefault(name, len(known))
         self._used.setdefault(run, {each: set() for each in NAMED})[kind].add(number)
@@ -222,7 +227,7 @@ class RowIndex:
                 if first is None:
                     return
                 query = "SELECT max(id) FROM (SELECT id FROM rows WHERE flip IS NULL ORDER BY id LIMIT ?)"
-                (last,) = self._database.execute(query, (_SLICE,)).fetchone()
+                (last,) = self._database.execute(query, (_FLIPS_AT_ONCE,)).fetchone()
                 self._database.execute(_FIND_FLIPS.format(otherwise="0"), (first, last + 1))
 
     def list_names(self, runs: Iterable[int]) -> dict[str, dict[int, str]]:

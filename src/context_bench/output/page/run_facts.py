@@ -29,7 +29,7 @@ __all__ = [
 
 EVIDENCE = ("lost", "recoverable", "verbatim")
 OUTCOMES = ("right", "wrong", "error", "unscored")
-_SNIPPET, _ID, _NAME = 140, 120, 300
+_MAX_SNIPPET_CHARS, _MAX_ID_CHARS, _MAX_NAME_CHARS = 140, 120, 300
 _DIGITS = re.compile(r"\d+")
 
 
@@ -68,12 +68,12 @@ class RowValues(NamedTuple):
 
 def clean_name(name: object) -> str:
     """Return a name as the list has it."""
-    return clean_text(str(name)[:_NAME])
+    return clean_text(str(name)[:_MAX_NAME_CHARS])
 
 
 def clean_id(identity: object) -> str:
     """Return the id of an example as the list has it."""
-    return clean_text(str(identity)[:_ID])
+    return clean_text(str(identity)[:_MAX_ID_CHARS])
 
 
 def name_error_kind(error: str) -> str:
@@ -120,7 +120,7 @@ def _name_outcome(row: EvalRow, score: float | None, threshold: float) -> str:
 
 
 def _shorten(text: Any) -> str:
-    return " ".join(clean_text(str(text)[: 4 * _SNIPPET]).split())[:_SNIPPET]
+    return " ".join(clean_text(str(text)[: 4 * _MAX_SNIPPET_CHARS]).split())[:_MAX_SNIPPET_CHARS]
 
 
 def write_time(run: RunInfo) -> str:
@@ -135,11 +135,11 @@ def to_source(record: RunRecord) -> Source:
 
 # --- facts
 
-_MOST_FAILURES = 500
+_MAX_FAILURE_KINDS = 500
 """Kinds of failures that are told apart; later ones are counted together."""
-_MOST_SWEPT = 100_000
+_MAX_CURVE_ROWS = 100_000
 """Rows of which a curve is drawn at most: it needs all of them at once."""
-_SWEPT = ("output", "cluster")
+_CURVE_METADATA = ("output", "cluster")
 """Keys that a curve reads in the metadata of a row."""
 
 
@@ -256,16 +256,16 @@ class RunFacts:
             self.lengths.add(row)
 
     def _keep_for_curve(self, row: EvalRow) -> None:
-        if self.sweep_rows is None or len(self.sweep_rows) >= _MOST_SWEPT:
+        if self.sweep_rows is None or len(self.sweep_rows) >= _MAX_CURVE_ROWS:
             self.sweep_rows = None
             return
-        kept = {key: row.metadata[key] for key in _SWEPT if key in row.metadata}
+        kept = {key: row.metadata[key] for key in _CURVE_METADATA if key in row.metadata}
         scores = {key: value for key, value in row.scores.items() if key == self.score_field}
         self.sweep_rows.append(replace(row, scores=scores, metadata=kept, response="", unscored={}))
 
 
 def _count(found: dict[str, Failure], kind: str, message: str, row: EvalRow) -> None:
-    if kind not in found and len(found) >= _MOST_FAILURES:
+    if kind not in found and len(found) >= _MAX_FAILURE_KINDS:
         kind = "others"
     failure = found.setdefault(kind, Failure({}, message, row))
     failure.count[row.system] = failure.count.get(row.system, 0) + 1

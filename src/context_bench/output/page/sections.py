@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.numbers import percent, seconds, tokens
 from context_bench.output.elements import Child, Markup, element, join, table
-from context_bench.output.extra_tables import list_meters, sum_up_curve, write_difference
 from context_bench.output.page.run_facts import Failure, RunFacts, clean_id, clean_name
 from context_bench.output.plots.by_system import draw_datasets, draw_meters, draw_times
 from context_bench.output.plots.chart import Chart, Drawn
@@ -17,7 +16,9 @@ from context_bench.output.plots.curve import draw_curve
 from context_bench.output.plots.grids import draw_evidence, draw_heatmap
 from context_bench.output.plots.pareto import draw_pareto
 from context_bench.output.plots.svg import draw_figure
-from context_bench.results import EvalRow, dump_json
+from context_bench.output.tables import list_meters, sum_up_curve, write_difference
+from context_bench.results import EvalRow
+from context_bench.text import dump_json
 
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve

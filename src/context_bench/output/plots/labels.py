@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from context_bench.errors import printable
 
-__all__ = ["Box", "Lettering", "Place", "cover_line", "label_systems", "place_labels", "shorten_name"]
+__all__ = ["Box", "LabelPlace", "Lettering", "cover_line", "label_systems", "place_labels", "shorten_name"]
 
 _LETTER, _LINE = 6.2, 13.0
 """Pixels that a letter takes across, and a line down, at the size of a label."""
 
 
-class Place(NamedTuple):
+class LabelPlace(NamedTuple):
     """Where a label stands: the anchor in pixels, and which end of the text is there (`left`, `right`, `center`)."""
 
     x: float
@@ -77,7 +77,7 @@ def place_labels(
     height: float,
     avoid: Sequence[Box] = (),
     lettering: Lettering = _PIXELS,
-) -> list[Place]:
+) -> list[LabelPlace]:
     """Place a label beside each point, where it covers least of the other labels and points.
 
     Args:
@@ -93,11 +93,11 @@ def place_labels(
     places = []
     for x, y, text in points:
         long = lettering.measure(text)
-        tries = [Place(x + gap, y + shift, "left") for shift in (0, -small, small)]
-        tries += [Place(x - gap, y + shift, "right") for shift in (0, -small, small)]
-        tries += [Place(x, y - over, "center"), Place(x, y + over, "center")]
-        tries += [Place(x + gap, y + shift, "left") for shift in (-large, large, -far, far)]
-        tries += [Place(x - gap, y + shift, "right") for shift in (-large, large, -far, far)]
+        tries = [LabelPlace(x + gap, y + shift, "left") for shift in (0, -small, small)]
+        tries += [LabelPlace(x - gap, y + shift, "right") for shift in (0, -small, small)]
+        tries += [LabelPlace(x, y - over, "center"), LabelPlace(x, y + over, "center")]
+        tries += [LabelPlace(x + gap, y + shift, "left") for shift in (-large, large, -far, far)]
+        tries += [LabelPlace(x - gap, y + shift, "right") for shift in (-large, large, -far, far)]
         others = [(x2, y2) for x2, y2, _ in points if (x2, y2) != (x, y)]
         costs = []
         for place in tries:
@@ -119,7 +119,7 @@ def cover_line(points: Sequence[tuple[float, float]]) -> list[Box]:
     return boxes
 
 
-def _box(place: Place, long: float, line: float) -> Box:
+def _box(place: LabelPlace, long: float, line: float) -> Box:
     left = place.x - {"left": 0.0, "right": long, "center": long / 2}[place.align]
     return left, place.y - line / 2, left + long, place.y + line / 2
 

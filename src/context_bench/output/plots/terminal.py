@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from context_bench.output.fitting import wrap
-from context_bench.output.layout import display_width
+from context_bench.output.layout import display_width, wrap
 from context_bench.output.plots.chart import Chart, Key, Line, Plane, Point
-from context_bench.output.plots.labels import Lettering, Place, label_systems, place_labels
+from context_bench.output.plots.labels import LabelPlace, Lettering, label_systems, place_labels
 
 __all__ = ["draw_text"]
 
@@ -172,12 +171,12 @@ def _spread_ticks(ticks: Mapping[int, str], width: int) -> dict[int, str]:
     return kept
 
 
-def _list_cells(place: Place, text: str) -> list[tuple[int, int]]:
+def _list_cells(place: LabelPlace, text: str) -> list[tuple[int, int]]:
     start = round(place.x) - _find_shift(place, text)
     return [(start + column, round(place.y)) for column in range(display_width(text))]
 
 
-def _find_shift(place: Place, text: str) -> int:
+def _find_shift(place: LabelPlace, text: str) -> int:
     return {"left": 0, "right": display_width(text) - 1, "center": display_width(text) // 2}[place.align]
 
 

@@ -62,8 +62,8 @@ T = TypeVar("T")
 Values = Mapping[str, str]
 """The fields of an address, after its question mark."""
 
-_MOST_ROWS, _MOST_RUNS = 200, 20
-_ROOM, _LENGTH = 200_000, 50_000
+_MAX_ROWS, _MAX_RUNS = 200, 20
+_MAX_CONTEXT_CHARS, _MAX_TEXT_CHARS = 200_000, 50_000
 """Characters of a row's context, and of each other text of it."""
 _FILTERS = ("run", "system", "dataset", "outcome", "evidence", "flip", "error")
 
@@ -99,8 +99,8 @@ class Answers:
             return show(facts, _name_version(runs))
 
     def _follow(self, names: Sequence[str]) -> list[FollowedRun]:
-        if not names or len(names) > _MOST_RUNS:
-            raise UsageError(f"a page shows 1 to {_MOST_RUNS} runs, and {len(names)} were asked for")
+        if not names or len(names) > _MAX_RUNS:
+            raise UsageError(f"a page shows 1 to {_MAX_RUNS} runs, and {len(names)} were asked for")
         return self._follower.follow(names)
 
     def _list_runs(self, _: Values) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Answers:
     def _find_rows(self, values: Values) -> dict[str, Any]:
         runs = self._follow(_read_runs(values))
         query = _read_query(values, [run.info.number for run in runs])
-        offset, limit = _read_whole(values, "offset"), min(_MOST_ROWS, _read_whole(values, "limit") or 50)
+        offset, limit = _read_whole(values, "offset"), min(_MAX_ROWS, _read_whole(values, "limit") or 50)
         found = self._follower.index.find(query, offset, limit)
         expected = sum(self._store.count_rows(run.info) for run in runs)
         total = self._follower.index.count(query.runs)
@@ -163,7 +163,7 @@ class Answers:
             found = reader.read_records([identity])
         if not found:
             raise UsageError(f"there is no row {identity} in these runs, or it is damaged")
-        return cut_details(*describe_row(to_source(found[0][1])), _ROOM, _LENGTH)
+        return cut_details(*describe_row(to_source(found[0][1])), _MAX_CONTEXT_CHARS, _MAX_TEXT_CHARS)
 
     def _locate(self, values: Values) -> dict[str, Any]:
         runs = self._follow(_read_runs(values))

@@ -27,7 +27,7 @@ from context_bench.store.run_records import RunRecord, restore_result
 
 __all__ = ["FollowedRun", "Follower", "LiveStore"]
 
-_FRESH = 1.0
+_FRESH_SECONDS = 1.0
 """Seconds for which all viewers are told the same of the runs: ten of them ask the store no more often than one."""
 
 
@@ -86,7 +86,7 @@ class LiveStore:
     def list_runs(self) -> list[tuple[RunInfo, int]]:
         """List the runs, the newest first, each with a checksum of what is known of it."""
         with self.open() as reader:
-            if time.monotonic() - self._listed > _FRESH:
+            if time.monotonic() - self._listed > _FRESH_SECONDS:
                 found = reader.read_checksums()
                 for number, checksum in found.items():
                     if self._checksums.get(number) != checksum:
@@ -103,7 +103,7 @@ class LiveStore:
             return run.row_count
         with self.open() as reader:
             when, count = self._counts.get(run.number, (-1e9, 0))
-            if time.monotonic() - when > _FRESH + count / 20_000:  # it takes longer the more there are
+            if time.monotonic() - when > _FRESH_SECONDS + count / 20_000:  # it takes longer the more there are
                 count = reader.count_rows(run)
                 self._counts[run.number] = time.monotonic(), count
             return count
@@ -114,9 +114,9 @@ class LiveStore:
             return reader.is_under_way(run)
 
 
-_PIECE = 200
+_ROWS_AT_ONCE = 200
 """Rows that are read at once: nobody else can read meanwhile."""
-_LOOKED_AT = 2_000
+_IDS_AT_ONCE = 2_000
 """Ids among which new ones are looked for at once."""
 
 
@@ -168,7 +168,7 @@ class FollowedRun:
         was_under_way = self.under_way
         end = places_of(self.info.number)[1]
         with store.open() as reader:
-            ids = reader.list_rows(self._next, end, _LOOKED_AT)
+            ids = reader.list_rows(self._next, end, _IDS_AT_ONCE)
             if not ids:
                 self._next = self._missing
                 if not was_under_way and not self.complete:
@@ -177,9 +177,9 @@ class FollowedRun:
                 return False
             known = self._index.list_ids(ids[0], ids[-1] + 1)
             new = [identity for identity in ids if identity not in known]
-            found = reader.read_records(new[:_PIECE])
+            found = reader.read_records(new[:_ROWS_AT_ONCE])
         self._add(found)
-        self._next = new[_PIECE] if len(new) > _PIECE else ids[-1] + 1
+        self._next = new[_ROWS_AT_ONCE] if len(new) > _ROWS_AT_ONCE else ids[-1] + 1
         for identity in ids:
             if identity == self._missing and identity < self._next:
                 self._missing += 1
@@ -225,11 +225,11 @@ def _choose_baseline(settings: RunSettings) -> str | None:
     return choose_baseline(systems, wanted if wanted in systems else None, settings.controls)
 
 
-_PAUSE = 1.0
+_PAUSE_SECONDS = 1.0
 """Seconds between two looks at a run that is under way."""
-_WATCHED = 15.0
+_WATCHED_SECONDS = 15.0
 """Seconds for which a run is followed after somebody asked for it; a page that is open asks every two."""
-_REST = 0.2
+_REST_SHARE = 0.2
 """The share of its time for which the thread leaves the processor to requests, and to a run."""
 
 
@@ -308,7 +308,7 @@ class Follower:
                 return
             took = time.monotonic() - began
             self._wake.clear()
-            self._wake.wait(min(_PAUSE, took * _REST) if more else _PAUSE)
+            self._wake.wait(min(_PAUSE_SECONDS, took * _REST_SHARE) if more else _PAUSE_SECONDS)
 
     def _read_on(self) -> bool:
         """Read a piece of each run that is looked at; whether there is more."""
@@ -317,7 +317,7 @@ class Follower:
             watched = [
                 run
                 for number, run in self._runs.items()
-                if not run.complete and time.monotonic() - self._asked[number] < _WATCHED
+                if not run.complete and time.monotonic() - self._asked[number] < _WATCHED_SECONDS
             ]
         for run in watched:
             with self.lock:

@@ -23,12 +23,12 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from context_bench._version import __version__
 from context_bench.errors import ContextBenchError, StoreError, UsageError, describe
-from context_bench.output.elements import Markup, element, join
+from context_bench.output.elements import Markup, element, fill_template, join
 from context_bench.output.page.html_page import banner, name_page, page_body, page_head, page_script, write_policy
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.viewer.answers import Answers
 from context_bench.output.viewer.followed_run import LiveStore
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 
 __all__ = ["LIST_POLICY", "RUN_POLICY", "ViewServer", "list_page", "run_page"]
 
@@ -37,6 +37,7 @@ _LIST = ("common", "runs")
 _RUN = ("common", "served", "examples")
 LIST_POLICY = write_policy(*_LIST, served=True)
 RUN_POLICY = write_policy(*_RUN, served=True)
+_FOOTER = f"Served by context-bench {__version__}, to this machine alone."
 
 
 def _whole_page(title: str, body: Markup, scripts: Sequence[str]) -> str:
@@ -46,66 +47,21 @@ def _whole_page(title: str, body: Markup, scripts: Sequence[str]) -> str:
 
 def run_page(runs: Sequence[RunFacts], version: str) -> str:
     """Make the page of a run, or of several side by side."""
-    footer = f"Served by context-bench {__version__}, to this machine alone."
     about = {"data-runs": "+".join(facts.name for facts in runs), "data-version": version}
-    body = page_body(runs, None, footer, home="../", about=about)
-    return _whole_page(name_page(runs), join(_trouble(), body), _RUN)
-
-
-def _trouble() -> Markup:
-    return element("p", {"id": "trouble", "role": "alert", "hidden": True})
+    body = page_body(runs, None, _FOOTER, home="../", about=about)
+    trouble = element("p", {"id": "trouble", "role": "alert", "hidden": True})
+    return _whole_page(name_page(runs), join(trouble, body), _RUN)
 
 
 def list_page(folder: str) -> str:
     """Make the list of runs, which the page's script fills."""
-    search = element(
-        "label",
-        {"class": "search"},
-        element("span", {"class": "sr"}, "Search"),
-        element("input", {"id": "search", "type": "search", "placeholder": "Search runs, systems, datasets  ( / )"}),
-    )
-    bar = element(
-        "div",
-        {"class": "bar"},
-        element("p", {"id": "found", "role": "status"}),
-        element("button", {"type": "button", "id": "side-by-side", "disabled": True}, "Open side by side"),
-    )
-    table = element(
-        "table",
-        {"class": "list all-runs", "id": "list"},
-        element("thead", None, element("tr", {"id": "heads"})),
-        element("tbody", {"id": "rows"}),
-    )
-    main = element(
-        "main",
-        {"id": "main"},
-        element("p", {"class": "run"}, f"Store {folder}"),
-        element("h1", None, "Runs"),
-        element("noscript", None, element("p", {"class": "missing"}, "The list of runs needs JavaScript.")),
-        element("form", {"class": "picks", "id": "picks", "role": "search"}, search),
-        bar,
-        element("div", {"class": "scroll", "tabindex": 0, "role": "group", "aria-label": "Table: runs"}, table),
-        element(
-            "p",
-            {"class": "about"},
-            "Keys: / searches, j and k (or the arrows) move, Enter opens. The list follows the store; choose two or "
-            "more runs to see them side by side.",
-        ),
-    )
-    body = join(
-        element("a", {"href": "#main", "class": "skip"}, "Skip to the list"),
-        _trouble(),
-        banner({}),
-        main,
-        element("footer", None, f"Served by context-bench {__version__}, to this machine alone."),
-        element("div", {"id": "tip", "hidden": True}),
-    )
+    body = fill_template("runs.html", banner=banner({}), folder=folder, footer=_FOOTER)
     return _whole_page("Runs: context-bench", body, _LIST)
 
 
-_IDLE = 75.0
+_IDLE_TIMEOUT = 75.0
 """Seconds after which a connection is closed that has asked nothing, or has not ended its request."""
-_MOST_FIELDS = 50
+_MAX_FIELDS = 50
 _NOTHING_ELSE = "default-src 'none'; frame-ancestors 'none'"
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -216,9 +172,9 @@ def _split_address(path: str) -> SplitResult:
 
 def _read_fields(query: str) -> dict[str, str]:
     try:
-        return dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))
+        return dict(parse_qsl(query, max_num_fields=_MAX_FIELDS))
     except ValueError:
-        raise _Refused(HTTPStatus.BAD_REQUEST, f"the address has more than {_MOST_FIELDS} fields") from None
+        raise _Refused(HTTPStatus.BAD_REQUEST, f"the address has more than {_MAX_FIELDS} fields") from None
 
 
 class _Server(ThreadingHTTPServer):
@@ -245,7 +201,7 @@ class _TimedReader(socket.SocketIO):
         try:
             return super().readinto(buffer)
         finally:
-            self._connection.settimeout(_IDLE)
+            self._connection.settimeout(_IDLE_TIMEOUT)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -262,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle_one_request(self) -> None:
         """Read one request, and answer it."""
-        self._reader.end_by = monotonic() + _IDLE
+        self._reader.end_by = monotonic() + _IDLE_TIMEOUT
         super().handle_one_request()
 
     def do_GET(self) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import catalog
+from context_bench.datasets.public import load
 from context_bench.datasets.public.adapters import Where
 from context_bench.datasets.public.adapters.code import mbpp
-from context_bench.datasets.public.loader import load
 from context_bench.evaluators import CodeExecution
 from context_bench.types import Example
 from public_cases import Case, load_case, needed_columns, primary, prompt_of, real, write_file

@@ -13,8 +13,8 @@ import pytest
 
 from context_bench import evaluate
 from context_bench.datasets.catalog import catalog
-from context_bench.datasets.public.loader import load
-from context_bench.metrics.official_score import OfficialScore
+from context_bench.datasets.public import load
+from context_bench.metrics.quality import OfficialScore
 from context_bench.registry import registry
 from public_cases import Case, load_case, needed_columns, primary, prompt_of, real, write_file
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import catalog
+from context_bench.datasets.public import load
 from context_bench.datasets.public.adapters.long_context import INFINITEBENCH, LONGBENCH
-from context_bench.datasets.public.loader import load
 from context_bench.errors import DataError, UsageError
 from context_bench.evaluators.official_long_context import INFINITEBENCH_RULES as INFINITE_RULES
 from context_bench.evaluators.official_long_context import LONGBENCH_RULES as LONG_RULES

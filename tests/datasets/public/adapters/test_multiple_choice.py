@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import catalog
+from context_bench.datasets.public import load
 from context_bench.datasets.public.adapters import Where
 from context_bench.datasets.public.adapters import multiple_choice as adapters
-from context_bench.datasets.public.loader import load
 from context_bench.errors import DataError
 from public_cases import Case, load_case, needed_columns, primary, prompt_of, real, write_file
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import catalog
-from context_bench.datasets.public.loader import load
+from context_bench.datasets.public import load
 from context_bench.errors import DataError, UsageError
 from context_bench.types import Example
 from public_cases import Case, load_case, needed_columns, primary, prompt_of, write_file

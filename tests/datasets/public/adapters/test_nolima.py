@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import catalog
-from context_bench.datasets.public.loader import load
+from context_bench.datasets.public import load
 from context_bench.errors import DataError
 from context_bench.types import Example
 from context_bench.utils.tokens import count_tokens

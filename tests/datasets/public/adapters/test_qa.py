@@ -12,8 +12,8 @@ import pytest
 
 from context_bench.datasets.catalog import catalog
 from context_bench.datasets.example_check import ExampleCheck
+from context_bench.datasets.public import load
 from context_bench.datasets.public.adapters import Where, qa
-from context_bench.datasets.public.loader import load
 from context_bench.errors import DataError
 from context_bench.registry import registry
 from context_bench.systems.prompts import build_messages

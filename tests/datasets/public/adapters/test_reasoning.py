@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import catalog
+from context_bench.datasets.public import load
 from context_bench.datasets.public.adapters import Where
 from context_bench.datasets.public.adapters.problems import drop, drop_files, last_boxed
-from context_bench.datasets.public.loader import load
 from context_bench.errors import DataError, UsageError
 from public_cases import Case, load_case, needed_columns, primary, prompt_of, real
 

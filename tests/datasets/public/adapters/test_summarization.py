@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import catalog
-from context_bench.datasets.public.loader import load
+from context_bench.datasets.public import load
 from context_bench.datasets.public.raw_files import find_reader
 from context_bench.errors import DataError
 from context_bench.registry import registry

@@ -47,8 +47,6 @@ Span = dict[str, Any]
 
 
 class Page:
-    """Pieces of text in a row."""
-
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._length = 0

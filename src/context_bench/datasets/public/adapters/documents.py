@@ -157,7 +157,6 @@ def merge_rows(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
 
 
 def split_input(record: Mapping[str, Any]) -> tuple[str, str]:
-    """Split `input` into its two parts."""
     query, blank, document = record["input"].partition("\n\n")
     if not blank:
         raise ValueError("no blank line between query and document in 'input'")

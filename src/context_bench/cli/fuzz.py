@@ -1,0 +1,306 @@
+"""`context-bench fuzz`: vary inputs in ways that do not matter, and show what a system then loses."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from context_bench.cli.commands import COMMANDS
+from context_bench.cli.flags import Parser, add_flags, amount, count
+from context_bench.errors import DataError
+from context_bench.wire.forms import FORMS
+
+if TYPE_CHECKING:
+    from context_bench.fuzz.session import AnyTarget, Finding, Report
+
+__all__ = ["main"]
+
+_EXAMPLE = """\
+examples:
+  context-bench fuzz --system bm25:ratio=0.3
+  context-bench fuzz --system my_file.py:MyCompressor --dataset my_data.jsonl --seconds 20
+  context-bench fuzz --vendor kompact --out kompact-faults.json
+  context-bench fuzz --vendor kompact --replay kompact-faults.json
+"""
+
+_EXIT_CODES = "exit codes: 0 nothing broken (or only what it declares), 1 a relation is broken, 2 wrong usage"
+
+_MAX_SHOWN_CHARS = 110
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the relations and print what they found."""
+    parser = _build_parser()
+    options = parser.parse_args(arguments[1:])
+    if options.list:
+        return _list_relations(options)
+    _check_flags(parser, options)
+
+    from context_bench.cli.output import choose_form, open_destination
+    from context_bench.refs import import_code
+
+    form = choose_form(options.output, None, ("table", "json", "junit"))
+    for code in options.imports:
+        import_code(code)
+    outcome = asyncio.run(_run(options))
+    shown = outcome if isinstance(outcome, str) else _render(outcome, form, options, arguments)
+    with open_destination(None) as write:
+        write(shown)
+    if isinstance(outcome, str):
+        return int("broken" in outcome.rpartition("\n\n")[2])
+    if options.out:
+        text = json.dumps(outcome.to_dict(), indent=1, ensure_ascii=False)
+        with open_destination(options.out) as write:
+            write(f"{text}\n")
+    return int(bool(outcome.broken))
+
+
+def _build_parser() -> Parser:
+    parser = Parser(
+        prog="context-bench fuzz", description=f"{_EXAMPLE}\n{COMMANDS['fuzz']}", epilog=_EXIT_CODES, allow_abbrev=False
+    )
+    add = parser.add_argument
+    add("--system", metavar="REF", help="compressor or reranker in this process, such as bm25:ratio=0.3")
+    add("--memory", metavar="REF", help="memory system, such as bm25 or file.py:MyMemory")
+    add("--proxy", metavar="URL", help="address of a proxy; with --start or --vendor, where it will listen")
+    add("--tap", metavar="[HOST]:PORT", help="where we listen as the proxy's upstream, such as :9100")
+    add_flags(parser, "tap_host")
+    add("--start", metavar="COMMAND", help="command that starts the proxy; {port} and {tap} are filled in")
+    add_flags(parser, "start_dir")
+    add("--vendor", metavar="NAME", help="proxy that we know how to start: kompact or headroom")
+    add(
+        "--api", choices=[form.name for form in FORMS], default="openai", help="API of the proxy (default: %(default)s)"
+    )
+    add("--model", metavar="NAME", help="model to ask for, if the proxy takes only names that it knows")
+    add("--relation", action="append", default=[], metavar="ID", help="try only this relation (repeatable)")
+    add("--list", action="store_true", help="list the relations and exit")
+    add("-n", type=count, default=50, dest="tries", metavar="N", help="tries of each relation (default: %(default)s)")
+    add("--seconds", type=amount, default=60.0, metavar="S", help="stop after so long (default: %(default)g)")
+    add("--seed", type=int, default=0, metavar="N", help="another seed makes other inputs (default: %(default)s)")
+    add("--dataset", metavar="REF", help="take inputs from this data too: NAME[:key=value,...] or a file")
+    add_flags(parser, "imports", "data_dir")
+    add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
+    add("--replay", metavar="FILE", help="try only what an earlier --out found")
+    add("--out", metavar="FILE", help="save what was found as JSON, for --replay")
+    add("--output", choices=("table", "json", "junit"), help="form of the result on stdout (default: table)")
+    add_flags(parser, "wide")
+    add_flags(parser, "silent", help="show no progress")
+    return parser
+
+
+def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
+    given = [flag for flag in ("system", "memory", "start", "vendor") if getattr(options, flag)]
+    if options.proxy and not (options.start or options.vendor):
+        given.append("proxy")
+    if len(given) != 1:
+        parser.error(
+            "say what to test, one of: --system REF, --memory REF, --proxy URL, --start COMMAND, --vendor NAME"
+        )
+    if given == ["proxy"] and not options.tap:
+        parser.error("a --proxy that is not started here must know its upstream: give a port, as in --tap :9100")
+    if options.dataset and options.memory:
+        parser.error("--dataset has examples for compressors and proxies: leave it out with --memory")
+
+
+def _list_relations(options: argparse.Namespace) -> int:
+    from context_bench.cli.output import table_width
+    from context_bench.fuzz.chat_relations import CHAT_RELATIONS
+    from context_bench.fuzz.memory_relations import MEMORY_RELATIONS
+    from context_bench.fuzz.relations import RELATIONS
+    from context_bench.output.layout import fit_listing
+
+    lines = [["relation", "for", "why it should hold"]]
+    for who, known in (("all", RELATIONS), ("proxies", CHAT_RELATIONS), ("memories", MEMORY_RELATIONS)):
+        lines += [[each.id, who, each.reason] for each in known.values()]
+    print(fit_listing(lines, table_width(wide=options.wide)))
+    return 0
+
+
+async def _run(options: argparse.Namespace) -> Report | str:
+    """Open what is tested, then fuzz it, or replay what was found before."""
+    from context_bench.fuzz.relations import list_relations
+    from context_bench.fuzz.session import fuzz, list_known, replay
+    from context_bench.monitors.progress import StatusLine
+
+    own = _read_own(options)
+    findings = _read_findings(options.replay) if options.replay else []
+    state = {"inputs": 0, "seconds": 0.0}
+    line = StatusLine(
+        lambda width: f"{state['inputs']:,} inputs, {state['seconds']:.0f} of at most {options.seconds:.0f} s"[:width],
+        lambda: state["seconds"] / options.seconds,
+        enabled=not options.silent and not options.replay,
+    )
+    async with AsyncExitStack() as stack:
+        target, part = await _open_target(options, stack)
+        if findings:
+            return _tell_replay(target.name, await replay(target, findings))
+        from context_bench.fuzz.targets import find_breaks
+
+        stack.enter_context(line)
+        return await fuzz(
+            target,
+            list_relations(options.relation, list_known(target)),
+            n=options.tries,
+            seconds=options.seconds,
+            seed=options.seed,
+            own=own,
+            declared=find_breaks(part),
+            on_progress=lambda inputs, seconds: state.update(inputs=inputs, seconds=seconds),
+        )
+
+
+def _read_own(options: argparse.Namespace) -> list[Any]:
+    """Read inputs from the user's data: those whose context holds what the answer needs."""
+    if not options.dataset:
+        return []
+    from context_bench.datasets.open import Choices, open_datasets
+    from context_bench.fuzz.cases import read_case
+
+    choices = Choices(limit=max(options.tries, 20), data_dir=options.data_dir)
+    found = [case for example in open_datasets([options.dataset], choices) if (case := read_case(example)) is not None]
+    if not found:
+        raise DataError(
+            f"{options.dataset}: no example holds its evidence or answer in its context, so nothing can be lost"
+        )
+    return found
+
+
+def _read_findings(path: str) -> list[Finding]:
+    from context_bench.fuzz.session import Finding
+
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        return [Finding.from_dict(each) for result in document["relations"] for each in result["findings"]]
+    except OSError as error:
+        raise DataError(f"--replay {path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"--replay {path}: this is not a file that `fuzz --out` wrote ({type(error).__name__})"
+        ) from None
+
+
+async def _open_target(options: argparse.Namespace, stack: AsyncExitStack) -> tuple[AnyTarget, Any]:
+    from context_bench.fuzz.targets import MemoryTarget, build_target
+
+    if options.system:
+        target = build_target(options.system, options.seed)
+        return target, getattr(target.system, "function", target.system)
+    if options.memory:
+        from context_bench.refs import call_with, parse, resolve
+
+        (ref,) = parse("memory_system", options.memory)
+        found = resolve("memory_system", ref)
+        memory = (
+            call_with(found, ref, None)
+            if (callable(found) and not hasattr(found, "ingest")) or isinstance(found, type)
+            else found
+        )
+        return MemoryTarget(memory), memory
+    return await _open_proxy(options, stack), None
+
+
+async def _open_proxy(options: argparse.Namespace, stack: AsyncExitStack) -> AnyTarget:
+    """Open the tap, start the proxy if that is asked for, and see that one reaches the other."""
+    from context_bench.cli.conformance import prepare_proxy
+    from context_bench.conformance.bench import Bench, Client, Upstream
+    from context_bench.conformance.examination import require_reach
+    from context_bench.fuzz.targets import ProxyTarget
+    from context_bench.http.secrets import find_api_root
+    from context_bench.tap.address import parse_listen
+    from context_bench.tap.server import Tap
+    from context_bench.tap.vendors import recipe
+    from context_bench.wire.forms import get_form
+
+    host, port = parse_listen(options.tap or ":0")
+    upstream, vendor = Upstream(), recipe(options.vendor) if options.vendor else None
+    tap = Tap(upstream, host=host, port=port, hosts=options.tap_host)
+    await tap.start()
+    stack.push_async_callback(tap.stop)
+    url = options.proxy
+    if options.start or vendor:
+        url = (await stack.enter_async_context(prepare_proxy(options, tap.url, vendor))).url
+    client = Client(find_api_root(url), options.timeout, vendor.headers if vendor else None)
+    await stack.enter_async_context(client)
+    form = get_form(options.api)
+    bench = Bench(form, client, upstream, options.model or form.samples.model)
+    await require_reach(bench, tap.url)
+    name = f"{vendor.name} {vendor.version or '(unknown version)'}" if vendor else url
+    return ProxyTarget(name, bench)
+
+
+def _tell_replay(name: str, tried: Sequence[tuple[Finding, Any]]) -> str:
+    lines = []
+    for finding, broken in tried:
+        lines.append(f"{'✗' if broken else '✓'} {finding.relation}: {broken.reason if broken else 'holds now'}")
+    count_broken = sum(broken is not None for _, broken in tried)
+    verdict = f"{count_broken} of {len(tried)} still broken" if count_broken else f"all {len(tried)} hold now"
+    return "\n".join((f"{name}:", *lines, "", f"{verdict}.")) + "\n"
+
+
+def _render(report: Report, form: str, options: argparse.Namespace, arguments: Sequence[str]) -> str:
+    if form == "json":
+        return json.dumps(report.to_dict(), indent=1, ensure_ascii=False) + "\n"
+    if form == "junit":
+        return _render_junit(report)
+    return _render_table(report, options, arguments)
+
+
+def _render_table(report: Report, options: argparse.Namespace, arguments: Sequence[str]) -> str:
+    from context_bench.cli.output import table_width
+    from context_bench.output.layout import fit_columns
+
+    lines = [["relation", "tried", "broken", "rate", "95% interval", "note"]]
+    for result in report.results.values():
+        rate, note = result.rate if result.tried else None, ""
+        if result.declared:
+            note = "declared"
+        elif not result.relation.judged:
+            note = "reported, not judged"
+        elif result.excused:
+            note = f"{result.excused} excused: it varies by itself"
+        elif not result.tried:
+            note = "says nothing about it"
+        limits = f"[{rate.low:.1%}, {rate.high:.1%}]" if rate is not None and rate.known else "–"
+        share = f"{rate.value:.1%}" if rate is not None else "–"
+        lines.append([result.relation.id, f"{result.tried}", f"{result.broken}", share, limits, note])
+    parts = [fit_columns(lines, table_width(wide=options.wide), ("95% interval", "note"))]
+    for result in report.broken:
+        finding = min(result.findings, key=lambda each: len(each.case.text), default=None)
+        if finding is not None:
+            parts.append(_show_finding(finding, arguments))
+    broken = [result.relation.id for result in report.broken]
+    verdict = f"broken: {', '.join(broken)}" if broken else "nothing is broken"
+    parts.append(f"{report.target}: {verdict} ({report.seconds:.0f} s, seed {report.seed}).")
+    return "\n\n".join(parts) + "\n"
+
+
+def _show_finding(finding: Finding, arguments: Sequence[str]) -> str:
+    """Show the smallest input that breaks a relation: what the change did to the output, and how to see it again."""
+    lines = [line if len(line) <= _MAX_SHOWN_CHARS else f"{line[:_MAX_SHOWN_CHARS]}…" for line in finding.diff()]
+    size = f"{len(finding.case.items)} {'item' if len(finding.case.items) == 1 else 'items'} of {finding.case.kind}"
+    words = [each for each in arguments[1:] if each != "--relation"]
+    again = shlex.join(["context-bench", "fuzz", *words, "--relation", finding.relation])
+    return "\n".join(
+        (f"{finding.relation}: {finding.reason} ({size}).", *(f"  {line}" for line in lines), f"  again: {again}")
+    )
+
+
+def _render_junit(report: Report) -> str:
+    """Write each relation as a test case; those that only say something are left out."""
+    from context_bench.compare.conditions import FAILS, HOLDS
+    from context_bench.compare.gates import GateOutcome
+    from context_bench.output.files import render_junit
+
+    outcomes = []
+    for result in report.results.values():
+        if result.tried and result.counts:
+            told = result.findings[0].reason if result.findings else f"holds in {result.tried} tries"
+            outcome = FAILS if result.broken else HOLDS
+            outcomes.append(GateOutcome(report.target, result.relation.id, outcome, f"{result.relation.id}: {told}"))
+    return render_junit(outcomes)

@@ -1,0 +1,223 @@
+"""The gate of a run or of a comparison: its check before the run, its sentences, its files, and the exit code."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from context_bench.cli.messages import say
+from context_bench.compare.conditions import Condition
+from context_bench.errors import UsageError, suggest
+from context_bench.numbers import COUNTS, MEAN_SCORE, NEEDS, NUMBERS, SAVED_PER_1K_USD, Number
+
+if TYPE_CHECKING:
+    from context_bench.compare.gates import Candidate, GateOutcome
+    from context_bench.core.judge import Scorer
+    from context_bench.types import Metric
+
+__all__ = ["Gate", "OpenGate", "check_gate"]
+
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The flags of a gate."""
+
+    conditions: Sequence[Condition]
+    junit: str | None
+    summary: str | None
+
+    @classmethod
+    def read(cls, flags: Any) -> Gate:
+        """Read the flags of a gate.
+
+        Raises:
+            UsageError: There is a file for the outcomes of conditions, and no condition.
+        """
+        if flags.junit and not flags.fail_if:
+            raise UsageError("--junit has nothing to write without a condition: add --fail-if")
+        return cls(flags.fail_if, flags.junit, flags.summary)
+
+    @contextmanager
+    def open(self, allowed: Collection[str] = ()) -> Iterator[OpenGate]:
+        """Try the files before anything is run; they are replaced when they are whole.
+
+        `allowed` are numbers that the run may have: one that it turns out not to have leaves its condition open.
+        """
+        from context_bench.cli.output import open_destination
+
+        with ExitStack() as stack:
+            writers = {
+                flag: stack.enter_context(open_destination(path, quiet=True, flag=flag))
+                for flag, path in (("--junit", self.junit), ("--summary", self._find_summary()))
+                if path
+            }
+            yield OpenGate(self, writers, allowed)
+
+    def _find_summary(self) -> str | None:
+        """Return the file of --summary, unless it is the one that is appended to anyway."""
+        same = self.summary and self.conditions and self.summary == os.environ.get(STEP_SUMMARY)
+        return None if same else self.summary
+
+
+class OpenGate:
+    """A gate whose files can be written."""
+
+    def __init__(self, gate: Gate, writers: dict[str, Any], allowed: Collection[str] = ()) -> None:
+        self._gate, self._writers, self._allowed = gate, writers, allowed
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """The conditions under which it fails."""
+        return self._gate.conditions
+
+    @property
+    def wants_report(self) -> bool:
+        """Whether a table is needed for a summary."""
+        return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
+
+    def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:
+        """Judge the conditions, and say what each came to; `missing` systems have failed already."""
+        if not self._gate.conditions:
+            return []
+        from context_bench.compare.gates import judge_gate
+
+        outcomes = [*missing, *judge_gate(self._gate.conditions, candidates, self._allowed)]
+        for each in outcomes:
+            say(f"gate: {each.sentence}")
+        return outcomes
+
+    def write(self, outcomes: Sequence[GateOutcome], report: str) -> int:
+        """Write the files, and return the exit code: 1, 4 or 0."""
+        if "--junit" in self._writers:
+            from context_bench.output.files import render_junit
+
+            self._writers["--junit"](render_junit(outcomes))
+        if self.wants_report:
+            from context_bench.output.files import render_summary
+
+            text = render_summary(report, outcomes)
+            if "--summary" in self._writers:
+                self._writers["--summary"](text)
+            if self._gate.conditions and os.environ.get(STEP_SUMMARY):
+                _append(Path(os.environ[STEP_SUMMARY]), text)
+        if not outcomes:
+            return 0
+        from context_bench.compare.gates import find_exit_code
+
+        return find_exit_code(outcomes)
+
+
+def _append(path: Path, text: str) -> None:
+    """Append to the summary of a CI job; that it cannot be written is no reason to fail."""
+    try:
+        with path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        say(f"cannot append to ${STEP_SUMMARY} ({path}): {error.strerror or error}")
+
+
+def check_gate(
+    conditions: Sequence[Condition], systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
+) -> list[str]:
+    """Refuse conditions on numbers that the run cannot have; return the numbers of the conditions, where all are known.
+
+    Raises:
+        UsageError: One sentence on what is wrong with a condition.
+    """
+    numbers = _Numbers(metrics, datasets.tags, datasets.tags_known, len(systems))
+    own_score = _has_own_score(metrics, scorer)
+    allowed = []
+    for each in conditions:
+        if each.kind == "verdict":
+            continue
+        if each.metric != "score":
+            numbers.check(each)
+        _check_limit(each, own_score=own_score)
+        allowed.append(each.metric)
+    return allowed if numbers.all_told else []
+
+
+def _has_own_score(metrics: Sequence[Metric], scorer: Scorer) -> bool:
+    from context_bench.core.wiring import is_own_score
+    from context_bench.traits import find_score_field
+
+    fields = {field for each in metrics if (field := find_score_field(each)) is not None}
+    return any(is_own_score(scorer, field) for field in fields)
+
+
+class _Numbers:
+    """The keys that the summary of a run may have.
+
+    Attributes:
+        all_told: Every metric tells its keys; one of a user's may not.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], tags: Sequence[str], tags_known: bool, systems: int) -> None:
+        from context_bench.summary import list_suffixes
+        from context_bench.tallies import list_keys
+        from context_bench.traits import list_by_dataset
+
+        self._tags, self._tags_known = tags, tags_known
+        self._keys = dict.fromkeys(("score", *COUNTS))
+        self.all_told = True
+        for metric, suffix in zip(metrics, list_suffixes(metrics)):
+            keys = list_keys(metric)
+            self.all_told = self.all_told and keys is not None
+            self._keys |= {
+                f"{key}:{suffix}" if key in self._keys else key: None for key in keys or () if suffix is not None
+            }
+        if systems > 1:
+            self._keys[SAVED_PER_1K_USD] = None
+        by_dataset = dict.fromkeys((*COUNTS, *(key for metric in metrics for key in list_by_dataset(metric))))
+        self._by_dataset = by_dataset if len(tags) > 1 or not tags_known else {}
+
+    def check(self, condition: Condition) -> None:
+        """Refuse a condition on a number that cannot be."""
+        key = condition.metric
+        if key in self._keys or not self.all_told or self._fits_tag(key):
+            return
+        known = [*(self._list_tagged() if "@" in key or ":" in key else ()), *self._keys]
+        hint = (
+            (NEEDS.get(NUMBERS[key].metric) if key in NUMBERS else None)
+            or suggest(key, (each for each in known if "{" not in each), 0.7)
+            or f"there are {', '.join(list(self._keys)[:12])} and more"
+        )
+        raise UsageError(f"--fail-if {condition.text!r}: {key!r} is not a number of this run: {hint}")
+
+    def _fits_tag(self, key: str) -> bool:
+        """Whether it is the number of one dataset; a file may name its datasets itself."""
+        base, at, tag = key.partition("@")
+        if at:
+            return base in self._by_dataset and (tag in self._tags or not self._tags_known)
+        kind, colon, tag = key.partition(":")
+        return bool(colon) and f"{kind}:{{tag}}" in self._keys and (tag in self._tags or not self._tags_known)
+
+    def _list_tagged(self) -> Iterator[str]:
+        for tag in self._tags:
+            yield from (f"{key}@{tag}" for key in self._by_dataset)
+            yield from (key.format(tag=tag) for key in self._keys if "{tag}" in key)
+
+
+def _check_limit(condition: Condition, *, own_score: bool) -> None:
+    """Refuse a limit that every value meets, or none: such a gate says nothing, and hides a percentage."""
+    key, limit = condition.metric.partition("@")[0], condition.number
+    number = NUMBERS.get(MEAN_SCORE if key == "score" else key, Number(key))
+    if math.isinf(number.high) or (number.unit == "score" and own_score):
+        return
+    signed = math.isinf(number.low)  # a prompt may also get longer
+    if condition.needs_baseline:
+        useless = limit >= 1 and not signed
+    else:
+        ends = ((">", 1), ("<", 0), (">=", 0), ("<=", 1))
+        useless = not number.low <= limit <= number.high or (condition.kind, limit) in ends
+    if useless and not (signed and limit <= 0):
+        hint = f"; {limit:g}% is {limit / 100:g}" if 1 <= limit <= 100 else ""
+        what = f"{key} is at most 1" if signed else f"{key} lies between 0 and 1"
+        raise UsageError(f"--fail-if {condition.text!r} says nothing, as {what}{hint}")

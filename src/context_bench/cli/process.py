@@ -1,0 +1,88 @@
+"""The process of a command: what process 1 of a container must do, and standard streams that may be closed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any, TextIO
+
+__all__ = ["keep_streams_usable", "stand_in_as_init"]
+
+_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+
+
+def stand_in_as_init() -> None:
+    """Return in a child process; the caller becomes the init process of a container, and ends as the child does.
+
+    It collects orphans that have ended and passes signals on; nothing else does that there. The command runs as its
+    child, so that it collects its own children as anywhere else.
+    """
+    if not hasattr(signal, "sigwaitinfo"):  # macOS and Windows have no containers of this kind
+        return
+    watched = {signal.SIGCHLD, *(getattr(signal, name) for name in _PASSED_ON)}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    child = os.fork()
+    if not child:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return
+    while True:
+        told = signal.sigwaitinfo(watched)
+        if told.si_signo == signal.SIGCHLD:
+            _collect(child)
+        elif told.si_code <= 0:  # sent by somebody; one from the terminal has reached the child already
+            os.kill(child, told.si_signo)
+
+
+def _collect(child: int) -> None:
+    """Collect all that have ended, and end with the child's exit code if it is among them."""
+    while True:
+        try:
+            ended, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if ended == 0:
+            return
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
+class _Tolerant:
+    """A text stream that swallows what cannot be written; in all else the stream itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, or drop what cannot be written."""
+        try:
+            return self._stream.write(text)
+        except (OSError, ValueError):  # a pipe without a reader, a full disk, a closed file
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush, or do nothing where that fails."""
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def keep_streams_usable() -> None:
+    """Open what was closed before we started, and make sure that a note which cannot be written ends nothing.
+
+    A closed descriptor would be given to the next file that is opened, such as the store, and get our notes.
+    """
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
+    if sys.stderr is sys.__stderr__ or sys.__stderr__ is None:
+        sys.stderr = _Tolerant(sys.stderr)

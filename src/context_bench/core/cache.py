@@ -1,0 +1,214 @@
+"""Between the pipeline and the store: which key a job has, what is known of it, and what is put down."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from context_bench.core.call import Outcome
+from context_bench.core.judge import Scorer
+from context_bench.core.row import Item, Job
+from context_bench.core.wiring import Wiring
+from context_bench.results import EvalRow, Scores
+from context_bench.store import RunInfo, Store
+from context_bench.store.fingerprints import fingerprint_of, may_read_gold
+from context_bench.store.keys import Keys, digest, example_digests, make_keys
+from context_bench.types import Evaluator, System
+
+__all__ = ["Cache", "Fingerprints", "ScoreMemory"]
+
+
+class Cache:
+    """Finds and keeps what a run produces.
+
+    Args:
+        store: Where.
+        run: What it belongs to.
+        scorer: Its evaluators are part of a row's key.
+        counting: What token counts depend on; None when that cannot be known.
+        reuse: Whether what is known is used, or asked for again.
+        tag: Set apart from answers of the same system under another tag.
+
+    Attributes:
+        looks_up: Whether anything may be known; in a new store nothing is.
+    """
+
+    def __init__(
+        self, store: Store, run: RunInfo, scorer: Scorer, counting: str | None, *, reuse: bool, tag: str | None = None
+    ) -> None:
+        self.store, self.run, self.reuse = store, run, reuse
+        self._scorer, self._counting, self._tag = scorer, counting, tag or ""
+        self._systems: dict[str, tuple[bytes | None, bool]] = {}
+        self._rows: dict[Wiring, bytes | None] = {}
+        self._evaluators = Fingerprints(scorer.fingerprint)
+        self._complete = False
+        self.looks_up = reuse and store.has_keys()
+        if self.looks_up:
+            store.index_rows()
+
+    def announce(self, systems: Sequence[System]) -> None:
+        """Warn of systems without a cache key, whose answers are not reused."""
+        for system in systems:
+            if self._system_key(system)[0] is None and self.reuse:
+                _warn_not_reused("answers", system.name)
+
+    def digest(self, item: Item) -> None:
+        """Compute the digests of an example for its keys; of a long one in a thread, as that takes its time."""
+        if item.digests is None:
+            item.digests = example_digests(item.example)
+
+    def keys_of(self, job: Job) -> Keys:
+        """Return the keys of a job, computed when they are first needed."""
+        if job.keys is None:
+            job.keys = self._make_keys(job)
+        return job.keys
+
+    def _make_keys(self, job: Job) -> Keys:
+        item, system = job.item, job.system
+        if item.digests is None:
+            item.digests = example_digests(item.example)
+        whole, visible = item.digests
+        base, gold = self._systems.get(system.name) or self._system_key(system)
+        return make_keys(whole, whole if gold else visible, job.repeat, base, self._row_key(item))
+
+    def _system_key(self, system: System) -> tuple[bytes | None, bool]:
+        """Return the key of a system, None without one, and whether the gold is part of its keys."""
+        if system.name not in self._systems:
+            fingerprint = fingerprint_of(system)
+            known = None if fingerprint is None else digest(system.name, fingerprint, self._tag)
+            self._systems[system.name] = known, may_read_gold(system)
+        return self._systems[system.name]
+
+    def _row_key(self, item: Item) -> bytes | None:
+        wiring = item.wiring or self._scorer.wire(item)
+        if wiring not in self._rows:
+            known = {each.name: self._evaluators.of(each) for each in wiring.evaluators}
+            for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:
+                _warn_not_reused("scores", name)
+            unknown = None in known.values() or self._counting is None
+            self._rows[wiring] = (
+                None if unknown else digest(repr(known), self._counting or "", self._scorer.score_field)
+            )
+        return self._rows[wiring]
+
+    def find_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
+        """Find the stored row of each job; None where there is none, or something that it depends on has changed."""
+        for job in jobs:  # all of them first: the same step many times in a row costs half as much
+            self.digest(job.item)
+        rows: list[EvalRow | None] = []
+        for job, found in zip(jobs, self.store.find_rows([(self.keys_of(job).row, job.item.example) for job in jobs])):
+            if found is None:
+                rows.append(None)
+            else:
+                keys = self.keys_of(job)
+                keys.response, row, keys.record = found
+                rows.append(row)
+        return rows
+
+    def find_answer(self, job: Job) -> Outcome | None:
+        """Find the stored answer of a job; None where the system has not been asked the same thing."""
+        keys = self.keys_of(job)
+        found = self.store.find_answer(keys.answer, job.item.example) if keys.answer else None
+        if found is None:
+            return None
+        keys.response, answer, keys.record = found
+        return Outcome(
+            processed=answer.processed,
+            metadata=answer.metadata,
+            latency=answer.latency,
+            returns=answer.returns,
+            known=True,
+        )
+
+    def keep_answer(self, job: Job, outcome: Outcome) -> None:
+        """Store an answer, unless it is there already."""
+        keys = self.keys_of(job)
+        if keys.response is None:
+            keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, outcome)
+
+    def keep_row(self, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> None:
+        """Store a row, with its answer and its example unless they are there already.
+
+        A row that is not final (an error, an unreachable judge) is kept for this run alone.
+        """
+        keys, item = job.keys or self.keys_of(job), job.item
+        if not self._complete:
+            self._index_rest()
+        answer = outcome if keys.response is None and outcome.error is None else None
+        item.kept = self.store.put_result(
+            self.run, job.order, keys, item.example, item.kept, answer, row, key=keys.row if final else None
+        )
+
+    def copy_row(self, job: Job) -> None:
+        """Store a row that was found in an earlier run as a row of this one too."""
+        keys = self.keys_of(job)
+        assert keys.row is not None
+        self.store.copy_row(self.run, job.order, keys.row, keys.whole, job.item.example)
+
+    def prepare_for_misses(self) -> None:
+        """Flush queued copies of rows, and load the indexes, before the first job that is not known."""
+        self.store.flush_copies()
+        self._index_rest()
+
+    def _index_rest(self) -> None:
+        if not self._complete:
+            self._complete = True
+            self.store.index_examples()
+            if self.looks_up:
+                self.store.index_answers()
+
+    def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:
+        """Open the cached scores of slow evaluators for an answer."""
+        return ScoreMemory(self.store, self._evaluators, self.keys_of(job).whole, processed, reuse=self.reuse)
+
+
+def _warn_not_reused(what: str, name: str) -> None:
+    warnings.warn(
+        f"{what} of {name!r} are not reused: what they depend on cannot be told. Give it a text attribute "
+        "`fingerprint`",
+        stacklevel=3,
+    )
+
+
+class Fingerprints:
+    """The fingerprint of each component, worked out once: using it may change what it holds."""
+
+    def __init__(self, find: Callable[[Any], str | None] = fingerprint_of) -> None:
+        self._find = find
+        self._known: dict[int, tuple[Any, str | None]] = {}
+
+    def of(self, component: Any) -> str | None:
+        """Return the fingerprint of a component, as it was when it was first asked for."""
+        if id(component) not in self._known:
+            self._known[id(component)] = (component, self._find(component))
+        return self._known[id(component)][1]
+
+
+class ScoreMemory:
+    """Cached scores of slow evaluators for one answer, by evaluator, example and answer."""
+
+    def __init__(
+        self, store: Store, evaluators: Fingerprints, whole: bytes, processed: Mapping[str, Any], *, reuse: bool
+    ) -> None:
+        self._store, self._evaluators, self._whole, self._reuse = store, evaluators, whole, reuse
+        self._processed = example_digests(processed)[0]
+
+    def _key(self, evaluator: Evaluator) -> bytes | None:
+        fingerprint = self._evaluators.of(evaluator)
+        if fingerprint is None:
+            return None
+        return digest("score", evaluator.name, fingerprint, self._whole, self._processed)
+
+    def find(self, evaluator: Evaluator) -> Scores | None:
+        """Look up the scores that the evaluator gave before."""
+        key = self._key(evaluator)
+        found = self._store.find_scores(key) if key and self._reuse else None
+        return None if found is None else Scores(found["scores"], reason=found["reason"], details=found["details"])
+
+    def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None:
+        """Store the scores that the evaluator gave now."""
+        key = self._key(evaluator)
+        if key:
+            own = scores if isinstance(scores, Scores) else Scores(scores)
+            self._store.put_scores(key, {"scores": dict(scores), "reason": own.reason, "details": own.details})

@@ -1,0 +1,344 @@
+"""Judges answers: asks the evaluators that fit an example, and says which score is the primary one.
+
+An evaluator that fails leaves a reason in place of a score: a missing score is data, not the end of a run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Protocol
+
+from context_bench.compare.pairing import is_unread_row
+from context_bench.core.call import list_frames
+from context_bench.core.threads import call_beside, call_in_thread, unwrap
+from context_bench.core.wiring import (
+    Evaluators,
+    Judged,
+    choose_score,
+    list_judging_fields,
+)
+from context_bench.datasets.catalog import card_for
+from context_bench.datasets.joined import FieldCounts
+from context_bench.errors import ScoreClash, UsageError, describe
+from context_bench.refs import check_awaitable
+from context_bench.results import EvalRow, Scores
+from context_bench.text.evidence_state import STATE_SCORES
+from context_bench.text.golds import list_scoring_fields
+from context_bench.traits import find_score_fields, is_slow, scores_asynchronously
+from context_bench.types import Evaluator, Example
+
+
+class Memory(Protocol):
+    """Remembers what slow evaluators said."""
+
+    def find(self, evaluator: Evaluator) -> Scores | None: ...
+
+    def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None: ...
+
+
+class Spending(Protocol):
+    """Asks an evaluator once its request fits into the spending limit."""
+
+    async def ask(
+        self,
+        evaluator: Evaluator,
+        example: Example,
+        processed: Example,
+        ask: Callable[[], Awaitable[Mapping[str, float]]],
+    ) -> Mapping[str, float]: ...
+
+
+class Judgement:
+    """All scores of one row, with the reasons for those that are missing and the details to keep."""
+
+    __slots__ = ("details", "scores", "transient", "unscored")
+
+    def __init__(self) -> None:
+        self.transient = False
+        self.scores: dict[str, float] = {}
+        self.unscored: dict[str, str] = {}
+        self.details: dict[str, Any] = {}
+
+    def add_failure(self, evaluator: Evaluator, error: BaseException) -> None:
+        """Note that an evaluator gave no score, which another try may give."""
+        raised = unwrap(error)
+        self.unscored[evaluator.name] = describe(raised)
+        self.transient = True
+        if frames := list_frames(raised):
+            self.details[evaluator.name] = {"traceback": frames}
+
+
+def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, processed: Example) -> None:
+    """Ask one evaluator that answers at once."""
+    try:
+        scores = evaluator.score(example, processed)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
+        judgement.add_failure(evaluator, error)
+    else:
+        _add(judgement, evaluator, scores)
+
+
+def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement:
+    """Judge nothing of an answer that says why there is nothing to judge."""
+    judgement = Judgement()
+    judgement.unscored = {each.name: str(processed["unscorable"]) for each in evaluators}
+    return judgement
+
+
+def refuse_context(judgement: Judgement, evaluator: Evaluator) -> None:
+    """Let an evaluator of answers not judge a context that no model has read."""
+    judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
+
+
+def is_unread(processed: Example, metadata: Mapping[str, Any] | None = None) -> bool:
+    """Whether the response is nothing but the context that the system put out: no model has read it."""
+    if processed.get("context") is None or (metadata or {}).get("answered"):
+        return False
+    return processed.get("response") is processed["context"]
+
+
+async def ask_slowly(
+    judgement: Judgement,
+    evaluator: Evaluator,
+    example: Example,
+    processed: Example,
+    threads: Executor,
+    memory: Memory | None,
+    spending: Spending | None,
+) -> None:
+    """Ask one evaluator that waits or works long, unless its scores are stored."""
+    try:
+        scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
+        if scores is None:
+            ask = partial(_ask, evaluator, example, processed, threads)
+            scores = await (ask() if spending is None else spending.ask(evaluator, example, processed, ask))
+            if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
+                memory.keep(evaluator, scores)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
+        judgement.add_failure(evaluator, error)
+    else:
+        _add(judgement, evaluator, {} if scores is None else scores)
+
+
+async def _ask(evaluator: Any, example: Example, processed: Example, threads: Executor) -> Any:
+    if scores_asynchronously(evaluator):
+        return await check_awaitable(evaluator.ascore(example, processed), evaluator, "ascore")
+    return await call_in_thread(threads, evaluator.score, example, processed)
+
+
+def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
+    if type(scores) is not dict and not isinstance(scores, Mapping):
+        raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it must return a dict")
+    own = judgement.scores
+    if type(scores) is dict and scores and not own and _are_finite_floats(scores):
+        judgement.scores = scores.copy()
+        return
+    for key, value in scores.items():
+        if key in own:
+            raise ScoreClash(f"the score {key!r} comes from two evaluators, one of them {evaluator.name!r}")
+        number = value if type(value) is float else _number(value)
+        if math.isfinite(number):
+            own[key] = number
+        else:
+            judgement.unscored[evaluator.name] = f"{key} is not a number: {value!r}"
+    reason = scores.reason if isinstance(scores, Scores) else None
+    if reason or not scores:
+        judgement.unscored.setdefault(evaluator.name, reason or "returned no score")
+    if isinstance(scores, Scores):
+        judgement.transient |= scores.transient
+        if scores.details:
+            judgement.details[evaluator.name] = scores.details
+
+
+def _are_finite_floats(scores: Mapping[str, Any]) -> bool:
+    return set(map(type, scores.values())) == {float} and all(map(math.isfinite, scores.values()))
+
+
+def _is_transient(scores: Mapping[str, float]) -> bool:
+    return isinstance(scores, Scores) and scores.transient
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+class Scorer(Evaluators):
+    """Applies evaluators to examples: the given ones to all, or else those that the catalog wires.
+
+    Args:
+        evaluators: What the user chose; None wires them by the dataset of each example.
+        extra: Applied beside those, whatever they are.
+        settings: Parameters for evaluators that are wired, by name.
+        score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of its examples.
+        keep_reasoning: Show the reasoning in replies to the evaluators.
+
+    A dataset has one such score for answers and one for contexts that no model has read, so that a mean is over one
+    score; an example without it is unscored.
+
+    Attributes:
+        primaries: The name of the score that counts for answers, for each dataset tag that was judged.
+        context_primaries: The same for contexts that no model has read.
+    """
+
+    def __init__(
+        self,
+        evaluators: Sequence[Evaluator] | None = None,
+        extra: Sequence[Evaluator] = (),
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+        score_field: str = "score",
+        keep_reasoning: bool = False,
+    ) -> None:
+        super().__init__(evaluators, extra, settings, score_field, keep_reasoning)
+        self.primaries: dict[str, str] = {}
+        self.context_primaries: dict[str, str] = {}
+        self._chosen: dict[tuple[str, bool], str] = {}
+        self._settled: set[str] = set()
+
+    def show(self, processed: Example) -> Example:
+        """Return an answer as the evaluators are to read it."""
+        return {**processed, "keep_reasoning": True} if self.keep_reasoning else processed
+
+    async def judge(
+        self,
+        item: Judged,
+        processed: Example,
+        threads: Executor,
+        memory: Memory | None = None,
+        long: Executor | None = None,
+        spending: Spending | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Judgement:
+        """Ask every evaluator that applies; one that fails gives a reason and no score.
+
+        Args:
+            item: The example as the dataset has it.
+            processed: What the system made of it.
+            threads: For evaluators that are slow.
+            memory: What slow evaluators said before.
+            long: For all others, when the texts are long; None calls them here.
+            spending: The limit that judges share with systems; None for no limit.
+            metadata: What is known of the answer: whether a model has read the context.
+        """
+        judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
+        if "unscorable" in processed:
+            return refuse_all(wiring.evaluators, processed)
+        unread = is_unread(processed, metadata)
+        for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
+            if needs and unread:
+                refuse_context(judgement, evaluator)
+            elif not is_slow(evaluator):
+                await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
+            else:
+                await ask_slowly(judgement, evaluator, example, processed, threads, memory, spending)
+        return self._set_primary(judgement, item, unread=unread)
+
+    def judge_at_once(self, item: Judged, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
+        """Do the same where no evaluator is slow."""
+        judgement, example, wiring = Judgement(), item.example, item.wiring or self.wire(item)
+        if self.keep_reasoning:
+            processed = self.show(processed)
+        if "unscorable" in processed:
+            return refuse_all(wiring.evaluators, processed)
+        unread = "context" in processed and is_unread(processed, metadata)
+        for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
+            if needs and unread:
+                refuse_context(judgement, evaluator)
+            else:
+                ask_at_once(judgement, evaluator, example, processed)
+        return self._set_primary(judgement, item, unread=unread)
+
+    def _set_primary(self, judgement: Judgement, item: Judged, *, unread: bool) -> Judgement:
+        scores = judgement.scores
+        if self.score_field == "score" and "score" in scores:  # a user's own score wins
+            primary: str | None = "score"
+        else:
+            primary = self._find_primary(scores, item, unread=unread)
+        if primary is not None:
+            scores["score"] = scores[primary]
+            if (self.context_primaries if unread else self.primaries).get(item.tag) != primary:
+                self._note_primary(item.tag, primary, unread=unread)
+        return judgement
+
+    def note_known(self, item: Judged, row: EvalRow) -> bool:
+        """Note which score counts in a row that was judged by an earlier run, and correct it where that is another.
+
+        Returns:
+            Whether the row is another now.
+        """
+        unread, before = is_unread_row(row), row.scores.pop("score", None)
+        primary = self._find_primary(row.scores, item, unread=unread)
+        if before is not None and (primary is None or row.scores[primary] != before) and self._may_give_score(item):
+            row.scores["score"], primary = before, "score"
+        elif primary is not None:
+            row.scores["score"] = row.scores[primary]
+        if primary is not None:
+            self._note_primary(item.tag, primary, unread=unread)
+        return row.scores.get("score") != before
+
+    def _may_give_score(self, item: Judged) -> bool:
+        """Whether an evaluator of the user's own may give a score of the name `score`."""
+        return any("score" in (find_score_fields(each) or ("score",)) for each in self.wire(item).evaluators)
+
+    def _note_primary(self, tag: str, primary: str, *, unread: bool) -> None:
+        primaries = self.context_primaries if unread else self.primaries
+        known = primaries.get(tag)
+        if known is None:
+            primaries[tag] = primary
+        elif known != primary and primary not in known.split(" or "):
+            primaries[tag] = f"{known} or {primary}"
+
+    def settle(self, counts: FieldCounts) -> None:
+        """Choose the scores of datasets whose examples were counted beforehand: those that fit most of them."""
+        votes: dict[tuple[str, bool], Counter[str]] = {}
+        for (tag, fields), count in counts.items():
+            for unread in (False, True) if card_for(tag) is None else ():
+                if (score := choose_score(fields, unread=unread)) is not None:
+                    votes.setdefault((tag, unread), Counter())[score] += count
+        for place, found in votes.items():
+            self._chosen[place] = max(found, key=lambda score: (found[score], score == "evidence_recall", score))
+
+    def see(self, example: Example) -> None:
+        """Choose the scores of a dataset by its first example that any fits, where they are not chosen yet."""
+        tag = str(example.get("dataset") or "")
+        if tag not in self._settled:
+            chosen = [self._choose(tag, example, unread=unread) for unread in (False, True)]
+            if None not in chosen:
+                self._settled.add(tag)
+
+    def _choose(self, tag: str, example: Example, *, unread: bool) -> str | None:
+        if (tag, unread) not in self._chosen:
+            card = card_for(tag)
+            score = choose_score(list_scoring_fields(example), unread=unread)
+            if card is not None:
+                score = card.primary if not unread else "evidence_recall" if card.evidence else "answer_in_context"
+            if score is None:
+                return None
+            self._chosen[tag, unread] = score
+        return self._chosen[tag, unread]
+
+    def _find_primary(self, scores: Mapping[str, float], item: Judged, *, unread: bool) -> str | None:
+        """The name of the score that counts: the one asked for, or the one of the dataset; None where it is missing."""
+        if self.score_field != "score":
+            return self.score_field if self.score_field in scores else None
+        chosen = self._chosen.get((item.tag, unread)) or self._choose(item.tag, item.example, unread=unread)
+        if chosen in scores:
+            return chosen
+        wiring = self.wire(item)
+        if chosen is not None and (self._given is None or chosen in wiring.emits):
+            return None
+        # The user's own evaluators may not give the usual score: then one of theirs, if it is the only one. Where a
+        # dataset has a primary score of its own, it counts only if the user chose the evaluators.
+        theirs = self._given is not None or (wiring.card is None and not list_judging_fields(item.example))
+        own = [key for key in scores if key not in STATE_SCORES]
+        second = "contains" if unread else "f1"
+        takes_second = second in scores and (unread or wiring.card is None)
+        found = second if takes_second else own[0] if theirs and len(own) == 1 else None
+        known = (self.context_primaries if unread else self.primaries).get(item.tag, found)
+        return found if known == found else None

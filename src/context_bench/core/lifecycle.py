@@ -1,0 +1,137 @@
+"""The start and the end of a run: parts that prepare and finish, signals, and fewer garbage collections meanwhile.
+
+Each part is told of both ends, and whatever it does at the end, the rows are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from context_bench.core.threads import Threads, call_in_thread, unwrap
+from context_bench.errors import UsageError, describe
+from context_bench.traits import find_finish, find_prepare, has_plain_prepare
+
+__all__ = ["MAX_FINISH_SECONDS", "fewer_collections", "finish_parts", "handle_interrupts", "prepare_parts"]
+
+COLLECT_AFTER = 10_000
+"""New containers between two searches for cycles."""
+
+TERM_GRACE = 5.0
+"""Seconds between SIGTERM and the end of what is in flight."""
+
+MAX_FINISH_SECONDS = 60.0
+"""A part that needs longer is left alone: our own need at most about 15, to end a program that does not want to."""
+
+
+async def prepare_parts(parts: Sequence[Any]) -> None:
+    """Await `prepare()` of every part that has one, all at once; one that is not asynchronous is warned about."""
+    for part in filter(has_plain_prepare, parts):
+        warnings.warn(f"prepare() of {part.name} is not called, as it is not `async def`", stacklevel=2)
+    found = [prepare for prepare in map(find_prepare, parts) if prepare is not None]
+    await asyncio.gather(*(prepare() for prepare in found))
+
+
+async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> None:
+    """Call `finish()` of every part that has one, one after the other; one that fails or hangs is warned about.
+
+    Raises:
+        CancelledError: The run was cancelled meanwhile. All parts have been told by then.
+    """
+    limit = MAX_FINISH_SECONDS if seconds is None else seconds
+    cancelled = False
+    for part in parts:
+        try:
+            finish = find_finish(part)
+            problem = "" if finish is None else await _finish_within(finish, limit)
+        except UsageError as unreadable:
+            problem = str(unreadable)
+        except asyncio.CancelledError:
+            cancelled, problem = True, "interrupted"
+        if problem:
+            warnings.warn(f"{part.name} did not end well: {problem}", stacklevel=2)
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
+    """Call `finish` and return what went wrong; an empty text when nothing did."""
+    threads = Threads(1, "context-bench-finish")
+    task = asyncio.ensure_future(_call(finish, threads))
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=1.0)
+            return f"finish() did not return within {seconds:g} s"
+        error = task.result()
+        return "" if error is None else describe(error)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    finally:
+        threads.shutdown()
+
+
+async def _call(finish: Callable[[], Any], threads: Threads) -> BaseException | None:
+    """Call `finish`, in a thread if it is not asynchronous, and return what it raised, which must not end the loop."""
+    try:
+        ended = finish() if inspect.iscoroutinefunction(finish) else await call_in_thread(threads, finish)
+        if inspect.isawaitable(ended):
+            await ended
+    except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt would end the loop, and the run with it
+        return unwrap(error)
+    return None
+
+
+@contextmanager
+def fewer_collections() -> Iterator[None]:
+    """Let Python collect cycles less often meanwhile: a run makes many rows, and next to no cycles."""
+    usual = gc.get_threshold()
+    patient = 0 < usual[0] < COLLECT_AFTER
+    if patient:
+        gc.set_threshold(COLLECT_AFTER, *usual[1:])
+    try:
+        yield
+    finally:
+        if patient:
+            gc.set_threshold(*usual)
+
+
+@contextmanager
+def handle_interrupts(act: Callable[[], None]) -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM call `act` meanwhile: in the main thread alone, and where nobody else handles them.
+
+    Whoever sends SIGTERM kills soon after, as container runtimes do: what is in flight then gets seconds, and no more.
+    """
+    loop = asyncio.get_running_loop()
+    timers: list[asyncio.TimerHandle] = []
+
+    def terminate() -> None:
+        act()
+        timers.append(loop.call_later(TERM_GRACE, act))
+
+    main = threading.current_thread() is threading.main_thread()
+    wanted = ((signal.SIGINT, signal.default_int_handler, act), (signal.SIGTERM, signal.SIG_DFL, terminate))
+    taken = [each for each in wanted if main and signal.getsignal(each[0]) == each[1]]
+    for number, _, handler in taken:
+        try:
+            loop.add_signal_handler(number, handler)  # it wakes the loop whichever thread the signal comes to
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_, handler=handler: loop.call_soon_threadsafe(handler))
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+        for number, usual, _ in taken:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, usual)

@@ -1,0 +1,211 @@
+"""Inputs of the fuzzer: items of one kind, one of which holds the evidence. Items can be moved, added and removed."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from context_bench.systems.compressors import split
+from context_bench.text.golds import evidence_texts, gold_answers
+from context_bench.types import Example
+
+__all__ = ["KINDS", "Case", "make_case", "make_item", "read_case", "rename_case"]
+
+_SERVICES = (
+    "billing",
+    "catalog",
+    "checkout",
+    "gateway",
+    "ledger",
+    "mailer",
+    "profile",
+    "search",
+    "shipping",
+    "tickets",
+)
+_PEOPLE = ("Amara", "Bruno", "Chidi", "Daria", "Emeka", "Farah", "Goran", "Hana", "Ivo", "Jun", "Kaia", "Lior")
+_CITIES = ("Lisbon", "Oslo", "Quito", "Tunis", "Hanoi", "Perth", "Turin", "Dakar", "Lima", "Riga", "Sofia", "Baku")
+
+
+def _render_json(items: Sequence[str]) -> str:
+    return "[\n" + ",\n".join(f"  {item}" for item in items) + "\n]"
+
+
+def _render_table(items: Sequence[str]) -> str:
+    return "\n".join(("| name | city | order | total |", "| --- | --- | --- | --- |", *items)) + "\n"
+
+
+_RENDER: dict[str, Callable[[Sequence[str]], str]] = {
+    "prose": " ".join,
+    "logs": lambda items: "\n".join(items) + "\n",
+    "json": _render_json,
+    "table": _render_table,
+    "code": lambda items: "\n\n".join(items) + "\n",
+    "documents": lambda items: "\n\n".join(items),
+    "own data": "".join,
+}
+KINDS = tuple(kind for kind in _RENDER if kind != "own data")
+"""Kinds of generated inputs."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input.
+
+    Attributes:
+        kind: How the items are put together: one of `KINDS`, or `own data`, whose items are pieces of a text.
+        items: The pieces, in order.
+        evidence: The places of those that the answer needs.
+        question: What is asked.
+        answer: The gold answer.
+        id: Names the example.
+        text_change: A change of the whole text, by name: see `CHANGES`.
+    """
+
+    kind: str
+    items: tuple[str, ...]
+    evidence: tuple[int, ...]
+    question: str
+    answer: str
+    id: str = "case"
+    text_change: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def spans(self) -> list[str]:
+        """The texts that the answer needs."""
+        return [self.items[place].strip() for place in self.evidence]
+
+    @property
+    def text(self) -> str:
+        """The whole context."""
+        text = _RENDER.get(self.kind, "\n".join)(self.items)
+        return CHANGES[self.text_change](text) if self.text_change else text
+
+    def to_example(self) -> Example:
+        """Return it as an example of a run."""
+        example: Example = {**self.more, "id": self.id, "context": self.text, "question": self.question}
+        example |= {"answer": self.answer, "evidence": self.spans}
+        if self.kind == "documents":
+            example["documents"] = [{"id": f"d{place}", "text": item} for place, item in enumerate(self.items)]
+        return example
+
+    def reorder(self, order: Sequence[int]) -> Case:
+        """Return it with its items in another order, or with some of them only."""
+        places = tuple(place for place, old in enumerate(order) if old in self.evidence)
+        return replace(self, items=tuple(self.items[old] for old in order), evidence=places)
+
+    def insert(self, place: int, *items: str) -> Case:
+        """Return it with further items before a place."""
+        moved = tuple(each + len(items) if each >= place else each for each in self.evidence)
+        return replace(self, items=(*self.items[:place], *items, *self.items[place:]), evidence=moved)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {**vars(self), "items": list(self.items), "evidence": list(self.evidence), "more": dict(self.more)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Case:
+        """Read back what `to_dict` wrote."""
+        return cls(**{**stored, "items": tuple(stored["items"]), "evidence": tuple(stored["evidence"])})
+
+
+def _compose_loosely(text: str) -> str:
+    import unicodedata
+
+    return unicodedata.normalize("NFD", text)
+
+
+CHANGES: dict[str, Callable[[str], str]] = {
+    "carriage returns": lambda text: text.replace("\n", "\r\n"),
+    "trailing spaces": lambda text: text.replace("\n", "  \n"),
+    "decomposed accents": _compose_loosely,
+}
+"""Changes of a whole text that no reader would notice."""
+
+
+def make_item(kind: str, source: random.Random) -> str:
+    """Make one item of a kind that answers nothing."""
+    service, person, city = source.choice(_SERVICES), source.choice(_PEOPLE), source.choice(_CITIES)
+    number, small = source.randrange(10_000, 99_999), source.randrange(2, 99)
+    if kind == "logs":
+        return f"2026-03-{source.randrange(1, 29):02} INFO {service} served request {number} in {small} ms"
+    if kind == "json":
+        return json.dumps({"service": service, "request": number, "status": "ok", "ms": small})
+    if kind == "table":
+        return f"| {person} | {city} | {number} | {small}.50 |"
+    if kind == "code":
+        return f"def {service}_{number}(x):\n    return x + {small}"
+    return f"{person} moved the {service} office no. {number} to {city} in {small} days."
+
+
+def _make_evidence(kind: str, source: random.Random) -> tuple[str, str, str]:
+    """Make the item that answers a question, with the question and the answer."""
+    person, city, service = source.choice(_PEOPLE), source.choice(_CITIES), source.choice(_SERVICES)
+    code = f"{source.choice('ABCDEFGH')}{source.randrange(1000, 9999)}-{source.randrange(10, 99)}"
+    path = f"/srv/{service}/run-{source.randrange(100, 999)}.log"
+    if kind == "logs":
+        item = f'2026-03-30 ERROR {service} rejected card "{code}" after 3 tries, see {path}'
+        return item, f"Which card did {service} reject?", code
+    if kind == "json":
+        item = json.dumps({"service": service, "status": "rejected", "card": code, "log": path})
+        return item, f"Which card did {service} reject?", code
+    if kind == "table":
+        return f"| Zelda | {city} | {code} | 71.25 |", "Which order did Zelda place?", code
+    if kind == "code":
+        item = f'def find_vault_code():\n    """See https://vault.example/{service}"""\n    return "{code}"'
+        return item, "What does find_vault_code return?", code
+    text = f'{person} keeps the vault of {city} closed with the code "{code}", see https://vault.example/{service}.'
+    return text, f"What is the code of the vault of {city}?", code
+
+
+def make_case(kind: str, seed: int, items: int = 24) -> Case:
+    """Make an input; the same for the same seed."""
+    source = random.Random(f"fuzz {kind} {seed}")
+    evidence, question, answer = _make_evidence(kind, source)
+    others = [make_item(kind, source) for _ in range(items - 1)]
+    place = source.randrange(items)
+    return Case(
+        kind, (*others[:place], evidence, *others[place:]), (place,), question, answer, id=f"fuzz-{kind}-{seed}"
+    )
+
+
+def read_case(example: Example) -> Case | None:
+    """Make an input of a user's own example; None where its context does not hold its evidence or answer."""
+    context = example.get("context")
+    wanted = evidence_texts(example) or [part for gold in gold_answers(example)[:1] for part in gold]
+    if not isinstance(context, str) or not wanted:
+        return None
+    items = split(context)
+    places = tuple(place for place, item in enumerate(items) if any(each.strip() in item for each in wanted))
+    if not places or not all(any(each.strip() in items[place] for place in places) for each in wanted):
+        return None
+    answer = next((part for gold in gold_answers(example) for part in gold), wanted[0])
+    rest = ("id", "context", "question", "answer", "evidence", "documents")
+    more = {key: value for key, value in example.items() if key not in rest}
+    return Case(
+        "own data", tuple(items), places, str(example.get("question") or ""), answer, id=str(example["id"]), more=more
+    )
+
+
+def rename_case(case: Case, source: random.Random) -> Case:
+    """Rename people, places, services and numbers, each the same everywhere."""
+    names: dict[str, str] = {}
+    for known in (_PEOPLE, _CITIES, _SERVICES):
+        others = list(known)
+        source.shuffle(others)
+        names |= dict(zip(known, others))
+    shift = source.randrange(1, 10)
+
+    def change(found: re.Match[str]) -> str:
+        word = found[0]
+        return names.get(word) or "".join(str((int(sign) + shift) % 10) if sign.isdigit() else sign for sign in word)
+
+    pattern = re.compile(rf"\b(?:{'|'.join(names)})\b|\d{{3,}}")
+    items = tuple(pattern.sub(change, item) for item in case.items)
+    question, answer = (pattern.sub(change, text) for text in (case.question, case.answer))
+    return replace(case, items=items, question=question, answer=answer)

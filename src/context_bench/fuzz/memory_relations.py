@@ -1,0 +1,114 @@
+"""Relations about memories: what must be found, whatever the order or number of times in which it was told."""
+
+from __future__ import annotations
+
+import random
+
+from context_bench.fuzz.cases import Case
+from context_bench.fuzz.relations import Broken, Relation, Skipped
+from context_bench.fuzz.targets import MemoryTarget
+
+__all__ = ["MEMORY_RELATIONS", "make_memory_case"]
+
+KIND = "memory"
+_THINGS = ("bicycle", "canoe", "piano", "kettle", "ladder", "lantern", "tent", "violin")
+_COLOURS = ("amber", "crimson", "indigo", "ivory", "olive", "scarlet", "teal", "violet")
+
+
+def make_memory_case(seed: int) -> Case:
+    """Make facts, each for a session of its own; the last one is asked for."""
+    source = random.Random(f"fuzz memory {seed}")
+    things = source.sample(_THINGS, 5)
+    facts = [
+        f"My {thing} is {source.choice(_COLOURS)} and stands in room {source.randrange(100, 999)}." for thing in things
+    ]
+    thing, answer = things[-1], facts[-1].split()[-1].rstrip(".")
+    return Case(KIND, tuple(facts), (4,), f"In which room does my {thing} stand?", answer, id=f"fuzz-{KIND}-{seed}")
+
+
+async def _tell(target: MemoryTarget, case: Case, order: list[int] | None = None) -> str:
+    await target.start()
+    for place in order if order is not None else range(len(case.items)):
+        await target.write([case.items[place]], f"session {place}")
+    return await target.ask(case.question)
+
+
+async def _require_found(target: MemoryTarget, case: Case) -> str:
+    if not case.evidence:
+        raise Skipped("what is asked for was not told")
+    before = await _tell(target, case)
+    if case.answer not in before:
+        raise Skipped("it is not found in the first place")
+    return before
+
+
+async def _check_order(target: MemoryTarget, case: Case, source: random.Random) -> None:
+    before = await _require_found(target, case)
+    order = list(range(len(case.items)))
+    source.shuffle(order)
+    after = await _tell(target, case, order)
+    if case.answer not in after:
+        raise Broken(
+            "a fact is lost when independent sessions come in another order", before, after, case.reorder(order)
+        )
+
+
+async def _check_repeat(target: MemoryTarget, case: Case, _: random.Random) -> None:
+    before = await _require_found(target, case)
+    await target.start()
+    for _round in range(2):
+        for place, fact in enumerate(case.items):
+            await target.write([fact], f"session {place}")
+    after = await target.ask(case.question)
+    if case.answer not in after:
+        raise Broken("a fact is lost when the sessions are written twice", before, after, case)
+
+
+async def _check_asking(target: MemoryTarget, case: Case, _: random.Random) -> None:
+    before = await _require_found(target, case)
+    after = await target.ask(case.question)
+    if case.answer not in after:
+        raise Broken("asking changed the memory: the second answer lacks the fact", before, after, case)
+
+
+async def _check_update(target: MemoryTarget, case: Case, source: random.Random) -> None:
+    before = await _require_found(target, case)
+    room = str(source.randrange(1000, 9999))
+    thing = case.question.split()[-2]
+    await target.write([f"I have moved my {thing}: from now on it is kept in room {room}."], "later session")
+    after = await target.ask(case.question)
+    if room not in after:
+        raise Broken("a fact that was told anew in other words is not found", before, after, case)
+
+
+async def _check_deletion(target: MemoryTarget, case: Case, _: random.Random) -> None:
+    if not target.can_forget:
+        raise Skipped("it cannot be asked to forget")
+    before = await _require_found(target, case)
+    await target.forget(case.items[case.evidence[0]])
+    after = await target.ask(case.question)
+    if case.answer in after:
+        raise Broken("a fact is found after it was to be forgotten", before, after, case)
+
+
+async def _check_reset(target: MemoryTarget, case: Case, _: random.Random) -> None:
+    before = await _require_found(target, case)
+    await target.start()
+    await target.write(["I like rain."], "another session")
+    after = await target.ask(case.question)
+    if case.answer in after:
+        raise Broken("a fact of one conversation is found in another, after a reset", before, after, case)
+
+
+MEMORY_RELATIONS: dict[str, Relation] = {
+    each.id: each
+    for each in (
+        Relation("session-order", "Sessions that do not depend on each other have no order.", _check_order, (KIND,)),
+        Relation("repeated-ingest", "What is told twice is as true as what is told once.", _check_repeat, (KIND,)),
+        Relation("asking", "Asking does not change what is known.", _check_asking, (KIND,)),
+        Relation("update", "What is told last counts, however it is said.", _check_update, (KIND,)),
+        Relation("deletion", "What was to be forgotten is gone.", _check_deletion, (KIND,)),
+        Relation("reset", "Nothing of one conversation may reach another.", _check_reset, (KIND,)),
+    )
+}
+"""The relations for memories."""

@@ -1,0 +1,269 @@
+"""Runs the relations on many inputs, shrinks what breaks one, and reports rates with their intervals."""
+
+from __future__ import annotations
+
+import difflib
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.errors import DataError, SystemFailure
+from context_bench.fuzz.cases import KINDS, Case, make_case
+from context_bench.fuzz.chat_relations import CHAT_RELATIONS, make_conversation
+from context_bench.fuzz.memory_relations import MEMORY_RELATIONS, make_memory_case
+from context_bench.fuzz.relations import RELATIONS, Broken, Relation, Skipped, excuse
+from context_bench.fuzz.targets import MemoryTarget, ProxyTarget, SystemTarget
+from context_bench.stats import Interval, share_interval
+
+__all__ = ["Finding", "RelationResult", "Report", "fuzz", "list_known", "replay"]
+
+AnyTarget = SystemTarget | ProxyTarget | MemoryTarget
+
+MAX_SHRINK_CALLS = 150
+"""Tries at a smaller input for one finding."""
+MAX_FINDINGS = 3
+"""Findings of one relation that are shrunk and kept."""
+MAX_DIFF_LINES = 10
+"""Changed lines that are shown of a finding."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An input that breaks a relation, as small as it could be made."""
+
+    relation: str
+    reason: str
+    case: Case
+    seed: int
+    before: str
+    after: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {**vars(self), "case": self.case.to_dict()}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Finding:
+        """Read back what `to_dict` wrote."""
+        return cls(**{**stored, "case": Case.from_dict(stored["case"])})
+
+    def diff(self) -> list[str]:
+        """Show what the change did to the output, in a few lines."""
+        lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=0)
+        changed = [line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+        if len(changed) <= MAX_DIFF_LINES:
+            return changed
+        half = MAX_DIFF_LINES // 2
+        gone, came = ([line for line in changed if line[0] == sign] for sign in "-+")
+        shown = [*gone[: max(half, MAX_DIFF_LINES - len(came))], *came[: max(half, MAX_DIFF_LINES - len(gone))]]
+        return [*shown, f"… and {len(changed) - len(shown):,} more lines"]
+
+
+@dataclass
+class RelationResult:
+    """How often a relation was tried and broken."""
+
+    relation: Relation
+    declared: bool = False
+    tried: int = 0
+    broken: int = 0
+    excused: int = 0
+    failed: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def counts(self) -> bool:
+        """Whether a broken one makes the target fail."""
+        return self.relation.judged and not self.declared
+
+    @property
+    def rate(self) -> Interval:
+        """The share of tries in which it is broken, with its 95% interval."""
+        return share_interval(self.broken, self.tried)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {
+            "relation": self.relation.id,
+            "reason": self.relation.reason,
+            "tried": self.tried,
+            "broken": self.broken,
+            "rate": self.rate.to_dict() if self.tried else None,
+            "excused": self.excused,
+            "failed": self.failed,
+            "declared": self.declared,
+            "judged": self.relation.judged,
+            "findings": [each.to_dict() for each in self.findings],
+        }
+
+
+@dataclass
+class Report:
+    """What was found out about one target."""
+
+    target: str
+    seed: int
+    results: dict[str, RelationResult]
+    seconds: float = 0.0
+
+    @property
+    def broken(self) -> list[RelationResult]:
+        """The relations that were broken, and count."""
+        return [each for each in self.results.values() if each.broken and each.counts]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All findings, in the order of the relations."""
+        return [finding for each in self.results.values() for finding in each.findings]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        found = [each.to_dict() for each in self.results.values()]
+        return {"target": self.target, "seed": self.seed, "seconds": self.seconds, "relations": found}
+
+
+def list_known(target: AnyTarget) -> dict[str, Relation]:
+    """List the relations that are about a target of this kind."""
+    if isinstance(target, MemoryTarget):
+        return MEMORY_RELATIONS
+    return {**RELATIONS, **CHAT_RELATIONS} if isinstance(target, ProxyTarget) else RELATIONS
+
+
+def _make_cases(target: AnyTarget, own: Sequence[Case], seed: int) -> Iterator[Case]:
+    """Make inputs without end: of each kind in turn, and of the user's own data."""
+    number = seed * 1_000_000
+    while True:
+        if isinstance(target, MemoryTarget):
+            yield make_memory_case(number)
+        else:
+            yield from (make_case(kind, number, items=8 + number % 4 * 8) for kind in KINDS)
+            if isinstance(target, ProxyTarget):
+                yield make_conversation(number)
+            if own:
+                yield own[number % len(own)]
+        number += 1
+
+
+async def fuzz(
+    target: AnyTarget,
+    relations: Sequence[Relation],
+    *,
+    n: int = 50,
+    seconds: float = 60.0,
+    seed: int = 0,
+    own: Sequence[Case] = (),
+    declared: Sequence[str] = (),
+    on_progress: Callable[[int, float], None] | None = None,
+) -> Report:
+    """Try relations on a target until each was tried so often, or the time is over.
+
+    Args:
+        target: What is tested.
+        relations: Which ones.
+        n: Tries of each relation.
+        seconds: The most that it takes, apart from shrinking what was found last.
+        seed: For the inputs and their changes.
+        own: Inputs from the user's own data, beside the generated ones.
+        declared: Relations that the target declares to break: reported, not counted.
+        on_progress: Called after each input with their number and the seconds so far.
+    """
+    began = time.monotonic()
+    results = {each.id: RelationResult(each, each.id in declared) for each in relations}
+    for place, case in enumerate(_make_cases(target, own, seed)):
+        left = [each for each in results.values() if each.tried + each.excused < n and place < n * 20]
+        if not left or time.monotonic() - began >= seconds:
+            break
+        for result in left:
+            if case.kind in result.relation.kinds and time.monotonic() - began < seconds:
+                await _try(target, result, case, seed + place)
+        if on_progress is not None:
+            on_progress(place + 1, time.monotonic() - began)
+    return Report(target.name, seed, results, time.monotonic() - began)
+
+
+async def _try(target: AnyTarget, result: RelationResult, case: Case, seed: int) -> None:
+    relation = result.relation
+    try:
+        broken = await _check(target, relation, case, seed)
+    except Skipped:
+        return
+    except SystemFailure as error:
+        result.failed += 1
+        result.tried += 1
+        result.broken += 1
+        if len(result.findings) < MAX_FINDINGS:
+            result.findings.append(Finding(relation.id, str(error), case, seed, case.text, str(error)))
+        return
+    if (
+        broken is not None
+        and relation.keeps_evidence
+        and not isinstance(target, MemoryTarget)
+        and await excuse(target, case)
+    ):
+        result.excused += 1
+        return
+    result.tried += 1
+    if broken is None:
+        return
+    result.broken += 1
+    if len(result.findings) < MAX_FINDINGS:
+        small, found = await shrink(target, relation, case, seed, broken)
+        result.findings.append(Finding(relation.id, found.reason, small, seed, found.before, found.after))
+
+
+async def _check(target: AnyTarget, relation: Relation, case: Case, seed: int) -> Broken | None:
+    try:
+        await relation.check(target, case, random.Random(f"{relation.id} {seed}"))
+    except Broken as broken:
+        return broken
+    return None
+
+
+async def shrink(target: AnyTarget, relation: Relation, case: Case, seed: int, broken: Broken) -> tuple[Case, Broken]:
+    """Make an input that breaks a relation as small as it can be: delta debugging over its items.
+
+    What holds the evidence stays. Ever smaller groups of items are left out, as long as the relation still breaks.
+    """
+    calls, width = 0, max(1, len(case.items) // 2)
+    while calls < MAX_SHRINK_CALLS:
+        removed = False
+        start = 0
+        while start < len(case.items) and calls < MAX_SHRINK_CALLS:
+            gone = {place for place in range(start, start + width) if place not in case.evidence}
+            kept = [place for place in range(len(case.items)) if place not in gone]
+            if not gone or not kept or len(kept) == len(case.items):
+                start += width
+                continue
+            smaller = case.reorder(kept)
+            calls += 1
+            try:
+                found = await _check(target, relation, smaller, seed)
+            except (Skipped, SystemFailure):
+                found = None
+            if found is not None:
+                case, broken, removed = smaller, found, True
+            else:
+                start += width
+        if width == 1 and not removed:
+            break
+        width = max(1, width // 2)
+    return case, broken
+
+
+async def replay(target: AnyTarget, findings: Sequence[Finding]) -> list[tuple[Finding, Broken | None]]:
+    """Try findings again; with each, how it is broken now, or None where it holds (or says nothing any more)."""
+    known = list_known(target)
+    tried = []
+    for finding in findings:
+        if finding.relation not in known:
+            raise DataError(f"{finding.relation!r} is not a relation about {target.name}: there are {', '.join(known)}")
+        try:
+            found = await _check(target, known[finding.relation], finding.case, finding.seed)
+        except Skipped:
+            found = None
+        except SystemFailure as error:
+            found = Broken(str(error), finding.before, str(error))
+        tried.append((finding, found))
+    return tried

@@ -1,0 +1,163 @@
+"""Asks what is tested: a system in this process, a proxy with a tap behind it, or a memory."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from context_bench.conformance.bench import Bench, CheckFailed
+from context_bench.errors import SystemFailure, UsageError, describe
+from context_bench.evaluators.text_search import read_sent_texts
+from context_bench.fuzz.cases import Case
+from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.systems.adapt import adapt, build_systems
+from context_bench.traits import find_name
+from context_bench.types import System
+from context_bench.wire.form import Answer
+from context_bench.wire.prompts import Message, Prompt
+
+__all__ = ["MemoryTarget", "ProxyTarget", "SystemTarget", "build_target", "find_breaks"]
+
+BUDGETS = (0.2, 0.4, 0.6, 0.8)
+"""Shares of the tokens that a system with a `ratio` is asked to keep."""
+
+
+def find_breaks(part: Any) -> tuple[str, ...]:
+    """Return the relations that a part declares to break."""
+    declared = getattr(part, "breaks", ())
+    return (declared,) if isinstance(declared, str) else tuple(map(str, declared or ()))
+
+
+class SystemTarget:
+    """A compressor in this process.
+
+    Args:
+        system: It must return a context or documents.
+        sized: The same system for some shares of the tokens, where its size can be set.
+    """
+
+    def __init__(self, system: System, sized: dict[float, System] | None = None) -> None:
+        self.system, self._sized = system, sized or {}
+        self.name = system.name
+        self.budgets: Sequence[float] = tuple(sorted(self._sized))
+
+    async def read(self, case: Case, budget: float | None = None) -> str:
+        """Return the text that a model would read."""
+        system = self.system if budget is None else self._sized[budget]
+        example = case.to_example()
+        given = {**example}
+        try:
+            call = getattr(system, "aprocess", None)
+            processed = await call(given) if call is not None else system.process(given)
+        except Exception as error:
+            raise SystemFailure(f"{self.name} failed: {describe(error)}") from error
+        if isinstance(processed, str):
+            processed = {"context": processed}
+        if isinstance(processed.get("documents"), list) and not isinstance(processed.get("context"), str):
+            processed = {**processed, "context": "\n\n".join(str(each["text"]) for each in processed["documents"])}
+        texts = read_sent_texts(example, processed)
+        if texts is None:
+            raise UsageError(
+                f"{self.name} returns an answer, not a context: fuzz tests what a model gets to read "
+                "(for a server use --proxy)"
+            )
+        return "\n".join(texts)
+
+
+def build_target(text: str, seed: int | None = None) -> SystemTarget:
+    """Build a target from the text of a reference, such as `bm25:ratio=0.3`."""
+    systems = list(build_systems(text, seed))
+    if len(systems) > 1:
+        raise UsageError(f"{text!r} is a sweep: fuzz tests one system at a time")
+    (ref,) = parse("system", text)
+    found = resolve("system", ref)
+    sized: dict[float, System] = {}
+    if isinstance(found, type) and "ratio" in inspect.signature(found).parameters:
+        kept = {key: value for key, value in ref.parameters.items() if key not in ("ratio", "budget", "name")}
+        for ratio in BUDGETS:
+            own = Ref(ref.text, ref.target, ref.argument, {**kept, "ratio": ratio})
+            sized[ratio] = adapt(call_with(found, own, None))
+    return SystemTarget(systems[0], sized)
+
+
+class ProxyTarget:
+    """A proxy with a tap behind it: the context is a tool's result, as agent proxies get to compress it."""
+
+    budgets: Sequence[float] = ()
+
+    def __init__(self, name: str, bench: Bench) -> None:
+        self.name, self.bench = name, bench
+
+    async def read(self, case: Case, budget: float | None = None) -> str:  # noqa: ARG002
+        """Return all that the model behind the proxy was sent, but for the question and the call."""
+        call = {"id": "call_1", "type": "function", "function": {"name": "read_source", "arguments": "{}"}}
+        question: Message = {"role": "user", "content": case.question or "Answer from what the tool returned."}
+        prompt = await self.send(
+            question,
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": case.text},
+        )
+        asked = str(question["content"])
+        return "\n".join(text for text in prompt.texts() if text != asked and "read_source" not in text)
+
+    async def send(self, *messages: Message, tools: Sequence[Any] = ()) -> Prompt:
+        """Send messages through the proxy, and return the prompt that reached the model."""
+        try:
+            return (await self.bench.ask(Answer("ok"), *messages, tools=tools)).prompt
+        except CheckFailed as error:
+            raise SystemFailure(f"{self.name}: {error.reason}") from error
+
+
+class MemoryTarget:
+    """A memory system: sessions are written, then a question is asked of it.
+
+    Args:
+        memory: Reset before each try.
+    """
+
+    budgets: Sequence[float] = ()
+
+    def __init__(self, memory: Any) -> None:
+        self.memory, self.name = memory, str(find_name(memory) or type(memory).__name__)
+
+    async def _call(self, name: str, *arguments: Any, **named: Any) -> Any:
+        method = getattr(self.memory, f"a{name}", None) or getattr(self.memory, name)
+        taken = inspect.signature(method).parameters
+        named = {key: value for key, value in named.items() if key in taken}
+        try:
+            found = method(*arguments, **named)
+            return await found if inspect.isawaitable(found) else found
+        except Exception as error:
+            raise SystemFailure(f"{self.name} failed in {name}: {describe(error)}") from error
+
+    @property
+    def can_forget(self) -> bool:
+        """Whether it can be asked to forget."""
+        return hasattr(self.memory, "forget") or hasattr(self.memory, "aforget")
+
+    async def start(self) -> None:
+        """Empty it."""
+        await self._call("reset")
+
+    async def write(self, texts: Sequence[str], session: str) -> None:
+        """Write a session of a user."""
+        turns = [
+            {"role": "user", "speaker": "user", "content": text, "session": session, "id": f"{session}:{place}"}
+            | {"timestamp": "2026-03-01T12:00:00"}
+            for place, text in enumerate(texts, 1)
+        ]
+        await self._call("ingest", turns)
+
+    async def forget(self, what: str) -> None:
+        """Ask it to forget."""
+        await self._call("forget", {"what": what})
+
+    async def ask(self, question: str) -> str:
+        """Return what it retrieves for a question, or else its answer."""
+        if hasattr(self.memory, "flush") or hasattr(self.memory, "aflush"):
+            await self._call("flush")
+        if hasattr(self.memory, "retrieve") or hasattr(self.memory, "aretrieve"):
+            found = await self._call("retrieve", question, k=3)
+            return "\n".join(str(each.get("text", each)) if isinstance(each, dict) else str(each) for each in found)
+        return str(await self._call("query", question))

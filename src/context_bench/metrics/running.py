@@ -1,0 +1,232 @@
+"""What the metrics share: rows are added one at a time, so that a run of any length fits in memory.
+
+Intervals come from running sums. Rows that share a document or a conversation (`cluster` in their metadata) are not
+independent: where any do, the interval goes by clusters, and a row that shares nothing is one by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from context_bench.numbers import list_keys
+from context_bench.results import EvalRow
+from context_bench.stats import (
+    ClusterSums,
+    Interval,
+    Mean,
+    RatioSums,
+    ScoreSums,
+    clustered_ratio,
+    ratio_interval,
+)
+from context_bench.summary import fold
+from context_bench.types import Tally
+
+__all__ = ["MeanSpread", "PlaceholderTally", "RatioSpread", "RunningMetric", "ScoreCount"]
+
+
+class RunningMetric(ABC):
+    """A metric whose numbers grow row by row. A metric of a user needs no parent: `name` and `compute` are enough.
+
+    `context_bench.numbers` declares the numbers of the metrics that ship, and which of them are given by dataset.
+    """
+
+    name: ClassVar[str]
+    by_dataset: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        declared = list_keys(str(cls.__dict__.get("name", "")), by_dataset=True)
+        if declared and "by_dataset" not in cls.__dict__:
+            cls.by_dataset = declared
+
+    @abstractmethod
+    def start(self) -> Tally:
+        """Return a new tally, to which the rows of one system are added."""
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Add all rows to a new tally, and return its numbers."""
+        return fold(self.start(), rows)
+
+
+class PlaceholderTally:
+    """Counts nothing, for numbers that compare systems and do not come from the rows of one.
+
+    Args:
+        values: Shown until systems are compared.
+    """
+
+    def __init__(self, **values: float) -> None:
+        self._values = values
+
+    def add(self, row: EvalRow) -> None:
+        """Ignore the row."""
+
+    def result(self) -> dict[str, float]:
+        """Return the placeholder."""
+        return dict(self._values)
+
+
+class ScoreCount:
+    """Counts the rows behind a number that is made of scores."""
+
+    __slots__ = ("failed", "field", "scored", "unscored")
+
+    def __init__(self, score_field: str) -> None:
+        self.field = score_field
+        self.scored = self.failed = self.unscored = 0
+
+    def take(self, row: EvalRow) -> float | None:
+        """Count a row and return what it counts in a mean; None when it does not count."""
+        if row.error is not None:
+            self.failed += 1
+            return 0.0
+        value = row.scores.get(self.field)
+        if value is None:
+            self.unscored += 1
+        else:
+            self.scored += 1
+        return value
+
+    def passes(self, row: EvalRow, threshold: float) -> bool:
+        """Count a row, and say whether it has a score of at least the threshold; a failed row has none."""
+        value = self.take(row)
+        return row.error is None and value is not None and value >= threshold
+
+    @property
+    def count(self) -> int:
+        """How many rows a mean is over: errors count as 0."""
+        return self.scored + self.failed
+
+    def unmeasured(self, *keys: str) -> dict[str, str]:
+        """Give the keys a reason when no row has the score; a system that failed on every row keeps its 0."""
+        if self.scored or (self.failed and not self.unscored):
+            return {}
+        reason = f"no row has the score {self.field!r}" if self.count or self.unscored else "there are no rows to score"
+        return dict.fromkeys(keys, reason)
+
+
+# -- intervals
+
+
+def _find_cluster(row: EvalRow) -> str | None:
+    """Find what rows share: a document, a conversation, or the repeated example; datasets may have the same names."""
+    cluster = row.metadata.get("cluster")
+    if cluster is None:
+        return None
+    kind, name = ("group", cluster) if isinstance(cluster, str | int) else cluster
+    return f"{row.dataset} {kind} {name}"
+
+
+MAX_PENDING = 1024
+"""Values that wait to be added together, which costs a fraction of adding them one by one."""
+
+
+class MeanSpread:
+    """The spread of a mean, or of the share that passes."""
+
+    def __init__(self) -> None:
+        self._sums = ScoreSums()
+        self._pending: list[float] = []
+
+    def add(self, row: EvalRow, value: float) -> None:
+        if "cluster" in row.metadata:
+            self._sums.add(value, _find_cluster(row))
+            return
+        self._pending.append(value)
+        if len(self._pending) == MAX_PENDING:
+            self._add_pending()
+
+    def _add_pending(self) -> None:
+        self._sums.alone.extend(self._pending)
+        self._pending.clear()
+
+    def estimate(self) -> Mean:
+        self._add_pending()
+        return self._sums.estimate()
+
+    def interval(self) -> Interval:
+        """Return the mean with its interval."""
+        return self.estimate().interval()
+
+
+class RatioSpread:
+    """A ratio of sums, and its spread.
+
+    Args:
+        positive: Whether it is a cost, which may be far above and never below 0.
+
+    Attributes:
+        above: The sum above the line.
+        below: The sum below it.
+    """
+
+    def __init__(self, *, positive: bool = False) -> None:
+        self._alone, self._grouped, self._clusters = RatioSums(), RatioSums(), ClusterSums()
+        self._positive = positive
+        self._pending: list[tuple[float, float]] = []
+        self.above: float = 0
+        self.below: float = 0
+
+    @property
+    def ratio(self) -> float:
+        """The ratio; infinite where nothing is below the line."""
+        return self.above / self.below if self.below else math.inf
+
+    def add(self, row: EvalRow, above: float, below: float) -> None:
+        self.above += above
+        self.below += below
+        if "cluster" not in row.metadata or (cluster := _find_cluster(row)) is None:
+            self._pending.append((above, below))
+            if len(self._pending) == MAX_PENDING:
+                self._add_pending()
+        else:
+            self._grouped.add(above, below)
+            self._clusters.add(cluster, above, below)
+
+    def _add_pending(self) -> None:
+        self._alone.extend(self._pending)
+        self._pending.clear()
+
+    def interval(self) -> Interval:
+        """Return the ratio with its interval."""
+        self._add_pending()
+        if self._clusters.shared:
+            return clustered_ratio(self._clusters, self._alone, positive=self._positive)
+        joined = RatioSums()
+        joined.merge(self._alone)
+        joined.merge(self._grouped)
+        return ratio_interval(joined, positive=self._positive)
+
+
+# -- facts in the metadata of a row
+
+
+def read_fact(row: EvalRow, key: str) -> float | None:
+    """Read a number of a row's metadata; None when there is none."""
+    value = row.metadata.get(key)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def read_sides(row: EvalRow) -> tuple[float, float] | None:
+    """Read the tokens sent to a system and those that it sent on; None where either is unknown, or the row failed.
+
+    None too where nothing was sent on only because this run had asked the same before: real traffic does not.
+    """
+    sent = read_fact(row, "sent_tokens")
+    if row.error is not None or sent is None or row.upstream_tokens is None or was_repeated(row):
+        return None
+    return sent, float(row.upstream_tokens)
+
+
+def was_repeated(row: EvalRow) -> bool:
+    """Whether a proxy saved on a row only because the run repeats its examples."""
+    return row.metadata.get("saved_by_repeating") is True
+
+
+def mean(values: Sequence[float]) -> float:
+    """Average at least one value."""
+    return math.fsum(values) / len(values)

@@ -1,0 +1,120 @@
+"""Times: how long a system takes for an example, and how much of it a proxy adds."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+from context_bench.metrics.running import RunningMetric, mean, read_fact
+from context_bench.numbers import LATENCY_MEDIAN
+from context_bench.results import EvalRow
+from context_bench.stats import Interval, Values, quantile_interval
+from context_bench.stats.quantiles import percentile
+
+__all__ = ["ENOUGH_ALONE", "Latency", "ProxyOverhead"]
+
+ENOUGH_ALONE = 20
+"""With at least this many rows that were alone in flight, only those count."""
+_QUANTILES = {LATENCY_MEDIAN: 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
+
+
+@dataclass(frozen=True)
+class Latency(RunningMetric):
+    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out.
+
+    All are 0.0 when there are no rows.
+    """
+
+    name = "latency"
+
+    def start(self) -> LatencyTally:
+        return LatencyTally()
+
+
+class LatencyTally:
+    """Keeps eight bytes for each row: percentiles need them all."""
+
+    def __init__(self) -> None:
+        self._seconds = array("d")
+
+    def add(self, row: EvalRow) -> None:
+        if row.error is None:
+            self._seconds.append(row.latency)
+
+    def result(self) -> dict[str, float]:
+        seconds = sorted(self._seconds) or [0.0]
+        return {"latency_mean": mean(seconds)} | {key: percentile(seconds, at) for key, at in _QUANTILES.items()}
+
+    def unmeasured(self) -> dict[str, str]:
+        return {} if self._seconds else dict.fromkeys(self.result(), "no row succeeded")
+
+    def intervals(self) -> dict[str, Interval]:
+        if not self._seconds:
+            return {}
+        values = Values(limit=len(self._seconds))
+        values.extend(sorted(self._seconds))
+        return {key: quantile_interval(values, at) for key, at in _QUANTILES.items()}
+
+
+@dataclass(frozen=True)
+class ProxyOverhead(RunningMetric):
+    """Seconds that a proxy adds: all that the request took, less what the model behind it took.
+
+    Only rows count whose requests had no other one of that system in flight: with others, the time includes waiting for
+    them. Where fewer than 20 were alone all rows count, and a note says so. `proxy_overhead_rows` are those that count.
+    For streamed replies also how much later the first token comes. Errored rows are left out.
+    """
+
+    name = "proxy-overhead"
+
+    def start(self) -> OverheadTally:
+        return OverheadTally()
+
+
+@dataclass
+class _Seconds:
+    """The seconds of rows whose requests were alone in flight, and of the others."""
+
+    alone: array[float] = field(default_factory=lambda: array("d"))
+    together: array[float] = field(default_factory=lambda: array("d"))
+
+    @property
+    def enough(self) -> bool:
+        return len(self.alone) >= ENOUGH_ALONE or not self.together
+
+    def choose(self) -> list[float]:
+        """Return those that count, in order."""
+        return sorted(self.alone if self.enough else self.alone + self.together)
+
+
+class OverheadTally:
+    """Keeps the seconds of each row: percentiles need them all."""
+
+    def __init__(self) -> None:
+        self._seconds = {key: _Seconds() for key in ("proxy_overhead", "first_token_overhead")}
+
+    def add(self, row: EvalRow) -> None:
+        for key, seconds in self._seconds.items():
+            value = read_fact(row, key)
+            if row.error is None and value is not None:
+                (seconds.alone if row.metadata.get("alone") is True else seconds.together).append(value)
+
+    def result(self) -> dict[str, float]:
+        values = {}
+        if whole := self._seconds["proxy_overhead"].choose():
+            values["proxy_overhead_mean"] = mean(whole)
+            values["proxy_overhead_median"] = percentile(whole, 0.5)
+            values["proxy_overhead_p95"] = percentile(whole, 0.95)
+            values["proxy_overhead_rows"] = float(len(whole))
+        if first := self._seconds["first_token_overhead"].choose():
+            values["first_token_overhead_median"] = percentile(first, 0.5)
+        return values
+
+    def notes(self) -> dict[str, str]:
+        """Say of a number that it includes waiting for other requests."""
+        return {
+            f"{key}_median": f"includes waiting: {len(seconds.alone)} of {len(seconds.choose())} rows had no other "
+            f"request of the system in flight, and {ENOUGH_ALONE} are needed; --max-workers 1 measures the proxy alone"
+            for key, seconds in self._seconds.items()
+            if not seconds.enough
+        }

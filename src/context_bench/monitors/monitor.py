@@ -1,0 +1,58 @@
+"""The one Protocol of what watches a run: it may hold a request back, and it may stop a system or the run.
+
+Preflight, budget, error limit, interim looks, progress and debugging are monitors. A run asks all of them in the same
+way and knows none of them by name, so a new one changes nothing but the list in `core/run.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from context_bench.core.call import Outcome
+    from context_bench.core.row import Job
+    from context_bench.results import EvalRow
+
+__all__ = ["Debug", "Monitor"]
+
+
+class Monitor:
+    """Watches a run. Each monitor overrides what it needs, and is asked for nothing else.
+
+    Attributes:
+        done: Whether it will admit every request from now on, so that it need not be asked.
+    """
+
+    done = False
+
+    async def admit(self, job: Job) -> bool:  # noqa: ARG002
+        """Wait until the request of a job may be sent; False drops the job."""
+        return True
+
+    async def settle(self, job: Job, outcome: Outcome | None) -> None:
+        """Take the outcome of a request that was admitted; None if it was not sent after all."""
+
+    def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> str | None:  # noqa: ARG002
+        """Take a finished row, and return the reason to stop the run, if there is one."""
+        return None
+
+    def drop(self, name: str) -> None:
+        """Nothing more is sent to the system of this name."""
+
+    def stop(self) -> None:
+        """Admit nothing more: the run is stopped."""
+
+
+class Debug(Monitor):
+    """Stops the run at the first exception of a user's own code, and keeps it in `bug` for the debugger."""
+
+    def __init__(self) -> None:
+        self.bug: BaseException | None = None
+
+    def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> str | None:  # noqa: ARG002
+        from context_bench.core.call import find_bug  # not at the top: progress bars need none of the core
+
+        if self.bug is not None or (bug := find_bug(outcome.cause)) is None:
+            return None
+        self.bug = bug
+        return f"{row.system} raised {row.error} on example {row.example_id!r}"

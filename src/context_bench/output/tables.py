@@ -1,0 +1,281 @@
+"""A result as Markdown tables that line up in a terminal.
+
+Columns for what the run computed, more tables for the single datasets, for what reached the model, for the evidence and
+for the curves of sweeps, and notes for every number that is not what it seems. A number with a note is marked with an
+asterisk; one that was not measured says so. With a width, no line is longer: columns give way by importance, and a line
+names them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from context_bench.compare.plans import describe_lock
+from context_bench.errors import printable
+from context_bench.numbers import (
+    CACHE,
+    EVIDENCE,
+    NUMBERS,
+    TOKENS,
+    get_number,
+    list_numbers,
+    percent,
+    score,
+    tokens,
+)
+from context_bench.output.columns import (
+    HEADLINES,
+    Column,
+    choose_columns,
+    find_best,
+    is_replaced,
+    list_tables,
+    own_columns,
+    write_cell,
+)
+from context_bench.output.conclusion import conclude, describe_alone
+from context_bench.output.layout import escape_note, fit_columns, fit_grid, markdown_width, wrap
+from context_bench.output.notes import list_notes
+from context_bench.output.verdict_tables import verdict_table
+from context_bench.results import EvalResult
+from context_bench.stats import Interval
+
+if TYPE_CHECKING:
+    from context_bench.compare.curves import Curve
+
+
+__all__ = [
+    "TableReporter",
+    "color_table",
+    "curve_tables",
+    "evidence",
+    "list_meters",
+    "meters",
+    "sum_up_curve",
+    "write_difference",
+]
+
+_BOLD, _DIM, _CYAN, _YELLOW, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[33m", "\x1b[0m"
+_WORDS = {"better": _CYAN, "equivalent": _CYAN, "not worse": _CYAN, "worse": _YELLOW, "undecided": _DIM}
+_PARTS = re.compile(
+    r"(?P<best>★[^ |]+)"
+    r"|(?P<limits>\[[^]|]*\]|± [^ |]+|\(too few\))"
+    r"|(?<![\w-])(?P<word>better|equivalent|not worse|worse|undecided)(?= *(?:\(|\||;))"
+)
+
+
+def color_table(text: str) -> str:
+    """Colour the lines of Markdown tables: titles and best values bold, intervals dim, verdicts by their word.
+
+    Names, which stand in the first column, stay as they are.
+    """
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if not line.startswith("| "):
+            continue
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        if line.startswith(("| ---", "| :-")):
+            lines[number] = f"{_DIM}{line}{_END}"
+        elif below.startswith("| ---"):
+            lines[number] = f"{_BOLD}{line}{_END}"
+        else:
+            first_cell = re.search(r"(?<!\\) \|", line[2:])
+            end = first_cell.end() + 2 if first_cell else len(line)
+            lines[number] = line[:end] + _PARTS.sub(_paint, line[end:])
+    return "\n".join(lines)
+
+
+def _paint(found: re.Match[str]) -> str:
+    colour = _BOLD if found["best"] else _DIM if found["limits"] else _WORDS[found["word"]]
+    return f"{colour}{found[0]}{_END}"
+
+
+class TableReporter:
+    """One line for each system.
+
+    Args:
+        width: Columns of the terminal that it is for; None leaves nothing out.
+        color: Whether the terminal shows colours.
+    """
+
+    name = "table"
+
+    def __init__(self, width: int | None = None, color: bool = False) -> None:
+        self._width, self._color = width, color
+
+    def render(self, result: EvalResult) -> str:
+        """Render the tables of systems and, where there are several, of datasets, the notes, and the conclusion."""
+        parts = [
+            *self._memory(result, lead=True),
+            *(self._lay_out(result, title, names) for title, names in list_tables(result)),
+            *self._memory(result),
+            verdict_table(result, self._width),
+            meters(result, self._width),
+            evidence(result, self._width),
+            *self._datasets(result),
+            *curve_tables(result, self._width),
+            wrap(escape_note(describe_lock(result.config)), self._width),
+            "\n".join(wrap(escape_note(note), self._width) for note in list_notes(result)),
+            wrap(escape_note(conclude(result) or describe_alone(result)), self._width),
+        ]
+        text = "\n\n".join(part for part in parts if part) + "\n"
+        return color_table(text) if self._color else text
+
+    def list_headline(self, result: EvalResult) -> list[list[str]]:
+        """List the cells of the table of systems with all intervals, titles first."""
+        return _list_lines(result, "system", list(result.summary), choose_columns(result), HEADLINES)
+
+    def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
+        """Lay out what only a run of memory systems has."""
+        if not result.settings.memory:
+            return []
+        from context_bench.output.memory import (
+            HistoryLengths,
+            list_leading_grids,
+            list_memory_grids,
+            list_memory_notes,
+            list_outcomes,
+        )
+
+        grids = list_leading_grids(result) if lead else list_memory_grids(result, HistoryLengths(result.rows))
+        notes = list_outcomes(result) if lead else list_memory_notes(result)
+        tables = [grid.fit(self._width) for grid in grids]
+        text = "\n".join(wrap(printable(note), self._width) for note in notes)
+        return [text, *tables] if lead else [*tables, text]
+
+    def _lay_out(self, result: EvalResult, title: str, names: Sequence[str]) -> str:
+        """Lay out a table of systems; where it is too wide, intervals but the first give way before numbers do."""
+        columns = choose_columns(result)
+        lines = _list_lines(result, title, names, columns, HEADLINES)
+        left_out = []
+        if self._width is not None and markdown_width(lines) > self._width:
+            first = next((key for _, key, _ in columns if key in HEADLINES), "")
+            shorter = _list_lines(result, title, names, columns, {first})
+            left_out = ["other intervals"] if shorter != lines else []
+            lines = shorter
+        ordered = sorted(columns, key=lambda column: NUMBERS[column[1]].rank if column[1] in NUMBERS else math.inf)
+        beside = {title: NUMBERS[key].beside for title, key, _ in columns if key in NUMBERS}
+        needs = {title: NUMBERS[key].title for title, key in beside.items() if key}
+        give_way = [title for title, _, _ in reversed(ordered)]
+        return fit_columns(lines, self._width, give_way, needs, left_out)
+
+    def _datasets(self, result: EvalResult) -> list[str]:
+        scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
+        kinds = list_tables(result) if len(scores) > 1 else []
+        titles = ["score by dataset" if title == "system" else f"{title}: score by dataset" for title, _ in kinds]
+        columns: list[Column] = [(key.partition(":")[2], key, score) for key in scores]
+        tables = [_list_lines(result, title, names, columns) for title, (_, names) in zip(titles, kinds)]
+        own = [(f"{key} by dataset", key, show) for key, show in own_columns(result).items()]
+        declared = [each for each in NUMBERS.values() if each.dataset_title and not is_replaced(each, result)]
+        for title, key, show in (*((each.dataset_title, each.key, each.show) for each in declared), *own):
+            keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
+            if any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
+                columns = [(each.partition("@")[2], each, show) for each in keys]
+                tables += [_list_lines(result, title, result.summary, columns)] if len(keys) > 1 else []
+        return [fit_grid(lines, self._width) for lines in tables]
+
+
+def _list_lines(
+    result: EvalResult, title: str, names: Collection[str], columns: Sequence[Column], limits: Collection[str] = ()
+) -> list[list[str]]:
+    """List a line for each of these systems, titles first; the numbers of `limits` have their intervals."""
+    best = {key: find_best(result, key, show, names) for _, key, show in columns}
+    lines = [[title, *(column for column, _, _ in columns)]]
+    for name in names:
+        cells = (
+            write_cell(result, name, key, show, best=name in best[key], limits=key in limits)
+            for _, key, show in columns
+        )
+        lines.append([name, *cells])
+    return lines
+
+
+_SAVED = ("saved, by the tap", "saved, as sent")
+"""Titles of the tokens saved, with a tap and without one."""
+
+
+def _write_cells(values: Mapping[str, float], table: str) -> dict[str, str]:
+    """Write the numbers of a table that a system has, by their titles."""
+    cells = {}
+    for each in list_numbers(table):
+        title, value = each.title, values.get(each.key)
+        if each.key == "downstream_tokens" and value is None:  # without a tap, of the rows whose savings are known
+            value = values.get("sent_tokens")
+        elif each.key == "counted_tokens_saved":
+            title = _SAVED["downstream_tokens" not in values]
+        if value is not None and (value or not each.hide_zero):
+            cells[title] = each.show(value)
+    return cells
+
+
+def meters(result: EvalResult, width: int | None = None) -> str:
+    """Tokens as the tap counted them, as the proxy claims them, and as the API bills them."""
+    return "\n\n".join(fit_grid(lines, width) for lines in list_meters(result))
+
+
+def list_meters(result: EvalResult) -> list[list[list[str]]]:
+    """List the tables of tokens and of the prompt cache as texts, titles first, where there is anything in them."""
+    return [lines for table in (TOKENS, CACHE) if (lines := _list_table_lines(result, table))]
+
+
+def evidence(result: EvalResult, width: int | None = None) -> str:
+    """Whether what the answer needs reached the model, against whether the answer was right."""
+    lines = _list_table_lines(result, EVIDENCE)
+    return fit_grid(lines, width) if lines else ""
+
+
+def _list_table_lines(result: EvalResult, table: str) -> list[list[str]]:
+    """List the systems that have the first number of a table, titles first; nothing when none has."""
+    titles = [title for each in list_numbers(table) for title in (_SAVED if each.title == "saved" else (each.title,))]
+    systems = {name: _write_cells(values, table) for name, values in result.summary.items()}
+    systems = {name: cells for name, cells in systems.items() if titles[0] in cells}
+    shown = [title for title in titles if any(title in cells for cells in systems.values())]
+    lines = [[name, *(cells.get(title, "–") for title in shown)] for name, cells in systems.items()]
+    return [[table, *shown], *lines] if lines else []
+
+
+_GIVE_WAY = ("against the baseline", "saved", "tokens")
+
+
+def curve_tables(result: EvalResult, width: int | None = None) -> list[str]:
+    """Give a table and a few lines for each curve of a result."""
+    return [_render(curve, width) for curve in result.curves()]
+
+
+def _render(curve: Curve, width: int | None) -> str:
+    lines = [[f"{curve.name}: {curve.knob}", "tokens", "saved", "score", "against the baseline"]]
+    for point in curve.points:
+        difference = "baseline" if point.difference is None else write_difference(point.difference)
+        saved = "–" if math.isnan(point.saving) else percent(point.saving)
+        count = "–" if math.isnan(point.tokens) else tokens(point.tokens)
+        lines.append([point.setting, count, saved, point.quality.render(), difference])
+    table = fit_columns(lines, width, _GIVE_WAY)
+    return "\n".join([table, "", *(wrap(escape_note(line), width) for line in sum_up_curve(curve))])
+
+
+def write_difference(interval: Interval) -> str:
+    """Write a difference with its interval."""
+    shown = f"{interval.value:+.3f}"
+    if not interval.known:
+        return f"{shown} ({interval.mark})"
+    return f"{shown} [{interval.low:+.3f}, {interval.high:+.3f}]"
+
+
+def sum_up_curve(curve: Curve) -> list[str]:
+    """Say in a few sentences what the whole curve tells."""
+    name = get_number(curve.metric).title
+    lines = [f"{curve.tokens_title}; {name} with 95% intervals; baseline: {curve.baseline}."]
+    if curve.area is not None and curve.span is not None:
+        low, high = curve.span
+        line = f"area under the curve: {curve.area.render()} from {low:,.0f} to {high:,.0f} tokens"
+        if curve.area_difference is not None:
+            line += f"; {write_difference(curve.area_difference)} against the first curve"
+        lines.append(f"{line}.")
+    best, shown = curve.best_point, "none is shown to be"
+    if best is not None:
+        shown = f"{percent(best.saving)}, with {curve.knob}={best.setting}"
+    lines.append(f"largest saving that is not worse than {curve.baseline} within {curve.margin:g}: {shown}.")
+    return [*lines, *([f"{curve.note}."] if curve.note else [])]

@@ -1,0 +1,399 @@
+"""Verdicts as tables: each system against the baseline of its run, compared runs, and what intervals and words mean."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+
+from context_bench.compare.blind_spots import CONTROL_NAMES
+from context_bench.compare.contest import Contest
+from context_bench.compare.runs import RunComparison
+from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
+from context_bench.config import RunSettings
+from context_bench.errors import printable
+from context_bench.numbers import MACRO_SCORE, get_number, score
+from context_bench.output.columns import HEADLINES, has_intervals
+from context_bench.output.layout import escape_note, fit_columns, fit_grid, wrap
+from context_bench.results import EvalResult
+from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, NoiseFloor, Verdict, least_n
+from context_bench.text import count_things
+
+__all__ = [
+    "build_diff_command",
+    "explain_too_few",
+    "explain_verdicts",
+    "render_comparison",
+    "verdict_table",
+    "write_aside",
+    "write_blindness",
+]
+
+NEEDED = (
+    "n ≥ A; B: a verdict takes at least A examples if the difference stays as it is, and B if there is none. No number "
+    "is promised where the 90% interval holds the margin."
+)
+"""Explains the numbers beside an open verdict."""
+
+FIXED = "these groups: equivalent and not worse hold for the conversations or documents of this run (--fixed-groups)."
+"""Explains a verdict that speaks of no other groups."""
+
+EACH_TOO_FEW = "undecided by dataset: each dataset alone has too few examples; the verdict over all of them stands."
+"""Explains an open verdict by dataset beside one over all of them."""
+
+NARROWER = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
+"""Explains a verdict whose 95% interval is wider than the margin."""
+
+
+def _goes_beyond_margin(verdict: Verdict) -> bool:
+    """Whether the interval that is shown seems to contradict the word."""
+    shown, margin = verdict.interval, verdict.margin
+    if not shown.known or verdict.word not in ("equivalent", "not worse"):
+        return False
+    return shown.low <= -margin or (verdict.word == "equivalent" and shown.high >= margin)
+
+
+def verdict_table(result: EvalResult, width: int | None) -> str:
+    """Lay out the verdicts, a line for each system but the baseline; nothing where there are none."""
+    comparison = result.comparison
+    if comparison is None or not comparison.verdicts:
+        return ""
+    title = f"against {comparison.baseline}"
+    lines = [[title, "pairs", "difference", "95% interval", "p", "verdict"]]
+    lines += [
+        [each.name, f"{each.n:,}", *_write_difference(each), _write_p(each)]
+        + [_write_word(each) + write_blindness(each, comparison)]
+        for each in comparison.verdicts
+    ]
+    tables = [fit_columns(lines, width, ["pairs", "p", "95% interval"])]
+    if comparison.by_dataset:
+        tags = list(comparison.by_dataset)
+        found = {(each.name, tag): each for tag in tags for each in comparison.by_dataset[tag]}
+        lines = [[f"{title}, by dataset", *tags]]
+        for verdict in comparison.verdicts:
+            lines.append([verdict.name, *(_write_briefly(found.get((verdict.name, tag))) for tag in tags)])
+        tables.append(fit_columns(lines, width, list(reversed(tags))))
+    return "\n\n".join(tables)
+
+
+def write_blindness(verdict: Verdict, comparison: Comparison) -> str:
+    """Write which naive cut of the same size is as good, where one is; empty where the data could show a loss."""
+    if not verdict.not_worse or not comparison.is_blind(verdict.name):
+        return ""
+    blind = [each for each in comparison.sensitivity[verdict.name].controls if each.loss.not_worse]
+    names = dict.fromkeys(CONTROL_NAMES[each.name].partition(" (")[0] for each in blind)
+    return f", and so is {' and '.join(names)}"
+
+
+def _write_briefly(verdict: Verdict | None) -> str:
+    return "–" if verdict is None else f"{verdict.difference:+.3f} {verdict.word}"
+
+
+def _write_difference(verdict: Verdict) -> tuple[str, str]:
+    """Write the difference, and its interval with the mark that it has."""
+    interval = verdict.interval
+    limits = f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
+    limits += f" {interval.mark}" if interval.known and interval.mark else ""
+    return f"{verdict.difference:+.3f}", limits
+
+
+def _write_p(verdict: Verdict) -> str:
+    """Write the corrected p-value."""
+    p = verdict.p_holm
+    return "–" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _write_word(verdict: Verdict) -> str:
+    """Write the word, with the number of examples that would decide where it is open."""
+    word = verdict.word + write_aside(verdict)
+    return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
+
+
+def write_aside(verdict: Verdict) -> str:
+    """Write what stands behind the word: that it is a control, its scope, or the examples that would decide."""
+    if verdict.control:
+        return " (control)"
+    if verdict.scope == THESE_GROUPS:
+        return " (these groups)" if verdict.word != "undecided" else f" ({verdict.reason.partition(';')[0]})"
+    if not _tells_needed_n(verdict):
+        return ""
+    equal = "" if verdict.needed_n_if_equal is None else f"; {verdict.needed_n_if_equal:,}"
+    return f" (n ≥ {verdict.needed_n:,}{equal})"
+
+
+def _tells_needed_n(verdict: Verdict) -> bool:
+    """Whether the number of examples that would decide stands beside the word."""
+    open_one = verdict.word == "undecided" and not verdict.control and verdict.scope != THESE_GROUPS
+    return open_one and verdict.needed_n is not None
+
+
+def explain_too_few(verdicts: Sequence[Verdict], margin: float) -> str:
+    """Say that there are too few examples, or groups, for any verdict of equivalence; empty where there are not."""
+    sizes = [(each.groups or each.n, each.groups) for each in verdicts if each.scope != THESE_GROUPS]
+    if not sizes or max(sizes)[0] >= (least := least_n(margin)):
+        return ""
+    count, groups = max(sizes)
+    what = f"{count:,} conversations or documents" if groups else count_things(count, "example")
+    return f"{what} cannot show any system equivalent within ±{margin:g}: that takes at least {least:,}"
+
+
+def _explain_words(verdicts: Sequence[Verdict], margin: float) -> Iterator[str]:
+    """Explain the marks and words that stand in a table of verdicts."""
+    if any(map(_goes_beyond_margin, verdicts)):
+        yield NARROWER
+    if any(map(_tells_needed_n, verdicts)):
+        yield NEEDED
+    if any(each.scope == THESE_GROUPS and each.word != "undecided" for each in verdicts):
+        yield FIXED
+    if few := explain_too_few(verdicts, margin):
+        yield f"{few}."
+
+
+def explain_verdicts(result: EvalResult) -> list[str]:
+    """Say what the intervals and the words mean, once, beneath the tables."""
+    notes = []
+    if has_intervals(result):
+        notes.append("[low, high] or ±: 95% interval of the number before it, for examples drawn at random.")
+    comparison = result.comparison
+    if any(each.mark == ROUGH for each in _list_shown(result)):
+        notes.append(
+            f"{ROUGH}: a few long examples outweigh the rest, and the interval misses more often than it says."
+        )
+    if first := find_first_samples(result.config):
+        notes.append(f"{FIRST}: {explain_first_samples(first)}.")
+    notes += _explain_clusters(result)
+    if comparison is not None and comparison.noise is not None:
+        notes.append(_explain_noise(comparison, comparison.noise))
+    if comparison is not None and comparison.verdicts:
+        what = get_number(comparison.metric).title
+        count = len(comparison.verdicts)
+        family = sum(not verdict.control for verdict in comparison.verdicts)
+        corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+        if looked := result.settings.looks:
+            many = f"{family} comparisons and " if family > 1 else ""
+            corrected = f", p corrected for {many}{looked['looks']} looks, intervals for the looks"
+        how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
+        notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
+        notes += _explain_words(comparison.verdicts, comparison.margin)
+        if _is_open_by_dataset(comparison):
+            notes.append(EACH_TOO_FEW)
+        known = explain_first_samples(first)
+        notes += [f"{note}." for note in comparison.notes if note != known]
+    return notes + _explain_looks(result)
+
+
+def _is_open_by_dataset(comparison: Comparison) -> bool:
+    """Whether a system with a verdict over all datasets has none on one of them, for want of examples."""
+    decided = {each.name for each in comparison.verdicts if each.word != "undecided"}
+    return any(
+        each.word == "undecided" and each.name in decided and each.narrow is not None and each.narrow.known
+        for found in comparison.by_dataset.values()
+        for each in found
+    )
+
+
+def _explain_looks(result: EvalResult) -> list[str]:
+    """Say how far each system was run, where they were stopped when they were decided."""
+    looked = result.settings.looks
+    if not looked:
+        return []
+    sizes = ", ".join(f"{size:,}" for size in looked["sizes"])
+    notes = [
+        f"stopped when decided: {looked['looks']} looks, at {sizes} examples in an order by seed {looked['seed']}; "
+        "a difference at which a system stops early is somewhat too large."
+    ]
+    for name, each in looked["systems"].items():
+        left = f"; {each['not_run']:,} examples were not run" if each["not_run"] else "; all were run"
+        how = f"{each['verdict']['word']} at look {each['look']}, after {each['examples']:,} of {looked['planned']:,}"
+        if not each["settled"]:
+            how = f"not settled, after {each['examples']:,} of {looked['planned']:,}"
+        notes.append(f"{name}: {how}{left}.")
+    others = [f"{name} ({left:,})" for name, left in looked["not_run"].items() if left]
+    if others:
+        notes.append(f"nothing was left to decide, so that examples were not run of {', '.join(others)}.")
+    return notes
+
+
+def _explain_clusters(result: EvalResult) -> list[str]:
+    """Say how many clusters the intervals and the verdicts go by, where they do not go by rows."""
+    shared = max((each for each in _list_shown(result) if each.groups), key=lambda each: each.n, default=None)
+    notes = []
+    if shared is not None:
+        notes.append(f"intervals: {_describe_clusters(shared.n, shared.groups or 0, 'rows')}.")
+    verdicts = [] if result.comparison is None else result.comparison.verdicts
+    clustered = max((each for each in verdicts if each.groups), key=lambda each: each.n, default=None)
+    if clustered is not None:
+        notes.append(f"verdicts: {_describe_clusters(clustered.n, clustered.groups or 0, 'examples')}.")
+    return notes
+
+
+def _list_shown(result: EvalResult) -> list[Interval]:
+    """List the intervals of the numbers that are read first."""
+    return [each for own in result.intervals.values() for key, each in own.items() if key in HEADLINES]
+
+
+def _describe_clusters(n: int, groups: int, what: str) -> str:
+    """Describe by how many clusters so many examples or rows are counted."""
+    clusters = count_things(groups, "cluster")
+    if what == "rows":
+        return f"{n:,} rows count as {clusters} (rows of one document, conversation or example go together)"
+    return f"{n:,} examples count as {clusters} (those of one document or conversation go together)"
+
+
+def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
+    """Say what the baseline differs from itself by, and which systems differ by no more."""
+    share = noise.share
+    if noise.nothing_seen:
+        most = f", so at most {share.high:.1%}" if share.known else ""
+        name = comparison.baseline
+        return f"noise: no disagreement seen: {name} agrees with itself on all of {noise.n:,} examples{most}."
+    limits = f" [{share.low:.1%}, {share.high:.1%}]" if share.known else ""
+    within = [each.name for each in comparison.verdicts if abs(each.difference) <= noise.floor]
+    which = f"; {', '.join(within)} {'differ' if len(within) > 1 else 'differs'} by no more" if within else ""
+    floor = "too few examples to tell a floor" if math.isnan(noise.floor) else f"differences up to {noise.floor:.3f}"
+    return (
+        f"noise: {comparison.baseline} disagrees with itself on {share.value:.1%}{limits} of pairs of answers "
+        f"(n = {noise.n:,}); that alone gives {floor}{which}."
+    )
+
+
+_COMPARED_GIVE_WAY = ["p", "broken", "fixed", "score", "baseline", "n"]
+_COMPARISONS = {True: "paired", False: "unpaired"}
+
+
+def render_comparison(
+    comparison: RunComparison, width: int | None, *, listed: int = 5, store: str | None = None
+) -> str:
+    """Lay out a comparison.
+
+    Args:
+        comparison: What was found.
+        width: Columns of the terminal; None leaves the tables whole.
+        listed: So many fixed and broken examples of each system are listed.
+        store: The folder of the store, where it is not the usual one, for the commands.
+    """
+    parts = [_render_verdicts(comparison, width), _render_datasets(comparison, width)]
+    parts += [
+        "\n".join(_list_changes(each, fixed, width, listed, store))
+        for each in comparison.contests
+        for fixed in (False, True)
+        if (each.fixed if fixed else each.broken).count
+    ]
+    parts.append("\n".join(wrap(escape_note(note), width) for note in _explain(comparison)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render_verdicts(comparison: RunComparison, width: int | None) -> str:
+    title = f"against {comparison.baseline}"
+    metric = get_number(comparison.metric).title
+    lines = [
+        [title, "n", "baseline", "score", f"{metric} difference", "95% interval", "p", "fixed", "broken", "verdict"]
+    ]
+    lines += [_write_contest(each) for each in comparison.contests]
+    return fit_columns(lines, width, _COMPARED_GIVE_WAY)
+
+
+def _write_contest(contest: Contest) -> list[str]:
+    verdict = contest.verdict
+    assert verdict is not None
+    ours, theirs = contest.find_means()
+    changes = [f"{count:,}" for count in contest.count_changes() or ()] or ["–", "–"]
+    numbers = [score(theirs), score(ours), *_write_difference(verdict), _write_p(verdict)]
+    return [contest.name, f"{verdict.n:,}", *numbers, *changes, _write_word(verdict)]
+
+
+def _render_datasets(comparison: RunComparison, width: int | None) -> str:
+    """Lay out the difference on each dataset, where there are several."""
+    tags = sorted({tag for each in comparison.contests for tag in each.by_dataset})
+    if len(tags) < 2:
+        return ""
+    lines = [["score difference by dataset", *tags]]
+    lines += [[each.name, *(_write_briefly(each.by_dataset.get(tag)) for tag in tags)] for each in comparison.contests]
+    return fit_grid(lines, width)
+
+
+def _list_changes(contest: Contest, fixed: bool, width: int | None, listed: int, store: str | None) -> Iterator[str]:
+    """List examples that pass on one side alone, each with the command that shows it."""
+    changes = contest.fixed if fixed else contest.broken
+    more = f", the first {listed}" if changes.count > listed else ""
+    yield wrap(escape_note(f"{'fixed' if fixed else 'broken'} by {contest.name} ({changes.count:,}{more}):"), width)
+    for tag, identity in changes.examples[:listed]:
+        yield f"  {printable(build_diff_command(contest, tag, identity, store) or f'{identity} of {tag}')}"
+
+
+def build_diff_command(contest: Contest, tag: str, identity: str, store: str | None = None) -> str | None:
+    """Build the command that shows what the system did to an example; None where the run is in no store."""
+    if contest.source.run is None:
+        return None
+    words = ["context-bench", "diff", contest.source.run, identity, "--system", contest.system]
+    words += ["--dataset", tag] if tag else []
+    words += ["--cache-dir", store] if store else []
+    return shlex.join(words)
+
+
+def _explain(comparison: RunComparison) -> Iterator[str]:
+    kinds = {each.is_paired(tag) for each in comparison.contests for tag in each.list_datasets()}
+    first = comparison.contests[0]
+    scores = _name_scores(first.baseline.settings, first.baseline_system)
+    several = comparison.metric == MACRO_SCORE
+    metric = f"the mean of the datasets' means of {scores}" if several else f"the mean of {scores} over examples"
+    title = get_number(comparison.metric).title
+    yield f"{title} ({comparison.metric}) = {metric}; a score of {comparison.threshold:g} passes."
+    yield from _explain_pairs(comparison.contests)
+    how = " and ".join(_COMPARISONS[kind] for kind in sorted(kinds, reverse=True))
+    many = len(comparison.contests)
+    family = sum(not each.control for each in comparison.contests)
+    corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+    verdicts = [each.verdict for each in comparison.contests if each.verdict is not None]
+    if clustered := [each for each in verdicts if each.groups]:
+        largest = max(clustered, key=lambda each: each.n)
+        yield f"{_describe_clusters(largest.n, largest.groups or 0, 'examples')}."
+    yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
+    yield from _explain_words(verdicts, comparison.margin)
+    if comparison.first_samples:
+        yield f"{FIRST}: {explain_first_samples(comparison.first_samples)}."
+    yield from (f"{name} is missing in {run}." for name, run in comparison.missing)
+    yield from (f"{note}." for note in comparison.notes)
+    if comparison.left_out:
+        yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."
+
+
+def _name_scores(settings: RunSettings, system: str) -> str:
+    """Name what is scored of a system: the field that was asked for, else what counts for the datasets."""
+    primary = settings.context_primary if system in settings.unread else settings.primary
+    primaries = dict.fromkeys(map(str, primary.values()))
+    return ", ".join(primaries) if settings.score_field == "score" and primaries else settings.score_field
+
+
+def _explain_pairs(contests: Sequence[Contest]) -> Iterator[str]:
+    """Say how many examples are paired and by what; the same for several systems once."""
+    said: dict[str, list[str]] = {}
+    for contest in contests:
+        said.setdefault(describe_pairs(contest), []).append(contest.name)
+    for sentence, names in said.items():
+        yield f"{sentence}." if len(said) == 1 else f"{', '.join(names)}: {sentence}."
+
+
+def describe_pairs(contest: Contest) -> str:
+    """Describe how examples were paired: how many, by what, and what was left out."""
+    pairs = contest.pairs.n
+    by = (
+        "id and content"
+        if contest.same_content == pairs
+        else "id alone (a JSON file holds no examples, so that their content is not checked)"
+    )
+    if contest.source is contest.baseline:
+        by = "id, within one run"
+    parts = [f"{pairs:,} examples are paired by {by}"] if pairs else ["no examples are paired"]
+    if contest.other_content:
+        parts.append(f"{contest.other_content:,} have the same id and another content")
+    for count, label in (
+        (contest.only_here, contest.source.label or contest.system),
+        (contest.only_in_baseline, contest.baseline.label or contest.baseline_system),
+    ):
+        if count:
+            parts.append(f"{count:,} are only in {label}")
+    unpaired = [tag or "data without a tag" for tag in contest.list_datasets() if not contest.is_paired(tag)]
+    if unpaired:
+        parts.append(f"means of different examples are compared (unpaired) for {', '.join(unpaired)}")
+    return "; ".join(parts)

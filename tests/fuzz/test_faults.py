@@ -1,0 +1,309 @@
+"""Faulty toys, each of which breaks one relation, are found and named; honest ones break none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import shell
+from context_bench.fuzz import Report, fuzz
+from context_bench.fuzz.relations import RELATIONS
+from context_bench.fuzz.session import list_known
+from context_bench.fuzz.targets import MemoryTarget, SystemTarget
+from context_bench.systems.adapt import adapt
+from servers import free_port
+from toy_proxies import Toy, toy_proxy
+
+Change = Callable[[str], str]
+EVIDENCE = re.compile(r"reject|vault|Zelda")
+
+
+def _fuzz_system(process: Any, sized: dict[float, Any] | None = None) -> Report:
+    made = {ratio: adapt(each) for ratio, each in (sized or {}).items()}
+    target = SystemTarget(adapt(process), made)
+    return asyncio.run(fuzz(target, list(RELATIONS.values()), n=15, seconds=20))
+
+
+def _by_lines(keep: Callable[[list[str], int], bool]) -> Change:
+    def change(text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        return "".join(line for place, line in enumerate(lines) if keep(lines, place))
+
+    return change
+
+
+def _count_calls() -> Change:
+    calls = iter(range(10**6))
+    return lambda text: f"{text}\n(request {next(calls)})"
+
+
+FAULTY: dict[str, Change] = {
+    "order": _by_lines(lambda lines, place: not EVIDENCE.search(lines[place]) or len(lines[place - 1]) % 2 == 0),
+    "position": _by_lines(lambda lines, place: place < len(lines) - 3),
+    "padding": _by_lines(lambda lines, place: len(lines) < 36 or not EVIDENCE.search(lines[place])),
+    "renaming": _by_lines(lambda lines, place: not re.search(r"[A-H][1-4]\d{3}-", lines[place])),
+    "json-keys": _by_lines(lambda lines, place: '{"' not in lines[place] or '{"service"' in lines[place]),
+    "layout": _by_lines(lambda lines, place: not lines[place].endswith(("\r\n", "  \n"))),
+    "repeat": _count_calls(),
+    "json": lambda text: text.rstrip("]\n"),
+    "python": lambda text: text.replace("):", ")"),
+    "table": lambda text: re.sub(r"(\| Goran .*\|) \S+ \|", r"\1", text),
+    "literals": lambda text: text.replace("/srv/", "/").replace("https://", "").replace('"', "'"),
+}
+
+
+@pytest.mark.parametrize("relation", FAULTY)
+def test_a_faulty_system_is_found_by_the_relation_that_it_breaks(relation: str) -> None:
+    report = _fuzz_system(lambda example: FAULTY[relation](example["context"]))
+    broken = {result.relation.id for result in report.broken}
+    assert relation in broken
+    if relation not in ("order", "position"):  # what depends on neighbours or places breaks several
+        assert broken <= {relation, "json", "python", "table"}
+    finding = next(each for each in report.findings if each.relation == relation)
+    assert len(finding.case.items) <= 24
+    assert finding.diff()
+
+
+def test_a_larger_budget_that_loses_more_is_found() -> None:
+    def size(ratio: float) -> Change:
+        return lambda text: text if ratio < 0.5 else _by_lines(lambda lines, at: not EVIDENCE.search(lines[at]))(text)
+
+    sized = {ratio: (lambda example, ratio=ratio: size(ratio)(example["context"])) for ratio in (0.2, 0.8)}
+    report = _fuzz_system(lambda example: example["context"], sized)
+    assert [result.relation.id for result in report.broken] == ["budget"]
+
+
+HONEST: dict[str, Change] = {
+    "changes nothing": lambda text: text,
+    "squeezes spaces": lambda text: re.sub(r" {2,}", " ", text),
+    "drops what ends in a five": lambda text: text if text.lstrip()[:1] in "[|d" else _drop_fives(text),
+}
+
+
+def _drop_fives(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if EVIDENCE.search(line) or "5 ms" not in line)
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_system_breaks_nothing(name: str) -> None:
+    report = _fuzz_system(lambda example: HONEST[name](example["context"]))
+    assert [result.relation.id for result in report.broken] == []
+    assert report.results["position"].tried == 15
+
+
+def test_a_system_that_forgets_at_random_is_judged_by_what_a_change_adds() -> None:
+    import random
+
+    source = random.Random(1)
+
+    def forget(example: dict[str, Any]) -> str:
+        text = str(example["context"])
+        return text if source.random() < 0.6 else _by_lines(lambda lines, at: not EVIDENCE.search(lines[at]))(text)
+
+    report = _fuzz_system(forget)
+    broken = {result.relation.id for result in report.broken}
+    assert "repeat" in broken
+    assert sum(result.excused for result in report.results.values()) > 10
+
+
+def test_what_a_system_declares_to_break_is_reported_and_not_counted() -> None:
+    target = SystemTarget(adapt(lambda example: FAULTY["position"](example["context"])))
+    chosen = [RELATIONS["position"], RELATIONS["repeat"]]
+    report = asyncio.run(fuzz(target, chosen, n=10, seconds=20, declared=("position",)))
+    assert report.results["position"].broken > 0
+    assert report.broken == []
+
+
+# --- memories
+
+
+class Memory:
+    """Finds facts by the words that they share with the question."""
+
+    name = "toy"
+
+    def __init__(self) -> None:
+        self.facts: list[str] = []
+
+    def reset(self) -> None:
+        self.facts = []
+
+    def ingest(self, turns: list[dict[str, Any]]) -> None:
+        self.facts += [turn["content"] for turn in turns]
+
+    def retrieve(self, question: str) -> list[dict[str, str]]:
+        wanted = set(re.findall(r"\w+", question.lower()))
+        found = sorted(self.facts, key=lambda fact: -len(wanted & set(re.findall(r"\w+", fact.lower()))))
+        return [{"text": fact} for fact in found[:2]]
+
+    def query(self, question: str) -> str:
+        return self.retrieve(question)[0]["text"]
+
+    def forget(self, request: dict[str, str]) -> None:
+        self.facts = [fact for fact in self.facts if fact != request["what"]]
+
+
+class KeepsTheLast(Memory):
+    def ingest(self, turns: list[dict[str, Any]]) -> None:
+        self.facts = [*self.facts, *(turn["content"] for turn in turns)][-2:]
+
+
+class DropsRepeats(Memory):
+    def ingest(self, turns: list[dict[str, Any]]) -> None:
+        for turn in turns:
+            if turn["content"] in self.facts:
+                self.facts.remove(turn["content"])
+            else:
+                self.facts.append(turn["content"])
+
+
+class ForgetsWhenAsked(Memory):
+    def retrieve(self, question: str) -> list[dict[str, str]]:
+        found = super().retrieve(question)
+        self.facts = [fact for fact in self.facts if fact != found[0]["text"]]
+        return found
+
+
+class KeepsTheFirst(Memory):
+    def ingest(self, turns: list[dict[str, Any]]) -> None:
+        self.facts = [*self.facts, *(turn["content"] for turn in turns)][:5]
+
+
+class NeverForgets(Memory):
+    def forget(self, request: dict[str, str]) -> None:
+        pass
+
+
+class SurvivesReset(Memory):
+    def reset(self) -> None:
+        self.facts = self.facts[-6:]
+
+
+@pytest.mark.parametrize(
+    ("memory", "relation"),
+    [
+        (KeepsTheLast, "session-order"),
+        (DropsRepeats, "repeated-ingest"),
+        (ForgetsWhenAsked, "asking"),
+        (KeepsTheFirst, "update"),
+        (NeverForgets, "deletion"),
+        (SurvivesReset, "reset"),
+    ],
+)
+def test_a_faulty_memory_is_found_by_the_relation_that_it_breaks(memory: Any, relation: str) -> None:
+    target = MemoryTarget(memory())
+    report = asyncio.run(fuzz(target, list(list_known(target).values()), n=10, seconds=20))
+    assert relation in {result.relation.id for result in report.broken}
+
+
+def test_an_honest_memory_breaks_nothing() -> None:
+    target = MemoryTarget(Memory())
+    report = asyncio.run(fuzz(target, list(list_known(target).values()), n=10, seconds=20))
+    assert report.broken == []
+    assert all(result.tried == 10 for result in report.results.values())
+
+
+# --- proxies, by the command
+
+
+class CutsTheNewest(Toy):
+    def changed(self, document: dict[str, Any], path: str) -> dict[str, Any]:
+        last = document["messages"][-1]
+        if last["role"] == "user" and len(last["content"]) > 20:
+            last["content"] = last["content"][:-8]
+        return document
+
+
+class DropsTheSystem(Toy):
+    def changed(self, document: dict[str, Any], path: str) -> dict[str, Any]:
+        document["messages"] = [each for each in document["messages"] if each["role"] != "system"]
+        return document
+
+
+class DropsResults(Toy):
+    def changed(self, document: dict[str, Any], path: str) -> dict[str, Any]:
+        messages = document["messages"]
+        first = next((each for each in messages if each["role"] == "tool" and each["tool_call_id"] == "call_0"), None)
+        document["messages"] = [each for each in messages if each is not first]
+        return document
+
+
+class SpeaksForTheUser(Toy):
+    def changed(self, document: dict[str, Any], path: str) -> dict[str, Any]:
+        if len(document["messages"]) > 3:
+            document["messages"][-1]["role"] = "assistant"
+        return document
+
+
+class CountsMessages(Toy):
+    def changed(self, document: dict[str, Any], path: str) -> dict[str, Any]:
+        first = document["messages"][0]
+        if first["role"] == "system":
+            first["content"] += f" ({len(document['messages'])} messages so far)"
+        return document
+
+
+class Obeys(Toy):
+    def changed(self, document: dict[str, Any], path: str) -> dict[str, Any]:
+        for message in document["messages"]:
+            if message["role"] == "tool" and "Ignore all" in message["content"]:
+                kept, _, order = message["content"].rpartition("\n")
+                message["content"] = kept
+                document["messages"].insert(0, {"role": "system", "content": order})
+        return document
+
+
+class Leaks(Toy):
+    said = ""
+
+    def changed(self, document: dict[str, Any], path: str) -> dict[str, Any]:
+        before, self.said = self.said, str(document["messages"][-1]["content"])
+        document["messages"].append({"role": "user", "content": f"Earlier: {before}"})
+        return document
+
+
+PROXIES: dict[str, Any] = {
+    "newest-turn": CutsTheNewest,
+    "system-text": DropsTheSystem,
+    "pairs": DropsResults,
+    "roles": SpeaksForTheUser,
+    "prefix": CountsMessages,
+    "orders": Obeys,
+    "isolation": Leaks,
+}
+
+
+@pytest.mark.parametrize("relation", PROXIES)
+def test_a_faulty_proxy_is_found_by_the_relation_that_it_breaks(relation: str, tmp_path: Path) -> None:
+    port = free_port()
+    with toy_proxy(PROXIES[relation], f"http://127.0.0.1:{port}") as url:
+        place = ("--proxy", url, "--tap", f":{port}", "--quiet")
+        done = shell("fuzz", *place, "-n", "3", "--relation", relation, "--output", "json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    (result,) = json.loads(done.stdout)["relations"]
+    assert (result["relation"], result["broken"]) == (relation, result["tried"])
+
+
+def test_an_honest_proxy_breaks_nothing_and_a_saved_finding_is_tried_again(tmp_path: Path) -> None:
+    saved = tmp_path / "faults.json"
+    port = free_port()
+    with toy_proxy("truncates", f"http://127.0.0.1:{port}") as url:
+        place = ("--proxy", url, "--tap", f":{port}", "--quiet")
+        found = shell("fuzz", *place, "-n", "4", "--relation", "position", "--out", str(saved), cwd=tmp_path)
+        again = shell("fuzz", *place, "--replay", str(saved), cwd=tmp_path)
+    assert (found.returncode, again.returncode) == (1, 1), found.stderr + again.stderr
+    assert "still broken" in again.stdout
+    port = free_port()
+    with toy_proxy("passes", f"http://127.0.0.1:{port}") as url:
+        place = ("--proxy", url, "--tap", f":{port}", "--quiet")
+        honest = shell("fuzz", *place, "-n", "4", cwd=tmp_path)
+        mended = shell("fuzz", *place, "--replay", str(saved), cwd=tmp_path)
+    assert (honest.returncode, mended.returncode) == (0, 0), honest.stdout
+    assert "nothing is broken" in honest.stdout
+    assert "hold now" in mended.stdout
