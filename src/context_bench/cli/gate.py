@@ -32,6 +32,7 @@ class Gate:
     conditions: Sequence[Condition]
     junit: str | None
     summary: str | None
+    accept_blind: bool = False
 
     @classmethod
     def read(cls, flags: Any) -> Gate:
@@ -42,7 +43,7 @@ class Gate:
         """
         if flags.junit and not flags.fail_if:
             raise UsageError("--junit has nothing to write without a condition: add --fail-if")
-        return cls(flags.fail_if, flags.junit, flags.summary)
+        return cls(flags.fail_if, flags.junit, flags.summary, flags.accept_blind)
 
     @contextmanager
     def open(self, allowed: Collection[str] = ()) -> Iterator[OpenGate]:
@@ -88,7 +89,8 @@ class OpenGate:
             return []
         from context_bench.compare.gates import judge_gate
 
-        outcomes = [*missing, *judge_gate(self._gate.conditions, candidates, self._allowed)]
+        judged = self._gate.conditions, candidates, self._allowed
+        outcomes = [*missing, *judge_gate(*judged, accept_blind=self._gate.accept_blind)]
         for each in outcomes:
             say(f"gate: {each.sentence}")
         return outcomes

@@ -19,7 +19,7 @@ from context_bench.stats import DEFAULT_MARGIN, Verdict, judge_family
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["CONTROL_NAMES", "MIN_SAVING", "BlindSpots", "MatchedControl", "Sensitivity"]
+__all__ = ["CONTROL_NAMES", "MIN_SAVING", "NEUTRAL", "VOID", "BlindSpots", "MatchedControl", "Sensitivity"]
 
 CONTROL_NAMES = {
     "head": "truncation (head)",
@@ -31,6 +31,13 @@ CONTROL_NAMES = {
 
 MIN_SAVING = 0.10
 """Share of the tokens from which on a system must do better than a naive cut: smaller cuts seldom lose anything."""
+
+
+VOID = "it changed nothing on any example, so nothing was tested"
+"""Why a system that should change something has no verdict."""
+
+NEUTRAL = ("passthrough", "direct")
+"""Systems that are meant to change nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,8 @@ class Sensitivity:
 
     Attributes:
         word: `none`: a naive cut of its size is shown not worse than the whole context. `shown`: all of them are shown
-            worse. `undecided`: neither. `small saving`: it saves less than 10%, so that nothing follows.
+            worse. `undecided`: neither. `small saving`: it saves less than 10%, so that nothing follows. `void`: it
+            changed nothing.
         saving: The share of the tokens that it saved, over the examples whose evidence is known.
         n: How many these are.
         controls: The cuts.

@@ -278,7 +278,7 @@ class Comparison:
     def can_have_failed(self, system: str) -> bool | None:
         """Whether naive cuts of the system's size are shown worse; None where they were not judged."""
         known = self.sensitivity.get(system)
-        return None if known is None or known.word == "small saving" else known.word == "shown"
+        return None if known is None or known.word in ("small saving", "void") else known.word == "shown"
 
     def explain_silence(self, system: str) -> str:
         """Say why no verdict is given on the score of a system; empty where one is, if only that it is undecided."""

@@ -202,10 +202,10 @@ class RowMaker:
             item.evidence = locate_evidence(item.example, self._count) or False
         if not item.evidence:
             return {}
-        kept = min(max(item.evidence.total - saved, 0), item.evidence.total)
+        kept = min(max(item.evidence.whole - saved, 0), item.evidence.whole)
         return {
             "evidence_depth": item.evidence.find_depths(),
-            "context_tokens": [item.evidence.total, kept],
+            "context_tokens": [item.evidence.whole, kept],
             "matched_controls": item.evidence.score_controls(kept),
         }
 

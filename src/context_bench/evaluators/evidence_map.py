@@ -48,16 +48,18 @@ class EvidenceMap:
         ends: Where each sentence or line of the text ends, in characters.
         tokens: How many tokens there are up to each of these ends.
         seed: Names the example in the order of random deletion.
+        whole: The tokens of the text, which are fewer than those of its pieces counted one by one.
     """
 
     needs: Sequence[Sequence[Sequence[Place]]]
     ends: Sequence[int]
     tokens: Sequence[int]
     seed: str
+    whole: int
 
     @property
     def total(self) -> int:
-        """The tokens of the text."""
+        """The tokens of all pieces, which places are measured in."""
         return self.tokens[-1] if self.tokens else 0
 
     def find_depths(self) -> tuple[float, float]:
@@ -75,13 +77,13 @@ class EvidenceMap:
         return min(len(places) for spans in self.needs for places in spans)
 
     def score_controls(self, kept: int) -> dict[str, list[float]]:
-        """Score each control that keeps so many tokens: the share of the needed spans that it keeps.
+        """Score each control that keeps so many of the `whole` tokens: the share of the needed spans that it keeps.
 
         Returns:
             One share for each stretch, and for random deletion one for each seed.
         """
         total = self.total
-        kept = min(max(kept, 0), total)
+        kept = round(min(max(kept / self.whole if self.whole else 0.0, 0.0), 1.0) * total)
         half = (total - kept) / 2
         bounds: dict[str, tuple[float, float]] = {
             "head": (0, kept),
@@ -158,7 +160,7 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
     needs = [spans for need in wanted if (spans := [places for span in need if (places := finder.find(span))])]
     if not needs:
         return None
-    return EvidenceMap(needs, ends, list(accumulate(map(count, pieces))), repr(example["id"]))
+    return EvidenceMap(needs, ends, list(accumulate(map(count, pieces))), repr(example["id"]), count(text))
 
 
 def _list_stated(gold: Gold) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UsageError
 from context_bench.metrics.dollar_cost import BilledRatio, DollarCost
-from context_bench.metrics.evidence import EvidenceShares
+from context_bench.metrics.evidence import Engagement, EvidenceShares
 from context_bench.metrics.quality import (
     CardPassRate,
     MeanScore,
@@ -39,6 +39,7 @@ __all__ = [
     "CompressionRatio",
     "CostOfPass",
     "DollarCost",
+    "Engagement",
     "EvidenceShares",
     "Latency",
     "MeanScore",
@@ -63,6 +64,7 @@ METRICS: dict[str, Any] = {
     for kind in (
         *(MeanScore, PassRate, CardPassRate, PerDatasetBreakdown, OfficialScore, Repeats, Retention),
         *(CompressionRatio, CostOfPass, ParetoRank, DollarCost, BilledRatio, Latency, ProxyOverhead, EvidenceShares),
+        Engagement,
         *(PromptSavings, UpstreamTokens, UpstreamCost, TokenMeters, PrefixStability),
     )
 } | {
@@ -85,13 +87,14 @@ def default_metrics(
     judged: bool = False,
     repeats: int = 1,
 ) -> list[Metric]:
-    """Build the five metrics of every run; a tap, repeats, several datasets or systems, and controls add their own."""
+    """Build the metrics of every run; a tap, repeats, several datasets or systems, and controls add their own."""
     metrics: list[Metric] = [
         MeanScore(score_field),
         PassRate(threshold, score_field),
         CompressionRatio(),
         CostOfPass(threshold, score_field),
         Latency(),
+        Engagement(score_field),
     ]
     if judged and score_field != "judge_score":
         metrics.append(MeanScore("judge_score"))

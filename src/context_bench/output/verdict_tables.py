@@ -61,8 +61,7 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
     title = f"against {comparison.baseline}"
     lines = [[title, "pairs", "difference", "95% interval", "p", "verdict"]]
     lines += [
-        [each.name, f"{each.n:,}", *_write_difference(each), _write_p(each)]
-        + [_write_word(each) + write_blindness(each, comparison)]
+        [each.name, f"{each.n:,}", *_write_difference(each), _write_p(each), _write_word(each, comparison)]
         for each in comparison.verdicts
     ]
     tables = [fit_columns(lines, width, ["pairs", "p", "95% interval"])]
@@ -103,9 +102,11 @@ def _write_p(verdict: Verdict) -> str:
     return "–" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _write_word(verdict: Verdict) -> str:
+def _write_word(verdict: Verdict, comparison: Comparison | None = None) -> str:
     """Write the word, with the number of examples that would decide where it is open."""
     word = verdict.word + write_aside(verdict)
+    if comparison is not None:
+        word += write_blindness(verdict, comparison)
     return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
 
 

@@ -1,8 +1,8 @@
 """Checks a dataset before a model is paid to answer it: does its own evaluator accept the gold answer?
 
-Each gold answer is scored as a reply, and so is a wrong one, by the evaluators that a run would use. Evidence must stand
-in the context. Repeated examples, answers that stand in the question, and answers that stand in the context more than
-once are counted: they make a dataset easier than it looks.
+Each gold answer is scored as a reply, and so is a wrong one, by the evaluators that a run would use. Evidence must be
+in the context. Repeated examples, answers in the question, and answers that occur in the context more than once are
+counted: they make a dataset easier than it looks.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ FAULTS = {
 
 COUNTS = {
     "repeated": "the same context and question as an earlier example",
+    "shared context": "the same context as an earlier example",
     "answer in question": "the answer stands in the question",
     "several places": "the answer stands in the context more than once",
     "not in context": "the answer does not stand in the context",
@@ -68,11 +69,21 @@ class GoldCheck:
             if ids := self.found.get(kind):
                 shown = ", ".join(map(repr, ids[:3])) + (", …" if len(ids) > 3 else "")
                 lines.append(f"{meaning}: {len(ids):,} of {self.examples:,} examples (id {shown})")
-        return lines
+        return [*lines, *describe_depths(self.depths)]
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as JSON can hold it."""
         return {"examples": self.examples, "scored": self.scored, "found": self.found, "depths": self.depths}
+
+
+def describe_depths(depths: Sequence[tuple[float, float]]) -> list[str]:
+    """Say where the evidence stands, as shares of the tokens before it; nothing where none stands in a context."""
+    if not depths:
+        return []
+    first, last = sorted(each[0] for each in depths), sorted(each[1] for each in depths)
+    middle = len(depths) // 2
+    spread = f"median {first[middle]:.0%}, from {first[0]:.0%} to {last[-1]:.0%} of the tokens"
+    return [f"evidence stands after: {spread} ({len(depths):,} examples)"]
 
 
 def check_golds(examples: Iterable[Example]) -> GoldCheck:
@@ -84,7 +95,7 @@ def check_golds(examples: Iterable[Example]) -> GoldCheck:
     answered = [example for example in listed if golds[str(example["id"])] is not None]
     if answered:
         _score(check, answered, golds, wrong)
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str | None]] = set()
     for example in listed:
         _look_at(check, example, seen)
     return check
@@ -146,15 +157,15 @@ def _score(
             check.found.setdefault("wrong accepted", []).append(row.example_id)
 
 
-def _look_at(check: GoldCheck, example: Example, seen: set[tuple[str, str]]) -> None:
+def _look_at(check: GoldCheck, example: Example, seen: set[tuple[str, str | None]]) -> None:
     def note(kind: str) -> None:
         check.found.setdefault(kind, []).append(example["id"])
 
     question = str(example.get("question") or "")
-    key = str(example.get("context") or example.get("turns") or ""), question
-    if key in seen:
-        note("repeated")
-    seen.add(key)
+    context = str(example.get("context") or example.get("turns") or "")
+    if context and (context, None) in seen:
+        note("repeated" if (context, question) in seen else "shared context")
+    seen |= {(context, None), (context, question)}
     located = locate_evidence(example, count_tokens)
     if located is not None:
         check.depths.append(located.find_depths())
