@@ -172,6 +172,11 @@ def _allowed(module: str, allowed: set[str]) -> bool:
     return any(module == each or module.startswith(f"{each}.") for each in allowed)
 
 
+def test_only_the_store_knows_its_database() -> None:
+    users = {source for source, tree in _sources() for node in ast.walk(tree) if "sqlite3" in _modules(node)}
+    assert {_part(source) for source in users} == {"store"}
+
+
 def test_every_part_is_in_the_table() -> None:
     assert {_part(source) for source, _ in _sources()} <= set(MAY_IMPORT)
 

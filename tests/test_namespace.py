@@ -49,6 +49,7 @@ PUBLIC = {
     "Scripted",
     "StartFailed",
     "Store",
+    "StoreBackend",
     "StoreError",
     "System",
     "SystemFailure",

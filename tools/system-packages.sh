@@ -2,7 +2,7 @@
 # Installs what a fresh Debian machine lacks for the whole test suite. Without root or apt it says what is
 # missing and goes on: tests whose tool is missing are skipped, and say so at the end.
 set -u
-packages="bubblewrap chromium zsh fish"
+packages="bubblewrap chromium fish valgrind zsh"
 
 missing=""
 for package in $packages; do

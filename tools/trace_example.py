@@ -1,34 +1,40 @@
-"""How one example of `--proxy URL --dataset needle` travels: the modules of ours that it touches, and the switches.
+"""How one example of `context-bench --proxy` travels: the modules of ours that it passes, and the calls between them.
 
-A run is traced over all threads, in its steady state, with a store and without one. A switch is a call from one module
-of ours into another, also through a library in between; that a coroutine or a generator goes on where it waited is no
-call. The calls of all traced examples are divided by their number: what is done for several at once counts in part.
-Making the examples is no part of it.
+The command itself is run in this process, with one example and one worker:
 
-    python tools/trace_example.py [--examples 256] [--list]
+    context-bench --proxy URL --dataset needle:n=1 --max-workers 1 --cache-dir DIR
+
+All threads are traced from the moment at which the run reads the example to that at which its row is handed to SQLite.
+A switch is a call from one module of ours into another, also through a library in between; a coroutine or a generator
+that goes on where it waited is no call. Making the example and the end of the run are no part of it.
+
+    python tools/trace_example.py [--list]
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
+import io
 import json
 import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import context_bench
-from context_bench import OpenAIProxy, evaluate
-from context_bench.registry import registry
+from context_bench.cli import main as run_command
+from context_bench.core import run_settings
+from context_bench.core.run import Run
+from context_bench.store.writer import WriteBatch
 
 ROOT = str(Path(context_bench.__file__).parent)
-FIRST = 5
-"""Examples before the trace begins: what is done once for a run is no part of it."""
 
 _CAN_GO_ON = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -38,6 +44,7 @@ class Trace:
 
     def __init__(self) -> None:
         self.on = False
+        self.only_thread: str | None = None
         self._names: dict[CodeType, str | None] = {}
         self._starts: dict[CodeType, int] = {}
         self.calls: Counter[str] = Counter()
@@ -52,7 +59,7 @@ class Trace:
         if module is None:
             return
         goes_on = self._goes_on(frame)
-        if not self.on:
+        if not self.on or (self.only_thread and threading.current_thread().name != self.only_thread):
             return
         last = self._find_caller(frame)
         if goes_on:
@@ -102,55 +109,72 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def trace(count: int, *, store: bool = True) -> Trace:
-    """Run so many examples one at a time, with a store or without, and trace all but the first and the last few."""
-    seen, read = Trace(), 0
+@contextlib.contextmanager
+def tracing(seen: Trace) -> Iterator[None]:
+    """Trace from the reading of the example until its row is written; the end of the run is no part of it."""
+    read_examples, take, write = run_settings.read_examples, Run._take, WriteBatch.write
 
-    data = list(registry.get("dataset", "needle")(n=count + 2 * FIRST, length=500))
+    def read(dataset: Any, *arguments: Any) -> Iterator[Any]:
+        def examples() -> Iterator[Any]:
+            for example in dataset:
+                seen.on = True
+                yield example
 
-    def examples() -> Any:
-        nonlocal read
-        for example in data:
-            seen.on = FIRST <= read < FIRST + count
-            read += 1
-            yield example
+        return read_examples(examples(), *arguments)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    def take_rows(*arguments: Any) -> None:
+        take(*arguments)
+        seen.only_thread = "context-bench-store"
+
+    def write_rows(*arguments: Any) -> None:
+        write(*arguments)
+        seen.on = False
+
+    run_settings.read_examples, Run._take = read, take_rows  # type: ignore[assignment, method-assign]
+    WriteBatch.write = write_rows  # type: ignore[assignment, method-assign]
     threading.setprofile(seen)
     sys.setprofile(seen)
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            proxy = OpenAIProxy(f"http://127.0.0.1:{server.server_port}", name="proxy")
-            evaluate(proxy, examples(), progress=False, cache_dir=folder if store else None)
+        yield
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+        run_settings.read_examples, Run._take, WriteBatch.write = read_examples, take, write  # type: ignore[method-assign]
+
+
+def trace() -> Trace:
+    """Run the command on one example, and trace it."""
+    seen = Trace()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with tempfile.TemporaryDirectory() as folder, tracing(seen), contextlib.redirect_stdout(io.StringIO()):
+            url = f"http://127.0.0.1:{server.server_port}"
+            command = ["--proxy", url, "--dataset", "needle:n=1", "--max-workers", "1", "--cache-dir", folder]
+            code = run_command([*command, "--quiet"])
+    finally:
         server.shutdown()
         server.server_close()
+    if code:
+        raise SystemExit(f"the command failed with exit code {code}")
     return seen
 
 
 def main() -> None:
     """Print modules and switches for one example."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--examples", type=int, default=256, help="how many are traced (256)")
     parser.add_argument("--list", action="store_true", help="list the modules and the switches between them")
     options = parser.parse_args()
-    count = options.examples
-    for store in (False, True):
-        seen = trace(count, store=store)
-        steady = {name: number / count for name, number in seen.calls.items() if number >= count / 2}
-        switches = sum(seen.switches.values()) / count
-        print(
-            f"one example {'with' if store else 'without'} a store: {len(steady)} modules, {switches:.0f} switches "
-            f"between them; besides, coroutines and generators go on {seen.resumed / count:.0f} times"
-        )
-        if options.list:
-            for module, number in sorted(steady.items()):
-                print(f"{number:8.2f} calls     {module}")
-            for (caller, module), number in seen.switches.most_common():
-                print(f"{number / count:8.2f} switches  {caller} -> {module}")
+    seen = trace()
+    print(
+        f"one example: {len(seen.calls)} modules, {sum(seen.switches.values())} switches between them; "
+        f"besides, coroutines and generators go on {seen.resumed} times"
+    )
+    if options.list:
+        for module, number in sorted(seen.calls.items()):
+            print(f"{number:4d} calls     {module}")
+        for (caller, module), number in seen.switches.most_common():
+            print(f"{number:4d} switches  {caller} -> {module}")
 
 
 if __name__ == "__main__":

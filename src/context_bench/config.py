@@ -114,7 +114,7 @@ class EvaluateOptions(RecordedOptions):
         flag="--no-rows",
     )
     store: Any = option(
-        "", instance_of("context_bench.store:Store", "an open Store (for a folder, use cache_dir)"), flag=_PYTHON
+        "", instance_of("context_bench.store:StoreBackend", "an open Store (for a folder, use cache_dir)"), flag=_PYTHON
     )
     reuse: bool = option("", SWITCH, True, flag=_PYTHON)
     limits: Any = option(

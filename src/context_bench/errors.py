@@ -24,6 +24,8 @@ constructor takes.
 from __future__ import annotations
 
 import difflib
+import os
+import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -211,7 +213,9 @@ def describe_install(extra: str) -> str:
 @cache
 def find_namesake() -> str:
     """Return one sentence when the other distribution is in this environment, else an empty text."""
-    from importlib.metadata import PackageNotFoundError, version  # not at the top: `--help` does without it
+    if not any(map(_holds_namesake, sys.path)):
+        return ""
+    from importlib.metadata import PackageNotFoundError, version  # 17 ms, which hardly anybody needs
 
     try:
         found = version(_NAMESAKE)
@@ -220,4 +224,17 @@ def find_namesake() -> str:
     return (
         f"another project, {_NAMESAKE} {found}, is installed here under the same import name context_bench: "
         f"run pip uninstall {_NAMESAKE}, then install {DISTRIBUTION} again"
+    )
+
+
+def _holds_namesake(folder: str) -> bool:
+    """Whether a folder of the import path has the metadata of the other distribution."""
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:  # an archive, or a folder that is gone
+        return False
+    wanted = _NAMESAKE.replace("-", "_")
+    return any(
+        name.endswith((".dist-info", ".egg-info")) and name.replace("-", "_").lower().startswith(wanted)
+        for name in names
     )

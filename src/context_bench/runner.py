@@ -22,7 +22,7 @@ from context_bench.pricing import Prices
 from context_bench.ray.ray_engine import find_engine
 from context_bench.registry import import_object
 from context_bench.results import EvalResult
-from context_bench.store import Store
+from context_bench.store import StoreBackend
 from context_bench.types import MemorySystem, System
 from context_bench.utils.tokens import Tokenizer
 
@@ -47,7 +47,7 @@ def evaluate(
     tokenizer: str | Tokenizer | None = None,
     repeats: int = 1,
     keep_rows: bool = True,
-    store: Store | None = None,
+    store: StoreBackend | None = None,
     reuse: bool = True,
     cache_tag: str | None = None,
     limits: Limits | None = None,
@@ -168,7 +168,7 @@ async def aevaluate(
     tokenizer: str | Tokenizer | None = None,
     repeats: int = 1,
     keep_rows: bool = True,
-    store: Store | None = None,
+    store: StoreBackend | None = None,
     reuse: bool = True,
     cache_tag: str | None = None,
     limits: Limits | None = None,

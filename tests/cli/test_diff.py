@@ -16,7 +16,7 @@ from command import called, environment
 from context_bench import EvalResult, EvalRow
 from context_bench.cli.diff_view import visible
 from context_bench.store import Store
-from context_bench.store.store import RunInfo, StoredAnswer
+from context_bench.store.backend import RunInfo, StoredAnswer
 from numbered import right, write
 from servers import Server
 

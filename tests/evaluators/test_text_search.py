@@ -15,8 +15,7 @@ from context_bench.datasets.open import Choices, open_datasets
 from context_bench.datasets.synthetic import json_logs, kv, multi_needle, needle, rerank, tracking
 from context_bench.evaluators import ContextRecall, EvidenceSurvival
 from context_bench.evaluators.text_search import TextSearch, read_sent_texts
-from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
-from context_bench.systems.compressors import Minify
+from context_bench.systems.reference import ClosedBook, Minify, Oracle, Passthrough
 
 SPAN = 'Ann said: "it\'s <b>-5.5</b> & more", à Paris\nin C++ 🍕.'
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from context_bench.processes.worker import WorkerFailed, WorkerPool
+from context_bench.processes.child import WorkerFailed, WorkerPool
 
 POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="limits and signals of POSIX")
 
@@ -113,7 +113,7 @@ def spin():
 
 BUSY = """
 import threading, time
-from context_bench.processes.worker import WorkerPool
+from context_bench.processes.child import WorkerPool
 pids = WorkerPool("os:getpid", seconds=2, megabytes=1024, size=1)
 pid = pids.call()
 busy = WorkerPool("tests_worker_busy:spin", seconds=2, megabytes=1024, size=1)
@@ -144,7 +144,7 @@ def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:
 
 def test_nothing_is_left_or_warned_about_at_the_end() -> None:
     code = (
-        "from context_bench.processes.worker import WorkerPool\n"
+        "from context_bench.processes.child import WorkerPool\n"
         "print(WorkerPool('os:getpid', seconds=5, megabytes=1024).call())\n"
     )
     done = subprocess.run(

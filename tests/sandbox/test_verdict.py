@@ -18,7 +18,7 @@ import pytest
 
 from attacks import DECEPTIONS, Deception
 from context_bench.sandbox import ProgramVerdict, find_isolation, read_task, run
-from context_bench.sandbox.interpreter import Child, Isolation
+from context_bench.sandbox.isolation import Child, Isolation
 from sandboxed import REACHED, judge, missing, needs_sandbox
 
 

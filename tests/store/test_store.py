@@ -13,8 +13,8 @@ from context_bench import evaluate
 from context_bench.errors import UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
+from context_bench.store.backend import StoredAnswer
 from context_bench.store.records import identity_of
-from context_bench.store.store import StoredAnswer
 from context_bench.systems import Passthrough
 from numbered import numbered
 

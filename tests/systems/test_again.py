@@ -10,7 +10,7 @@ import pytest
 from context_bench import EvalResult, evaluate
 from context_bench.errors import UsageError
 from context_bench.systems.adapt import Again, add_twin
-from context_bench.systems.bounds import Oracle, Passthrough
+from context_bench.systems.reference import Oracle, Passthrough
 from context_bench.traits import find_finish, find_prepare, system_traits
 
 GIVEN = [{"id": number, "context": "red or blue", "answer": "red"} for number in range(30)]

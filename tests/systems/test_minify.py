@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_bench.systems import Minify
-from context_bench.systems.compressors import minify
+from context_bench.systems.reference import minify
 
 
 @pytest.mark.parametrize(

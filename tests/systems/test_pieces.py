@@ -9,7 +9,7 @@ import time
 import pytest
 
 from context_bench import count_tokens, set_tokenizer
-from context_bench.systems.compressors import pick, shuffle_indices, split
+from context_bench.systems.reference import pick, shuffle_indices, split
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 
 from context_bench import count_tokens
 from context_bench.systems import RandomDrop
-from context_bench.systems.compressors import split
+from context_bench.systems.reference import split
 
 TEXT = " ".join(f"Sentence number {number} says something else." for number in range(60))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from context_bench.systems.adapt import build_systems, find_recipe
-from context_bench.systems.compressors import Truncate
+from context_bench.systems.reference import Truncate
 
 
 def test_a_system_of_a_reference_is_made_again_under_its_name() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from context_bench import set_tokenizer
 from context_bench.errors import UsageError
-from context_bench.systems.compressors import Budget
+from context_bench.systems.reference import Budget
 
 
 @pytest.mark.parametrize(("ratio", "tokens"), [(0.0, 0), (0.25, 2), (0.5, 5), (0.99, 9), (1.0, 10), (1, 10), (0, 0)])

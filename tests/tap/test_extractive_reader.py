@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.synthetic import json_logs, kv, needle, rerank
+from context_bench.systems.chat import AnthropicProxy
 from context_bench.systems.prompts import build_messages
-from context_bench.systems.proxies import AnthropicProxy
-from context_bench.tap.offline_models import UNKNOWN, extract_answer
+from context_bench.tap.scripted import UNKNOWN, extract_answer
 
 
 def asked(question: str, *texts: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def test_a_question_at_the_end_of_a_long_paragraph_is_found() -> None:
 
 def test_every_process_answers_alike() -> None:
     code = (
-        "from context_bench.tap.offline_models import extract_answer\n"
+        "from context_bench.tap.scripted import extract_answer\n"
         "text = '. '.join(f'alpha beta gamma delta {n}' for n in range(50))\n"
         "print(extract_answer({'messages': [{'role': 'system', 'content': text},"
         " {'role': 'user', 'content': 'alpha beta gamma delta?'}]}))"

@@ -13,8 +13,7 @@ import pytest
 
 from context_bench import count_tokens
 from context_bench.tap.forward import Forward
-from context_bench.tap.offline_models import embed_words
-from context_bench.tap.scripted import Scripted
+from context_bench.tap.scripted import Scripted, embed_words
 from context_bench.tap.server import Tap
 from servers import Server, reply
 

@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 
-from context_bench.tap.phrases import OwnerIndex, find_phrases
+from context_bench.tap.matching import OwnerIndex, find_phrases
 
 
 def test_phrases() -> None:
@@ -20,7 +20,7 @@ def test_phrases() -> None:
 
 def test_what_a_long_text_is_recognised_by_is_the_same_in_every_process() -> None:
     code = (
-        "from context_bench.tap.phrases import find_phrases\n"
+        "from context_bench.tap.matching import find_phrases\n"
         "text = ' '.join(f'word{place * 31 % 5003}' for place in range(3000))\n"
         "print(sorted(find_phrases([text]))[:20], len(find_phrases([text])))"
     )

@@ -18,7 +18,7 @@ from context_bench.conformance import CHECKS, Findings, examine
 from context_bench.conformance.bench import Upstream
 from context_bench.datasets.chat_logs import read_traffic
 from context_bench.evaluators import AnswerQuality, EvidenceSurvival
-from context_bench.systems.proxies import build_proxy
+from context_bench.systems.chat import build_proxy
 from context_bench.tap.answering import Incoming
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap

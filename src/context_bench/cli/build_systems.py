@@ -19,7 +19,7 @@ from context_bench.http.secrets import check_url, merge_headers
 from context_bench.processes.started_proxy import SCRATCH
 from context_bench.systems import WithReader, rename_system
 from context_bench.systems.adapt import build_systems
-from context_bench.systems.proxies import build_proxy
+from context_bench.systems.chat import build_proxy
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 from context_bench.text.masking import MASK, mask_command, mask_text
 from context_bench.wire.forms import get_form

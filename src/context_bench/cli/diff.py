@@ -20,11 +20,10 @@ from context_bench.numbers import score as as_score
 from context_bench.output.layout import fit_listing
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
-from context_bench.store.store import RunRecord
+from context_bench.store.backend import RunRecord
 from context_bench.text.evidence_state import list_shown_turns, read_state
 from context_bench.text.golds import evidence_texts, gold_answers
-from context_bench.traffic.passed_on import compare_passed_on
-from context_bench.traffic.text_diff import mark_evidence
+from context_bench.traffic.text_diff import compare_passed_on, mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
 __all__ = ["main"]

@@ -29,7 +29,7 @@ from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.layout import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
-from context_bench.store.run_records import restore_result
+from context_bench.store.backend import restore_result
 from context_bench.summary import rebuild_metrics, summarize
 from context_bench.text.golds import has_gold
 

@@ -21,20 +21,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 __all__ = [
-    "Arrived",
-    "Bench",
-    "BenchExchange",
-    "Check",
-    "CheckFailed",
-    "Client",
-    "ExamOutcome",
-    "Said",
-    "Script",
-    "Upstream",
-    "check",
-    "require",
-    "user_message",
-]
+    "Arrived", "Bench", "BenchExchange", "Check", "CheckFailed", "Client", "ExamOutcome", "Said", "Script", "Upstream",
+    "check", "require", "user_message",
+]  # fmt: skip
 
 
 Script = Callable[[Incoming], Awaitable[Outgoing]]
@@ -56,13 +45,12 @@ class Upstream:
         self._script = script
 
     async def open(self) -> None:
-        """Nothing to open."""
+        pass
 
     async def close(self) -> None:
-        """Nothing to close."""
+        pass
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Answer as the current check asks."""
         if request.method != "POST" or request.form is None or self._script is None:
             return await self._others.answer(request)
         self.calls.append(request)
@@ -212,7 +200,6 @@ def require(holds: bool, reason: str, sent: Any, arrived: Any) -> None:
 
 
 def user_message(text: str) -> Message:
-    """Build a message of the user."""
     return {"role": "user", "content": text}
 
 
@@ -247,12 +234,10 @@ class BenchExchange:
 
     @property
     def upstream(self) -> dict[str, Any]:
-        """The body of that request."""
         return read_document(self.call.body)
 
     @property
     def prompt(self) -> Prompt:
-        """The prompt in that request."""
         prompt = read_prompt(self.upstream)
         if prompt is None:
             raise CheckFailed("what reached the upstream holds no messages", self.sent, self.upstream)

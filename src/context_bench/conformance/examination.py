@@ -61,7 +61,6 @@ class Findings:
     notes: list[str]
 
     def count(self, status: str) -> int:
-        """Count the checks with that status."""
         return sum(outcome.status == status for outcome in self.outcomes)
 
 

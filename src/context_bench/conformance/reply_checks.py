@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from context_bench.conformance.bench import Bench, BenchExchange, Check, CheckFailed, check, require, user_message
@@ -13,22 +14,10 @@ from context_bench.wire.form import Answer
 from context_bench.wire.prompts import Prompt
 
 __all__ = [
-    "STATUSES",
-    "complete",
-    "concurrent",
-    "conversation",
-    "end",
-    "long_input",
-    "long_output",
-    "plain_reply",
-    "relayed",
-    "relayed_before_stream",
-    "stays_streaming",
-    "streamed_usage",
-    "surrogates",
-    "unicode_reply",
+    "STATUSES", "complete", "concurrent", "conversation", "end", "long_input", "long_output", "plain_reply",
+    "relayed", "relayed_before_stream", "stays_streaming", "streamed_usage", "surrogates", "unicode_reply",
     "unicode_request",
-]
+]  # fmt: skip
 
 
 _PLAIN = 'The answer is 42.\n\n  - *first*\n  - `second`\twith a tab, "quotes" and a \\ backslash.\r\nTrailing space: '
@@ -140,13 +129,11 @@ class _Hold:
         self._heard = bytearray()
 
     def listen(self, piece: bytes) -> None:
-        """Listen to what the client receives."""
         self._heard += piece
         if _FIRST.encode() in self._heard:
             self._first_came.set()
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Answer as the upstream."""
         reply = build_reply(Answer("".join(_PIECES), chunks=_PIECES), request)
         if not isinstance(reply.body, bytes):
             reply.body = self._hold_back(reply.body)
@@ -219,20 +206,19 @@ async def _require_error(bench: Bench, status: int, **fields: Any) -> None:
 
 
 def _make_check(status: int) -> Check:
-    async def run(bench: Bench) -> None:
-        await _require_error(bench, status)
-
     more = " and Retry-After" if status in _ADVISED else ""
-    return Check(f"error {status} relayed", f"Does a client see status {status}, its message{more}?", run)
-
-
-async def _before_stream(bench: Bench) -> None:
-    await _require_error(bench, 429, stream=True)
+    return Check(
+        f"error {status} relayed",
+        f"Does a client see status {status}, its message{more}?",
+        partial(_require_error, status=status),
+    )
 
 
 relayed = tuple(_make_check(status) for status in STATUSES)
 relayed_before_stream = Check(
-    "error before a stream relayed", "Does a client that asked for a stream see an error as an error?", _before_stream
+    "error before a stream relayed",
+    "Does a client that asked for a stream see an error as an error?",
+    partial(_require_error, status=429, stream=True),
 )
 
 

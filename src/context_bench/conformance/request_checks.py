@@ -12,22 +12,9 @@ from context_bench.wire.forms import read_prompt
 from context_bench.wire.prompts import Message
 
 __all__ = [
-    "api_headers",
-    "caller",
-    "calls_plain",
-    "calls_streamed",
-    "choices",
-    "find_flaw",
-    "images",
-    "key",
-    "model",
-    "pairs",
-    "schemas",
-    "settings",
-    "unknown_reply",
-    "unknown_request",
-    "usage",
-]
+    "api_headers", "caller", "calls_plain", "calls_streamed", "choices", "find_flaw", "images", "key", "model",
+    "pairs", "schemas", "settings", "unknown_reply", "unknown_request", "usage",
+]  # fmt: skip
 
 
 _FREE = {"description", "title", "examples", "$comment", "default", "additionalProperties"}

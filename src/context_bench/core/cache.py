@@ -11,7 +11,7 @@ from context_bench.core.judge import Scorer
 from context_bench.core.row import Item, Job
 from context_bench.core.wiring import Wiring
 from context_bench.results import EvalRow, Scores
-from context_bench.store import RunInfo, Store
+from context_bench.store import RunInfo, StoreBackend
 from context_bench.store.fingerprints import fingerprint_of, may_read_gold
 from context_bench.store.keys import Keys, digest, example_digests, make_keys
 from context_bench.types import Evaluator, System
@@ -35,7 +35,14 @@ class Cache:
     """
 
     def __init__(
-        self, store: Store, run: RunInfo, scorer: Scorer, counting: str | None, *, reuse: bool, tag: str | None = None
+        self,
+        store: StoreBackend,
+        run: RunInfo,
+        scorer: Scorer,
+        counting: str | None,
+        *,
+        reuse: bool,
+        tag: str | None = None,
     ) -> None:
         self.store, self.run, self.reuse = store, run, reuse
         self._scorer, self._counting, self._tag = scorer, counting, tag or ""
@@ -189,7 +196,7 @@ class ScoreMemory:
     """Cached scores of slow evaluators for one answer, by evaluator, example and answer."""
 
     def __init__(
-        self, store: Store, evaluators: Fingerprints, whole: bytes, processed: Mapping[str, Any], *, reuse: bool
+        self, store: StoreBackend, evaluators: Fingerprints, whole: bytes, processed: Mapping[str, Any], *, reuse: bool
     ) -> None:
         self._store, self._evaluators, self._whole, self._reuse = store, evaluators, whole, reuse
         self._processed = example_digests(processed)[0]

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any
 
 from context_bench.datasets.example_check import MAX_DEPTH, PLAIN_TYPES, copy_example, find_deep_fields
@@ -119,7 +119,8 @@ class Caller:
                 made = system.aprocess_conversation(given["turns"])
                 raw = in_one(await check_awaitable(made, system, "aprocess_conversation"))
             else:
-                raw = await check_awaitable(system.aprocess(given), system, "aprocess")
+                made = system.aprocess(given)
+                raw = await (made if type(made) is CoroutineType else check_awaitable(made, system, "aprocess"))
             outcome.ended = self._clock()
             _take(raw, system, self._own, example, outcome)
         # The one boundary: whatever a system raises is that row's error.
@@ -179,10 +180,10 @@ def _copy_for_system(example: Example) -> Example:
 
 def _read_latency(outcome: Outcome) -> float:
     """Return the seconds that the system took, without those that our own client waited."""
-    waited = outcome.metadata.get("waited")
     seconds = outcome.ended - outcome.started
-    if waited and isinstance(waited, (int, float)):
-        seconds -= max(0.0, waited)
+    waited = outcome.metadata.get("waited")
+    if waited and isinstance(waited, (int, float)) and waited > 0:
+        seconds -= waited
     return seconds if seconds > 0 else 0.0
 
 
@@ -210,18 +211,21 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
 
 def _read_dict(raw: Any, system: System) -> Example:
     """Return what a system returned as a new dict; a text becomes `{"context": text}`."""
+    if type(raw) is dict:
+        metadata = raw.get("metadata")
+        flat = type(metadata) is dict and PLAIN_TYPES.issuperset(map(type, metadata.values()))
+        if flat and len(raw) == 2 and type(raw.get("response")) is str:
+            return raw.copy()  # as a reply of our own client is: nothing in it can be nested too deep
     if isinstance(raw, str):
         raw = {"context": raw}
     elif isinstance(raw, Echo):
         raw = raw.answer()
-    if type(raw) is not dict and not isinstance(raw, Mapping):
+    if not isinstance(raw, Mapping):
         if inspect.iscoroutine(raw):
             raw.close()  # else Python warns, at some later moment, that nobody awaited it
         given = "None" if raw is None else f"a {type(raw).__name__}"
         raise BadOutput(f"{system.name} returned {given}: return a dict, or a text that is the new context")
-    metadata = raw.get("metadata")
-    flat = type(metadata) is dict and PLAIN_TYPES.issuperset(map(type, metadata.values()))
-    if not (flat and len(raw) == 2 and type(raw.get("response")) is str) and (deep := find_deep_fields(raw)):
+    if deep := find_deep_fields(raw):
         problem = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
         raise BadOutput(f"{system.name}: what it returned cannot be written down ({problem})")
     return dict(raw)

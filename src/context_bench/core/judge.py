@@ -154,8 +154,11 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
             judgement.details[evaluator.name] = scores.details
 
 
+_FLOAT = frozenset({float})
+
+
 def _are_finite_floats(scores: Mapping[str, Any]) -> bool:
-    return set(map(type, scores.values())) == {float} and all(map(math.isfinite, scores.values()))
+    return _FLOAT.issuperset(map(type, scores.values())) and all(map(math.isfinite, scores.values()))
 
 
 def _is_transient(scores: Mapping[str, float]) -> bool:

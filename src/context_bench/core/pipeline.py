@@ -17,12 +17,11 @@ from context_bench.core.cache import Cache, ScoreMemory
 from context_bench.core.call import Outcome
 from context_bench.core.judge import Judgement, Scorer, Spending
 from context_bench.core.row import Item, Job, RowMaker
-from context_bench.core.schedule import Placement, SystemCaller
+from context_bench.core.schedule import Placement
 from context_bench.core.threads import FreeMemory, Threads, call_beside
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
-from context_bench.types import System
 from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
 MAX_BATCH = 64
@@ -136,7 +135,9 @@ class Pipeline:
         self._scorer, self._maker, self._emit, self._cache = scorer, maker, emit, cache
         self._placement, self._guards, self._spending = placement, tuple(guards), spending
         self._looks_up = cache is not None and cache.looks_up
-        self._callers: dict[int, SystemCaller] = {}
+        self._callers = {
+            id(system): placement.make_caller(system) for lane in placement.lanes for _, system in lane.systems
+        }
         self._batch: Batch = Batch(self._complete, self._fail, together)
         self._slow_threads = placement.open_scoring()
         self._count_threads = Threads(os.cpu_count() or 1, "context-bench-count")
@@ -188,7 +189,7 @@ class Pipeline:
         item, cache = job.item, self._cache
         if cache is not None and cache.store.is_behind:
             await cache.store.catch_up()
-        caller = self._callers.get(id(job.system)) or self._make_caller(job.system)
+        caller = self._callers[id(job.system)]
         outcome = self._find_answer(job) if self._looks_up or item.fault is not None else None
         if outcome is None:
             guards = self._guards
@@ -274,10 +275,6 @@ class Pipeline:
             return Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}")))
         return known
 
-    def _make_caller(self, system: System) -> SystemCaller:
-        caller = self._callers[id(system)] = self._placement.make_caller(system)
-        return caller
-
     def _count(self, item: Item) -> None:
         """Count the tokens and digests of a long example, in a thread while its request is under way."""
         self._maker.count_input(item)
@@ -348,7 +345,7 @@ class Pipeline:
         long = self._long_threads if _is_long(job, outcome) else None
         if not await call_beside(long, self._keep_answer, job, outcome):
             self._complete([(job, outcome)])
-        elif not (self._callers.get(id(job.system)) or self._make_caller(job.system)).works_elsewhere:
+        elif not self._callers[id(job.system)].works_elsewhere:
             await self._judge(job, outcome, long)
         else:
             await self._room.acquire()

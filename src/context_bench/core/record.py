@@ -30,8 +30,8 @@ from context_bench.errors import (
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalResult, EvalRow
-from context_bench.store import RunInfo, Store
-from context_bench.store.store import RunRecord
+from context_bench.store import RunInfo, Store, StoreBackend
+from context_bench.store.backend import RunRecord
 from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import system_traits
 from context_bench.types import System
@@ -59,7 +59,7 @@ class Recording:
 
 
 @contextmanager
-def recording(store: Store, config: dict[str, Any], systems: Sequence[System] = ()) -> Iterator[Recording]:
+def recording(store: StoreBackend, config: dict[str, Any], systems: Sequence[System] = ()) -> Iterator[Recording]:
     """Record a run: when it begins, how it ended, and with what.
 
     Args:
@@ -84,7 +84,7 @@ def recording(store: Store, config: dict[str, Any], systems: Sequence[System] = 
         raise explain_input_error(error, record.result) from None
 
 
-def _end_run(systems: Sequence[System], store: Store, run: RunInfo, status: str, result: EvalResult) -> None:
+def _end_run(systems: Sequence[System], store: StoreBackend, run: RunInfo, status: str, result: EvalResult) -> None:
     """Store the requests at a tap that belong to no example, and close the record of the run."""
     place = 0
     for system in systems:
@@ -97,7 +97,7 @@ def _end_run(systems: Sequence[System], store: Store, run: RunInfo, status: str,
 
 @contextmanager
 def open_cache(
-    plan: Plan, config: dict[str, Any], store: Store | Path, *, reuse: bool, tag: str | None
+    plan: Plan, config: dict[str, Any], store: StoreBackend | Path, *, reuse: bool, tag: str | None
 ) -> Iterator[tuple[Cache, Recording]]:
     """Open the cache of a run: what is known is reused, what is new is kept, and the run is listed.
 
@@ -113,19 +113,19 @@ def open_cache(
     counting = None if settings.tokenizer is None else f"{settings.tokenizer} {settings.text_fields}"
     try:
         with ExitStack() as opened:
-            used = store if isinstance(store, Store) else opened.enter_context(Store(store))
+            used = opened.enter_context(Store(store)) if isinstance(store, Path) else store
             record = opened.enter_context(recording(used, config, plan.systems))
             cache = Cache(used, record.run, plan.scorer, counting, reuse=reuse, tag=tag)
             cache.announce(plan.systems)
             yield cache, record
     except StoreError as error:
-        if record is None or not record.done or isinstance(store, Store):
+        if record is None or not record.done or not isinstance(store, Path):
             raise
         raise explain_input_error(error, record.result) from None
 
 
 async def rescore(
-    store: Store,
+    store: StoreBackend,
     run: RunInfo,
     new_run: RunInfo,
     scorer: Scorer,
@@ -184,7 +184,7 @@ async def rescore(
     return [rows[place] for place in sorted(rows)]
 
 
-def count_recorded_fields(store: Store, run: RunInfo) -> FieldCounts:
+def count_recorded_fields(store: StoreBackend, run: RunInfo) -> FieldCounts:
     """Count the examples of a run by dataset and by the fields that decide which score fits them."""
     return Counter((each.row.dataset, list_scoring_fields(each.example)) for each in store.run_records(run))
 

@@ -66,9 +66,11 @@ class Item:
 
     def __init__(self, example: Example, tag: str | None = None) -> None:
         self.counted = False
-        deep = find_deep_fields(example)
-        self.fault = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep" if deep else None
-        self.example = {key: value for key, value in example.items() if key not in deep} if deep else example
+        self.example = example
+        self.fault: str | None = None
+        if deep := find_deep_fields(example):
+            self.fault = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
+            self.example = {key: value for key, value in example.items() if key not in deep}
         self.tag = str(example.get("dataset") or "") if tag is None else tag
         self.tokens: int | None = None
         self.counting: Future[None] | None = None

@@ -124,24 +124,23 @@ class Facts(Monitor):
             self._rows[job.order] = row
         if outcome.known:
             self.reused += 1
-        if not job.item.counted:
-            job.item.counted = True
+        item, name = job.item, row.system
+        if not item.counted:
+            item.counted = True
             tag = row.dataset
             self.tags[tag] = self.tags.get(tag, 0) + 1
             if not self.gold.get(tag):
-                self.gold[tag] = has_gold(job.item.example)
+                self.gold[tag] = has_gold(item.example)
         if row.error is None:
-            self.returns[row.system] = outcome.returns
+            self.returns[name] = outcome.returns
             if outcome.returns == "context" and is_unread_row(row):
-                self.unread.add(row.system)
-        if outcome.ended:
-            span = self._spans.get(row.system)
+                self.unread.add(name)
+        if ended := outcome.ended:
+            span, started = self._spans.get(name), outcome.started
             if span is None:
-                span = self._spans[row.system] = [outcome.started, outcome.ended]
-            if outcome.started < span[0]:
-                span[0] = outcome.started
-            if outcome.ended > span[1]:
-                span[1] = outcome.ended
+                self._spans[name] = [started, ended]
+            elif started < span[0] or ended > span[1]:
+                self._spans[name] = [min(span[0], started), max(span[1], ended)]
 
     def add_up(self, done: Sequence[Done]) -> None:
         """Hand rows to the metrics, unless that waits for the end. A metric may raise: the rows are taken by then."""

@@ -32,7 +32,7 @@ from context_bench.stats import least_n
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt, add_twin, build_systems
-from context_bench.systems.bounds import reads_no_context
+from context_bench.systems.reference import reads_no_context
 from context_bench.tallies import check_metric_members
 from context_bench.text import count_things
 from context_bench.traits import (

@@ -22,7 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 from context_bench.core.call import Caller, Outcome, call_several
 from context_bench.core.row import Item, Job
 from context_bench.core.threads import Threads
-from context_bench.systems.bounds import Passthrough
+from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from context_bench.systems.compressors import split
+from context_bench.systems.reference import split
 from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.types import Example
 

@@ -110,7 +110,7 @@ class Transport:
     @property
     def held(self) -> float:
         """Seconds so far for which the event loop was held up, so that nobody listened to the servers."""
-        return 0.0 if self._multi is None else float(self._multi.held)
+        return self._multi.held if self._multi is not None else 0.0
 
     async def _wait_for_room(self) -> float:
         """Wait until a connection may be opened, and return the seconds that it took.

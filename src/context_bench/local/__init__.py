@@ -30,7 +30,7 @@ from context_bench.processes.child import LastLines, describe_exit, kill_group, 
 from context_bench.tap.address import url_of
 from context_bench.tap.answering import Incoming, Outgoing, build_error
 from context_bench.tap.forward import Forward
-from context_bench.tap.offline_models import EMBEDDINGS_PATH, answer_embeddings
+from context_bench.tap.scripted import EMBEDDINGS_PATH, answer_embeddings
 
 CONTEXT = 8192
 MIN_CONTEXT = 256

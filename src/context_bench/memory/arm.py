@@ -16,7 +16,7 @@ from context_bench.http.loop import run_sync
 from context_bench.memory.conversations import render_retrieved
 from context_bench.memory.host import Host
 from context_bench.systems.prompts import build_messages
-from context_bench.tap.offline_models import extract_answer
+from context_bench.tap.scripted import extract_answer
 from context_bench.tap.server import Tap
 from context_bench.traffic.row_facts import count_request
 from context_bench.traits import SystemTraits, find_finish, find_model, find_prepare, system_traits

@@ -24,7 +24,7 @@ from context_bench.errors import UsageError, printable
 from context_bench.memory.inspection import PROBE_PREFIX
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.started_proxy import find_program
-from context_bench.systems.proxies import OpenAIProxy
+from context_bench.systems.chat import OpenAIProxy
 
 _PROGRAM = Path(__file__).with_name("vendor_program.py")
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")

@@ -4,17 +4,6 @@ from context_bench.pricing.price import COSTS, PRICED_BY_CALL, Price, Saving, Ti
 from context_bench.pricing.price_table import Match, Prices, check_prices, describe_prices, load_shipped_prices
 
 __all__ = [
-    "COSTS",
-    "PRICED_BY_CALL",
-    "Match",
-    "Price",
-    "Prices",
-    "Saving",
-    "Tier",
-    "check_prices",
-    "describe_prices",
-    "find_saving",
-    "load_shipped_prices",
-    "price_judges",
-    "price_row",
-]
+    "COSTS", "PRICED_BY_CALL", "Match", "Price", "Prices", "Saving", "Tier", "check_prices", "describe_prices",
+    "find_saving", "load_shipped_prices", "price_judges", "price_row",
+]  # fmt: skip

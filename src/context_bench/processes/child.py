@@ -1,23 +1,31 @@
 """Child processes: started in a group of their own, killed as a group, and heard to the end.
 
 A group of its own, since Ctrl-C in a terminal is for us to handle, and since a program may start others: killing the
-group ends them with it.
+group ends them with it. `WorkerPool` runs functions in children, which can be stopped in the middle.
 """
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import IO
+from contextlib import suppress
+from typing import IO, Any
 
 from context_bench.errors import printable
 
-__all__ = ["LastLines", "describe_exit", "kill_group", "kill_process", "start_child", "wait_for_end"]
+__all__ = [
+    "LastLines", "WorkerFailed", "WorkerPool", "describe_exit", "kill_group", "kill_process", "start_child",
+    "wait_for_end",
+]  # fmt: skip
 
 File = int | IO[bytes] | None
 
@@ -136,3 +144,194 @@ class LastLines:
     def wait(self, seconds: float) -> None:
         """Wait for the end of the stream, which comes with the end of all who can write to it."""
         self._reader.join(seconds)
+
+
+_START_SECONDS = 120.0
+_GRACE_SECONDS = 1.0
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
+
+
+class WorkerFailed(Exception):
+    """A call brought no result: the limit was reached, or the function raised."""
+
+
+class WorkerPool:
+    """Runs a function in up to `size` workers; any number of threads may call it.
+
+    Args:
+        function: `module:function`. Arguments and result are what JSON can carry. A function
+            `prepare` in the module is called first, outside the time limit.
+        seconds: How long one call may take.
+        megabytes: How much memory a worker may take, where the platform can limit it.
+        size: How many workers there may be at once.
+    """
+
+    def __init__(self, function: str, *, seconds: float, megabytes: int, size: int | None = None) -> None:
+        self.function = function
+        self.seconds = seconds
+        self.megabytes = megabytes
+        self.size = size or min(4, os.cpu_count() or 1)
+        self._places = threading.BoundedSemaphore(self.size)
+        self._idle: list[_Worker] = []
+        _pools.add(self)
+        weakref.finalize(self, _stop_all, self._idle)  # with the pool, or with the process
+
+    def call(self, *arguments: Any) -> Any:
+        """The result of the function, or WorkerFailed."""
+        with self._places:
+            worker = self._worker()
+            try:
+                result = worker.call(arguments, self.seconds)
+            except BaseException:
+                # Whatever interrupts a call, the reply of a worker left in the middle would be taken for the next.
+                worker.stop()
+                raise
+            self._idle.append(worker)
+        if "error" in result:
+            raise WorkerFailed(result["error"])
+        return result["value"]
+
+    def _worker(self) -> _Worker:
+        while self._idle:
+            with suppress(IndexError):  # another thread took it
+                worker = self._idle.pop()
+                if worker.alive:
+                    return worker
+                worker.stop()
+        return _Worker(self.function, self.seconds, self.megabytes)
+
+    def close(self) -> None:
+        """Stop the idle workers; the pool starts new ones when it is called again."""
+        _stop_all(self._idle)
+
+    def forget(self) -> None:
+        """Let go of workers that belong to the process this one was forked from."""
+        for worker in self._idle:
+            worker.process.returncode = 0
+        self._idle.clear()
+        self._places = threading.BoundedSemaphore(self.size)
+
+
+class _Worker:
+    """One child and the pipes to it."""
+
+    def __init__(self, function: str, seconds: float, megabytes: int) -> None:
+        environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
+        # The order of sets must not depend on the run, and the child must find what this process finds.
+        environment |= {"PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.process = start_child(
+            [sys.executable, "-c", "from context_bench.processes.child import serve; serve()"],
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+        try:
+            ready = self.call({"function": function, "seconds": seconds, "megabytes": megabytes}, _START_SECONDS)
+        except BaseException:
+            self.stop()
+            raise
+        if "error" in ready:
+            self.stop()
+            raise WorkerFailed(f"the worker for {function} did not start: {ready['error']}")
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def call(self, request: Any, seconds: float) -> dict[str, Any]:
+        """Send a request and wait for the reply; a worker that is late is killed."""
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        late = threading.Event()
+        timer = threading.Timer(seconds, self._kill, (late,))
+        timer.daemon = True
+        timer.start()
+        try:
+            _send(stdin, request)
+            line = stdout.readline()
+        except (BrokenPipeError, OSError):
+            line = b""
+        finally:
+            timer.cancel()
+        if not line.endswith(b"\n"):
+            self.stop()
+            raise WorkerFailed(f"no result within {seconds:g} s" if late.is_set() else "the worker process died")
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def _kill(self, late: threading.Event) -> None:
+        late.set()
+        self.process.kill()
+
+    def stop(self) -> None:
+        """End the child and close the pipes."""
+        kill_group(self.process)
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                with suppress(OSError):
+                    pipe.close()
+
+
+def _send(pipe: IO[bytes], message: Any) -> None:
+    pipe.write(json.dumps(message).encode() + b"\n")
+    pipe.flush()
+
+
+def serve() -> None:
+    """The child's side: load the function, then answer requests until the parent is gone."""
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    sys.stdout = sys.stderr  # what the function prints is no reply
+    setting = json.loads(requests.readline())
+    try:
+        _limit_memory(setting["megabytes"])
+        module = importlib.import_module(setting["function"].partition(":")[0])
+        function = getattr(module, setting["function"].partition(":")[2])
+        getattr(module, "prepare", lambda: None)()
+        _send(replies, {"ready": True})
+    except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
+        _send(replies, {"error": f"{type(error).__name__}: {error}"})
+        return
+    for line in requests:
+        _alarm(setting["seconds"] + _GRACE_SECONDS)
+        try:
+            reply = {"value": function(*json.loads(line))}
+        except Exception as error:  # noqa: BLE001 - a failed call is a result
+            reply = {"error": f"{type(error).__name__}: {error}"[:500]}
+        _alarm(0)
+        _send(replies, reply)
+
+
+def _limit_memory(megabytes: int) -> None:
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+
+def _alarm(seconds: float) -> None:
+    """Let the kernel end this process when the time is up: the parent may be gone, and a computation
+    inside the interpreter's own arithmetic gives no other thread a turn to notice.
+    """
+    with suppress(ImportError, AttributeError):
+        import signal
+
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _stop_all(workers: list[_Worker]) -> None:
+    while workers:
+        with suppress(IndexError):  # another thread took it
+            workers.pop().stop()
+
+
+_pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for pool in list(_pools):
+        pool.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -11,13 +11,13 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from context_bench.errors import DataError
-from context_bench.sandbox.interpreter import Isolation
+from context_bench.sandbox.isolation import Isolation
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -139,13 +139,8 @@ def _find_top_level_names(tree: ast.Module) -> set[str]:
 def _find_free_names(tree: ast.Module) -> list[str]:
     """Find names that the code uses and nowhere binds, in order."""
     bound = _find_bound_names(tree)
-    return [name for name in dict.fromkeys(_find_loaded_names(tree)) if name not in bound]
-
-
-def _find_loaded_names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node.id
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    return [name for name in dict.fromkeys(node.id for node in names) if name not in bound]
 
 
 def _find_tested_name(tree: ast.Module, free: list[str], check: bool) -> str:

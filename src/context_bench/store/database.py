@@ -1,4 +1,4 @@
-"""The SQLite file: its tables, how it is opened, and which sentence explains that it cannot be used.
+"""The SQLite file: its tables, how it is opened, the runs in it, and which sentence explains that it cannot be used.
 
 Each record has the number of its run and the place in that run as its id, so a later run adds and never overwrites.
 Keys find what can be reused, the newest first.
@@ -6,18 +6,42 @@ Keys find what can be reused, the newest first.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import json
 import os
 import sqlite3
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, Any, TypeVar
 
 from context_bench.errors import StoreError
+from context_bench.results import EvalResult
+from context_bench.store.backend import RunInfo
+from context_bench.store.records import (
+    PLACES,
+    Damaged,
+    about_keys,
+    pack_keys,
+    places_of,
+    seal,
+    sum_values,
+    to_bytes,
+    unpack_keys,
+    unseal,
+)
 
-__all__ = ["FAILURES", "FILE_NAME", "SCHEMA", "connect", "explain", "transaction"]
+try:
+    import fcntl
+except ImportError:  # Windows: nobody is kept from removing a run that is under way
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    *("DAMAGED", "FAILURES", "FILE_NAME", "SCHEMA", "RunningMark", "connect", "explain", "insert_run", "is_running"),
+    *("open_temporary", "read_run", "remove_run", "run_id", "transaction", "update_run"),
+]
 
 FILE_NAME = "store.db"
 
@@ -50,8 +74,11 @@ FAILURES = (sqlite3.Error, UnicodeDecodeError)
 _PAGE = 16_384
 """Bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written."""
 
-_PATIENCE = 30_000
-"""Milliseconds to wait for another process that writes."""
+_BUSY_TIMEOUT_MS = 30_000
+"""How long to wait for another process that writes."""
+
+DAMAGED = "damaged"
+"""The status of a run of which only the number is known for sure."""
 
 T = TypeVar("T")
 
@@ -113,15 +140,11 @@ def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 def _open(address: str) -> sqlite3.Connection:
     connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
-    connection.text_factory = _decode
-    connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+    # A column that is damaged must not end the reading of others.
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
     connection.execute(f"PRAGMA page_size = {_PAGE}")  # of a file that is made now
     return connection
-
-
-def _decode(text: bytes) -> str:
-    """Decode a column as text, also one that is damaged: it must not end the reading of others."""
-    return text.decode("utf-8", "replace")
 
 
 def _address(path: Path, readonly: bool) -> str:
@@ -135,7 +158,7 @@ def _address(path: Path, readonly: bool) -> str:
 
 def _make_shareable(connection: sqlite3.Connection) -> None:
     """Switch to WAL, so that many can read while one writes; SQLite itself does not wait for others who do this too."""
-    give_up = time.monotonic() + _PATIENCE / 1000
+    give_up = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -144,6 +167,14 @@ def _make_shareable(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > give_up:
                 raise
             time.sleep(0.01)
+
+
+def open_temporary(cache_kilobytes: int) -> sqlite3.Connection:
+    """Open a database in a temporary file that goes with the connection, for many threads one after the other."""
+    connection = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+    for setting in (f"cache_size = -{cache_kilobytes}", "journal_mode = OFF", "synchronous = OFF", "temp_store = FILE"):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
 
 
 def transaction(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
@@ -173,3 +204,132 @@ def explain(error: BaseException, path: Path) -> StoreError:
     elif "readonly" not in text and "unable to open" not in text:
         return StoreError(f"{path} cannot be used: {text}")
     return StoreError(f"{path} cannot be written ({text}): use another --cache-dir, or --no-store")
+
+
+# --- runs
+
+
+def run_id(created: str, number: int) -> str:
+    """Name a run for people: the moment of its start, and a number that no other run of the store has."""
+    moment = "".join(char for char in created[:19] if char.isdigit())
+    return f"{moment[:8]}-{moment[8:]}-{number}"
+
+
+def insert_run(connection: sqlite3.Connection, created: str, config: bytes) -> int:
+    """Insert a run that has begun, and return its number."""
+    values = (created, "running", config, b"{}", b"{}", None)
+    number = connection.execute("INSERT INTO runs VALUES (NULL, '', ?, ?, ?, ?, ?, ?, 0)", values).lastrowid or 0
+    name = run_id(created, number)
+    checksum = sum_values(number, name, *values)
+    connection.execute("UPDATE runs SET id = ?, checksum = ? WHERE number = ?", (name, checksum, number))
+    return number
+
+
+def update_run(run: RunInfo, status: str, result: EvalResult, row_count: int) -> tuple[str, list[Any]]:
+    """Make the SQL statement, with its values, that records how a run ended."""
+    accuracy = {name: value for name, value in result.describe_accuracy().items() if value}
+    config = to_bytes({**result.config, "notes": result.notes, **accuracy})
+    # Not strict JSON: a cost may be infinite.
+    numbers = [json.dumps(each, default=float).encode() for each in (result.summary, result.timing)]
+    values: list[Any] = [status, config, *numbers, row_count]
+    checksum = sum_values(run.number, run.id, run.created, *values)
+    columns = "status = ?, config = ?, summary = ?, timing = ?, row_count = ?, checksum = ?"
+    return f"UPDATE runs SET {columns} WHERE number = ?", [*values, checksum, run.number]
+
+
+def read_run(number: int, *values: Any) -> RunInfo:
+    """Read a run from its columns; with the status DAMAGED when their checksum is wrong."""
+    *columns, checksum = values
+    try:
+        if sum_values(number, *columns) != checksum:
+            raise Damaged
+        name, created, status, *records, row_count = columns
+        config, summary, timing = map(json.loads, records)
+        return RunInfo(number, name, created, status, config, summary, timing, row_count)
+    except (Damaged, ValueError, TypeError):
+        return RunInfo(number, run_id(str(columns[1]), number), str(columns[1]), DAMAGED, {}, {}, {})
+
+
+def remove_run(connection: sqlite3.Connection, run: int) -> None:
+    """Remove a run by its number, with what it made and no other run uses."""
+    own, places = "id >= ? AND id < ?", places_of(run)
+    # What a run that is under way, or was killed, has put down may have no row yet.
+    orphaned = f"id >> {PLACES} NOT IN (SELECT number FROM runs)"
+    connection.execute("DELETE FROM runs WHERE number = ?", (run,))
+    # Rows of later runs may have their answer in a row of this one.
+    connection.execute(
+        f"INSERT OR IGNORE INTO responses SELECT id, answer FROM rows WHERE {own} AND answer IS NOT NULL "
+        f"AND id IN (SELECT response FROM rows WHERE NOT ({own}))",
+        (*places, *places),
+    )
+    for table in ("rows", "requests"):
+        connection.execute(f"DELETE FROM {table} WHERE {own}", places)
+    connection.execute(
+        f"DELETE FROM responses WHERE {orphaned} AND id NOT IN (SELECT response FROM rows WHERE response IS NOT NULL)"
+    )
+    connection.execute(f"DELETE FROM examples WHERE {orphaned} AND id NOT IN (SELECT example FROM rows)")
+    _remove_keys(connection)
+
+
+def _remove_keys(connection: sqlite3.Connection) -> None:
+    """Remove the keys of removed runs, but those of the answers and examples that stay."""
+    gone = "run NOT IN (SELECT number FROM runs)"
+    found = connection.execute(f"SELECT run, kind, body FROM keys WHERE {gone} ORDER BY id").fetchall()
+    connection.execute(f"DELETE FROM keys WHERE {gone}")
+    staying = {"row": set[int]()}
+    for kind, table in (("answer", "responses"), ("example", "examples")):
+        staying[kind] = {identity for (identity,) in connection.execute(f"SELECT id FROM {table}")}
+    for run, kind, body in found:
+        try:
+            known = unpack_keys(unseal(body, about_keys(run, kind)))
+            kept = pack_keys([each for each in known if each[1] in staying[kind]])
+        except (Damaged, KeyError):
+            continue
+        if kept:
+            sealed = seal(kept, about_keys(run, kind))
+            connection.execute("INSERT INTO keys VALUES (NULL, ?, ?, ?)", (run, kind, sealed))
+
+
+# --- locks of runs that are under way: each ends with its process, however that ends
+
+
+class RunningMark:
+    """Shows other processes that a run is under way, until it is released.
+
+    Args:
+        directory: Of the store.
+        number: Of the run.
+    """
+
+    def __init__(self, directory: Path, number: int) -> None:
+        self._path = directory / f"run-{number}.lock"
+        self._file: IO[bytes] | None = None
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks, or no room: the run goes on without
+                self._file = self._path.open("wb")
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def release(self) -> None:
+        """Release the lock at the end of the run."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+            self._file.close()
+            self._file = None
+
+
+def is_running(directory: Path, number: int, *, clear: bool = True) -> bool:
+    """Whether a process is at work on a run; the mark of one that was killed is cleared away, unless told not to."""
+    path = directory / f"run-{number}.lock"
+    if fcntl is None or not path.exists():
+        return False
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if clear:
+                path.unlink(missing_ok=True)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

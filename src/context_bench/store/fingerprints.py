@@ -9,18 +9,14 @@ results are not reused, because a stale one would be wrong.
 
 from __future__ import annotations
 
-import builtins
 import dis
-import enum
 import functools
 import inspect
 import linecache
-import logging
 import os
 import re
 import sys
 import types
-import typing
 from collections.abc import Iterator
 from datetime import date, time, timedelta, timezone
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
@@ -48,8 +44,6 @@ _PLAIN = {
 }
 """Types of values whose repr identifies them."""
 
-_TYPING = (types.GenericAlias, types.UnionType, typing.TypeVar, typing.ParamSpec, typing.NewType, typing.ForwardRef)
-_LRU = type(functools.lru_cache(lambda: None))
 _PARTS: dict[type, tuple[str, ...]] = {
     property: ("fget", "fset", "fdel"),
     staticmethod: ("__func__",),
@@ -58,9 +52,19 @@ _PARTS: dict[type, tuple[str, ...]] = {
     functools.partialmethod: ("func", "args", "keywords"),
     functools.singledispatchmethod: ("dispatcher", "func"),
     functools.partial: ("func", "args", "keywords", "__dict__"),
+    type(functools.lru_cache(lambda: None)): ("__wrapped__",),
+    re.Pattern: ("pattern", "flags"),
     types.MethodType: ("__self__", "__func__"),
+    types.BuiltinFunctionType: ("__self__", "__name__"),
+    types.MethodWrapperType: ("__self__", "__name__"),
+    types.WrapperDescriptorType: ("__objclass__", "__name__"),
+    types.MethodDescriptorType: ("__objclass__", "__name__"),
+    types.ClassMethodDescriptorType: ("__objclass__", "__name__"),
+    types.MemberDescriptorType: ("__name__",),
+    types.GetSetDescriptorType: ("__name__",),
+    types.UnionType: ("__args__",),
 }
-"""The attributes that describe objects which Python itself makes around functions."""
+"""The attributes that describe objects which Python itself makes, most of them around functions."""
 
 _CONTENTS: tuple[tuple[type, Any], ...] = (
     (dict, lambda value: dict(dict.items(value))),
@@ -75,8 +79,6 @@ _CONTENTS: tuple[tuple[type, Any], ...] = (
     (BaseException, lambda value: value.args),
 )
 """Types that hold something beside their attributes, and how to read it whatever a subclass overrides."""
-
-_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 _MAX_ARRAY_BYTES = 32_000_000
 """A larger array would take longer to read than a run should wait."""
@@ -158,40 +160,21 @@ class Describer:
         return self._known[id(value)]
 
     def _describe_new(self, value: Any) -> Any:
+        kind = type(value)
         if isinstance(value, type):
             return self._describe_class(value)
         if isinstance(value, ModuleType):
             return ("module", self.files.add_module(value.__name__))
         if isinstance(value, FunctionType):
             return self._describe_function(value)
-        if isinstance(value, _LRU):
-            return ("cached", self.describe(value.__wrapped__), repr(value.cache_parameters()))
-        parts = _PARTS.get(type(value))
-        if parts is not None:
-            return (type(value).__name__, *(self.describe(getattr(value, part)) for part in parts))
-        if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
-            owner = getattr(value, "__self__", None)
-            if owner is None or isinstance(owner, ModuleType):
-                return ("builtin", value.__name__, self.files.add_module(str(value.__module__ or "builtins")))
-            return ("method", value.__name__, self.describe(owner))
-        if isinstance(
-            value, types.WrapperDescriptorType | types.MethodDescriptorType | types.ClassMethodDescriptorType
-        ):
-            return ("builtin", self.describe(value.__objclass__), value.__name__)
-        return self._describe_container(value)
-
-    def _describe_container(self, value: Any) -> Any:
-        if type(value) in (dict, types.MappingProxyType):
+        if kind in (dict, types.MappingProxyType):
             return ("map", [(self.describe(key), self.describe(item)) for key, item in value.items()])
-        if type(value) in (list, tuple):
-            return (type(value).__name__, [self.describe(item) for item in value])
-        if type(value) in (set, frozenset):
+        if kind in (list, tuple):
+            return (kind.__name__, [self.describe(item) for item in value])
+        if kind in (set, frozenset):
             return ("set", sorted(repr(self.describe(item)) for item in value))
-        if type(value) is re.Pattern:  # whose repr is cut short
-            return ("pattern", value.pattern, value.flags)
-        if isinstance(value, _TYPING) or type(value).__module__ == "typing":
-            named = [str(getattr(value, name, "")) for name in ("__name__", "_name", "__forward_arg__")]
-            return ("type", named, self.describe(typing.get_origin(value)), self.describe(typing.get_args(value)))
+        if kind in _PARTS:
+            return (kind.__name__, *(self.describe(getattr(value, part)) for part in _PARTS[kind]))
         return self._describe_instance(value)
 
     # -- objects
@@ -208,8 +191,6 @@ class Describer:
             return ("version", module, kind.__qualname__, repr(value.version), self.describe(public))
         if find_module_home(kind.__module__) != USER:
             return self._describe_foreign(value)
-        if isinstance(value, enum.Enum):
-            return ("member", self.describe(kind), value.name)
         state = dict(_find_state(value))
         if extended and own:  # what our part of it holds is in its fingerprint
             state = {name: item for name, item in state.items() if not is_ours(type(item))} | {"": own}
@@ -219,19 +200,22 @@ class Describer:
         """Describe an object of a library's class; Unknown for all but a few types, which show their content."""
         kind = type(value)
         library = (kind.__qualname__, describe_library(kind.__module__))
-        if name := _find_own_name(value):
-            return (*library, name)
-        if kind is logging.Logger or isinstance(value, enum.Enum):
-            return (*library, value.name)
-        if kind.__module__ == "numpy" and hasattr(value, "tobytes") and not value.dtype.hasobject:
-            if value.nbytes > _MAX_ARRAY_BYTES:
-                raise Unknown
+        if is_own_attribute(value):
+            return (*library, value.__qualname__)
+        if (
+            kind.__module__ == "numpy"
+            and getattr(value, "nbytes", _MAX_ARRAY_BYTES) < _MAX_ARRAY_BYTES
+            and (not value.dtype.hasobject)
+        ):
             return ("array", str(value.dtype), value.shape, digest(value.tobytes()).hex())
-        if kind is object or hasattr(value, "__next__") or describe_library(kind.__module__) != describe_library("sys"):
+        if kind is object or hasattr(value, "__next__") or library[1] != describe_library("sys"):
             raise Unknown
+        beside = vars(sys.modules.get(kind.__module__, types))
+        if name := next((name for name, each in beside.items() if each is value), None):
+            return (*library, name)  # the only one of its kind, such as `os.environ`
         reduced = value.__reduce_ex__(4)
         if isinstance(reduced, str):
-            raise Unknown
+            return (*library, reduced)
         return ("object", [self.describe(list(part) if hasattr(part, "__next__") else part) for part in reduced])
 
     # -- code
@@ -242,7 +226,13 @@ class Describer:
         members = [(name, each) for name, each in sorted(vars(kind).items()) if not _is_left_out(kind, name, each)]
         source = self._read_source(kind, kind.__module__, None)
         described = [(name, self.describe(each)) for name, each in members]
-        return ("class", kind.__name__, source, described, [self.describe(each) for each in _list_bases(kind)])
+        return (
+            "class",
+            kind.__name__,
+            source,
+            described,
+            [self.describe(each) for each in (*kind.__mro__[1:-1], type(kind))],
+        )
 
     def _describe_function(self, function: FunctionType) -> Any:
         code, space = function.__code__, function.__globals__
@@ -313,23 +303,13 @@ def _read_cells(function: FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _list_bases(kind: type) -> list[type]:
-    return [*kind.__mro__[1:-1], type(kind)]
-
-
 def _is_left_out(kind: type, name: str, member: Any) -> bool:
     """Whether a member of a class is made from its source, by Python, dataclasses, attrs or the like."""
-    function = getattr(member, "__func__", member)
+    special, function = name.startswith("__") and name.endswith("__"), getattr(member, "__func__", member)
     if isinstance(function, FunctionType):
-        return name.startswith("__") and function.__code__.co_filename.startswith("<") and _has_file(kind)
-    special = name.startswith("__") and name.endswith("__") and type(member) not in _PARTS
-    slot = isinstance(member, _DESCRIPTORS) or type(member).__name__ == "_tuplegetter"
-    constant = issubclass(kind, enum.Enum) and type(member) not in _PARTS
-    return name == "_abc_impl" or special or slot or constant
-
-
-def _has_file(kind: type) -> bool:
-    return getattr(sys.modules.get(kind.__module__), "__file__", None) is not None
+        has_file = getattr(sys.modules.get(kind.__module__), "__file__", None) is not None
+        return special and function.__code__.co_filename.startswith("<") and has_file
+    return name == "_abc_impl" or (special and type(member) not in _PARTS)
 
 
 def _find_state(value: Any) -> Iterator[tuple[str, Any]]:
@@ -341,10 +321,6 @@ def _find_state(value: Any) -> Iterator[tuple[str, Any]]:
                 yield name, getattr(value, name)
 
 
-class _Empty:
-    pass
-
-
 def _read_content(value: Any) -> Any:
     """Read what an object of a user's class holds as a list, text or the like; Unknown where it is hidden."""
     for kind, read in _CONTENTS:
@@ -352,20 +328,7 @@ def _read_content(value: Any) -> Any:
             return read(value)
     for base in type(value).__mro__[:-1]:
         compiled = not any(isinstance(member, FunctionType) for member in vars(base).values())
-        hidden = compiled and base.__basicsize__ > _Empty.__basicsize__ and find_module_home(base.__module__) != USER
-        if hidden and base.__module__ not in ("typing", "abc", "collections.abc", "enum"):
+        foreign = find_module_home(base.__module__) != USER
+        if compiled and foreign and base.__module__ not in ("typing", "abc", "collections.abc", "enum"):
             raise Unknown
     return None
-
-
-def _find_own_name(value: Any) -> str | None:
-    """Find the name by which a library itself knows an object: one of its callables, or the only one of its kind."""
-    if is_own_attribute(value):
-        return str(value.__qualname__)
-    kind, name = type(value), getattr(value, "__name__", None)
-    if isinstance(name, str) and vars(sys.modules.get(kind.__module__.partition(".")[0], sys)).get(name) is value:
-        return name
-    if describe_library(kind.__module__) != describe_library("sys"):
-        return None
-    beside = vars(sys.modules.get(kind.__module__, builtins))
-    return next((name for name, each in beside.items() if each is value), None)

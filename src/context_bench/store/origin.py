@@ -17,23 +17,19 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import Distribution
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from context_bench.store.keys import digest
 
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
 __all__ = [
-    "USER",
-    "ImportedFiles",
-    "Unknown",
-    "describe_library",
-    "find_home",
-    "find_module_home",
-    "is_ours",
+    "USER", "ImportedFiles", "Unknown", "describe_library", "find_home", "find_module_home", "is_ours",
     "is_own_attribute",
-]
+]  # fmt: skip
 
 USER, LIBRARY, PYTHON, OURS = "user", "library", "python", "ours"
 
@@ -108,6 +104,8 @@ def describe_library(module: str, path: str | None = None) -> str:
 @cache
 def _find_version(site: str, top: str) -> str:
     """Find the version of the installed package that a module comes from; without metadata, a digest of its files."""
+    from importlib.metadata import Distribution  # it takes 17 ms, and most runs have no part of another package
+
     found = list(Distribution.discover(name=top, path=[site]))
     found = found or [each for each in Distribution.discover(path=[site]) if top in _list_packages(each)]
     if found:

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalRow
-from context_bench.store.database import FAILURES, FILE_NAME, connect, explain
-from context_bench.store.records import Damaged, about_one, about_row, load, place_of, places_of, run_of, unpack_row
-from context_bench.store.run_records import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
-from context_bench.store.running import is_running
+from context_bench.store.backend import RunInfo, RunRecord
+from context_bench.store.database import DAMAGED, FAILURES, FILE_NAME, connect, explain, is_running, read_run
+from context_bench.store.records import (
+    Damaged,
+    about_one,
+    about_row,
+    load,
+    place_of,
+    places_of,
+    run_of,
+    unpack_record,
+    unpack_row,
+)
 
-__all__ = ["ANSWER", "Reader"]
+__all__ = ["ANSWER", "LiveReader", "Reader"]
 
 ANSWER = (
     "coalesce(rows.answer, (SELECT body FROM responses WHERE id = rows.response), "
     "(SELECT answer FROM rows AS first WHERE first.id = rows.response))"
 )
 """The answer of a row: its own, one that came before its row, or that of an earlier run's row."""
+
+_LIVE_BUSY_TIMEOUT_MS = 2_000
+"""How long a viewer waits for a program that keeps readers out."""
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?")
 
@@ -86,7 +98,6 @@ class Reader:
         return f"{kind} {place_of(identity)} of run {found[0] if found else run_of(identity)}"
 
     def runs(self) -> list[RunInfo]:
-        """List all runs, the newest first."""
         with self._explain_failures():
             found = [read_run(*run) for run in self._reader.execute("SELECT * FROM runs ORDER BY number DESC")]
         for run in found:
@@ -115,7 +126,6 @@ class Reader:
         return "interrupted" if run.status == "running" and not self.is_under_way(run) else run.status
 
     def count_rows(self, run: RunInfo) -> int:
-        """Count the rows of a run."""
         found = self._one("SELECT count(*) FROM rows WHERE id >= ? AND id < ?", *places_of(run.number))
         return int(found[0]) if found else 0
 
@@ -196,3 +206,44 @@ class Reader:
 def _refuse_damaged(run: RunInfo, path: Path) -> None:
     if run.status == DAMAGED:
         raise StoreError(f"the record of run {run.id} in {path} is damaged: it cannot be shown, only removed")
+
+
+class LiveReader(Reader):
+    """A store that other processes write, read in short pieces, so that nobody waits; for one thread at a time.
+
+    Args:
+        directory: Where it lives.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, readonly=True, create=False)
+        self._reader.execute(f"PRAGMA busy_timeout = {_LIVE_BUSY_TIMEOUT_MS}")
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def read_checksums(self) -> dict[int, int]:
+        """Read the number of each run with a checksum, which changes whenever what is known of the run does."""
+        with self._explain_failures():
+            return dict(self._reader.execute("SELECT number, checksum FROM runs"))
+
+    def read_run(self, number: int) -> RunInfo | None:
+        found = self._one("SELECT * FROM runs WHERE number = ?", number)
+        return None if found is None else read_run(*found)
+
+    def list_rows(self, first: int, last: int, most: int) -> list[int]:
+        """List the ids of up to `most` rows from one id up to another."""
+        query = "SELECT id FROM rows WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
+        with self._explain_failures():
+            return [identity for (identity,) in self._reader.execute(query, (first, last, most))]
+
+    def read_records(self, ids: Sequence[int]) -> list[tuple[int, RunRecord]]:
+        """Read rows by their ids, which are in order; those that are damaged are left out."""
+        found: list[tuple[int, RunRecord]] = []
+        first = 0
+        for place, identity in enumerate(ids):
+            if place + 1 == len(ids) or ids[place + 1] != identity + 1:
+                records = self._read_records(ids[first], identity + 1)
+                found += [(number, record) for number, record in records if record is not None]
+                first = place + 1
+        return found

@@ -19,13 +19,14 @@ from zlib import crc32
 import orjson
 
 from context_bench.results import EvalRow
+from context_bench.store.backend import RunRecord, StoredAnswer
 from context_bench.text import dump_json
 
 __all__ = [
     *("PLACES", "PLAIN", "ZSTD", "Damaged", "about_keys", "about_one", "about_row", "identity_of", "load"),
     *("pack_answer", "pack_keys", "pack_processed", "pack_row", "place_of", "places_of", "run_of", "seal"),
     *("seal_keys", "seal_one", "seal_row", "sum_values", "to_bytes", "unpack_keys", "unpack_processed"),
-    *("unpack_row", "unseal"),
+    *("unpack_row", "unseal", "find_response", "unpack_answer", "unpack_record"),
 ]
 
 PLACES = 32
@@ -259,3 +260,42 @@ def sum_values(*values: int | str | bytes | None) -> int:
     return crc32(
         repr([each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in values]).encode()
     )
+
+
+# --- answers and rows with all that belongs to them
+
+
+def unpack_answer(record: Any, identity: int, example: Mapping[str, Any]) -> StoredAnswer:
+    """Read an answer from its record; Damaged when its checksum is wrong."""
+    return _to_answer(load(record, about_one(identity)), example)
+
+
+def _to_answer(content: Any, example: Mapping[str, Any]) -> StoredAnswer:
+    try:
+        processed = unpack_processed(content["processed"], example)
+        return StoredAnswer(processed, content["metadata"], content["latency"], content["returns"])
+    except (KeyError, TypeError, AttributeError):
+        raise Damaged from None
+
+
+def find_response(content: Any, example: Mapping[str, Any]) -> str:
+    """Find the response in the content of an answer's record."""
+    packed = content["processed"]
+    response: str | None = packed["changed"].get("response")
+    return unpack_processed(packed, example)["response"] if response is None else response
+
+
+def unpack_record(
+    row: Any, response: int | None, record: Any, example_id: int, key: bytes | None, example: Mapping[str, Any] | None
+) -> RunRecord:
+    """Read a row of a run with its answer; Damaged when either is.
+
+    Without its example (None) it can be, unless the response was part of that.
+    """
+    parts = load(row, about_row(example_id, response))
+    content = None if response is None else load(record, about_one(response))
+    answer = None if content is None else _to_answer(content, example or {})
+    if content is not None and example is None and "response" not in content["processed"]["changed"]:
+        raise Damaged
+    text = "" if answer is None else answer.processed["response"]
+    return RunRecord(unpack_row(parts, text), dict(example or {}), key or b"", example_id, answer, response, record)

@@ -1,4 +1,4 @@
-"""The store: look up what is known, put down what is new, and list what was run."""
+"""The store that ships: one SQLite file for many processes; `StoreBackend` says what each method is for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalResult, EvalRow
-from context_bench.store.database import connect, transaction
+from context_bench.store.backend import Answer, FoundRow, RunInfo, StoredAnswer
+from context_bench.store.database import (
+    RunningMark,
+    connect,
+    insert_run,
+    is_running,
+    remove_run,
+    run_id,
+    transaction,
+    update_run,
+)
 from context_bench.store.keys import Keys
 from context_bench.store.reader import ANSWER, Reader
 from context_bench.store.records import (
@@ -22,31 +32,21 @@ from context_bench.store.records import (
     about_keys,
     about_one,
     about_row,
+    find_response,
     identity_of,
     load,
     pack_answer,
     pack_row,
     seal,
     to_bytes,
+    unpack_answer,
     unpack_keys,
     unpack_row,
     unseal,
 )
-from context_bench.store.removal import remove_run
-from context_bench.store.run_records import (
-    RunInfo,
-    RunRecord,
-    StoredAnswer,
-    find_response,
-    insert_run,
-    run_id,
-    unpack_answer,
-    update_run,
-)
-from context_bench.store.running import RunningMark, is_running
 from context_bench.store.writer import LONG_CONTENT, Copy, WriteBatch, Writer
 
-__all__ = ["Answer", "RunInfo", "RunRecord", "Store", "StoredAnswer"]
+__all__ = ["Store"]
 
 T = TypeVar("T")
 
@@ -57,18 +57,6 @@ _PAUSE = 0.005
 """Seconds between two looks at what is not written yet."""
 
 _ASKED_AGAIN = "it is asked again"
-
-FoundRow = tuple[int, EvalRow, bytes]
-"""The id of an answer, the row that was made of it, and the answer as it stands in the store."""
-
-
-class Answer(Protocol):
-    """The parts of an answer that are kept: `StoredAnswer` is one that was found."""
-
-    processed: dict[str, Any]
-    metadata: dict[str, Any]
-    latency: float
-    returns: str
 
 
 class Store(Reader):
@@ -87,7 +75,7 @@ class Store(Reader):
         super().__init__(Path(directory), readonly=readonly, create=create)
         self.failure: StoreError | None = None
         try:
-            self._writer = None if readonly else Writer(self.directory, self._note_failure)
+            self._writer = None if readonly else Writer(self.directory, partial(setattr, self, "failure"))
         except StoreError:
             self._reader.close()
             raise
@@ -101,9 +89,6 @@ class Store(Reader):
         self._found: dict[int, tuple[Any, ...]] = {}
         self._copied: list[Copy] = []
         self._shift = 0
-
-    def _note_failure(self, failure: StoreError) -> None:
-        self.failure = failure
 
     def close(self) -> None:
         """Write what is left and close."""
@@ -134,22 +119,19 @@ class Store(Reader):
     # -- looking up
 
     def has_keys(self) -> bool:
-        """Whether anything may be found at all: in a new store nothing needs to be looked for."""
         return self._one("SELECT 1 FROM keys WHERE kind != 'example' LIMIT 1") is not None
 
     def index_rows(self) -> None:
-        """Read the keys of rows into memory: asking for one that is not there then costs nothing.
+        """Read the keys of rows into memory, as for answers and examples: a miss then costs nothing.
 
         What other processes add afterwards is not seen; at worst something is asked or kept twice.
         """
         self._row_ids = self._ids("row")
 
     def index_answers(self) -> None:
-        """Read the keys of answers into memory, as `index_rows` does."""
         self._answer_ids = self._ids("answer")
 
     def index_examples(self) -> None:
-        """Read the keys of examples into memory, as `index_rows` does."""
         self._example_ids = self._ids("example")
 
     def _ids(self, kind: str) -> dict[bytes, int]:
@@ -165,7 +147,6 @@ class Store(Reader):
         return known
 
     def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer, bytes] | None:
-        """Find the newest answer under a response key: its id, the answer, and its record."""
         identity = self._answer_ids.get(key)
         if identity is None:
             return None
@@ -183,7 +164,6 @@ class Store(Reader):
             return None
 
     def find_rows(self, wanted: Sequence[tuple[bytes | None, Mapping[str, Any]]]) -> list[FoundRow | None]:
-        """Find the newest finished row of each key, with the id and record of its answer; None where there is none."""
         ids = [self._row_ids.get(key) if key else None for key, _ in wanted]
         known = self._read_rows([identity for identity in ids if identity is not None])
         self._found = {}
@@ -218,7 +198,6 @@ class Store(Reader):
         return rows
 
     def find_scores(self, key: bytes) -> dict[str, Any] | None:
-        """Look up the scores that an evaluator gave, by their key."""
         found = self._one("SELECT body FROM scores WHERE key = ?", key)
         if found is None:
             return None
@@ -236,7 +215,6 @@ class Store(Reader):
         return self._example_ids.get(key) or identity_of(run.number, place)
 
     def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
-        """Keep an example under its id, after its row: who removes runs meanwhile sees that it is used."""
         self._put(
             WriteBatch.example, identity, key, self._seal(to_bytes(example), identity, key), key in self._example_ids
         )
@@ -244,7 +222,6 @@ class Store(Reader):
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: Answer
     ) -> int:
-        """Store the answer of a run at a place, and return its id; without a key it is never found again."""
         body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
         identity = identity_of(run.number, place)
         self._put(WriteBatch.answer, identity, key, self._seal(body, identity))
@@ -261,21 +238,6 @@ class Store(Reader):
         row: EvalRow,
         key: bytes | None,
     ) -> int:
-        """Keep everything that a run has made of an example at a place, at once. Nothing is kept if this raises.
-
-        Args:
-            run: That it is part of.
-            place: In the run.
-            keys: Of the example and the answer; they get the id of the answer.
-            example: As the dataset has it.
-            example_id: Its id, if it was kept before.
-            answer: What the system returned; None if that was kept before, or there is none.
-            row: What became of it.
-            key: Under which the row is looked for; None if it is not.
-
-        Returns:
-            The id of the example.
-        """
         identity, packed, said, new = run.number << PLACES | place, pack_row(row), None, None
         if answer is not None:
             body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
@@ -294,7 +256,6 @@ class Store(Reader):
         return example_id
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
-        """Store the scores of an evaluator."""
         self._put(WriteBatch.other, "scores", key, seal(to_bytes(scores), key))
 
     def put_row(
@@ -307,15 +268,10 @@ class Store(Reader):
         row: EvalRow,
         record: bytes | None = None,
     ) -> None:
-        """Store the row of a run at a place; without a key it is never found again.
-
-        `record` is the answer as it was found in the store, where the run that it is from may be removed meanwhile.
-        """
         self._row_counts[run.number] += 1
         self._put(WriteBatch.row, identity_of(run.number, place), key, example, response, pack_row(row), record)
 
     def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
-        """Keep a row that `find_rows` found last as a row of this run too; many are copied by one statement."""
         old = self._row_ids[key]
         shift = identity_of(run.number, place) - old
         if shift != self._shift or len(self._copied) == _MANY:
@@ -325,27 +281,23 @@ class Store(Reader):
         self._row_counts[run.number] += 1
 
     def flush_copies(self) -> None:
-        """Queue the copies that `copy_row` has gathered."""
         if self._copied:
             copies, self._copied = self._copied, []
             self._put(WriteBatch.copy, self._shift, copies)
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
-        """Keep a request that a tap saw and that is no part of an answer."""
         identity = identity_of(run.number, place)
         self._put(WriteBatch.request, identity, self._seal(to_bytes(record), identity))
 
     # -- runs
 
     def start_run(self, config: Mapping[str, Any]) -> RunInfo:
-        """Record that a run has begun."""
         created = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         number = self._at_once(partial(insert_run, created=created, config=to_bytes(config)))
         self._marks[number] = RunningMark(self.directory, number)
         return RunInfo(number, run_id(created, number), created, "running", dict(config), {}, {})
 
     def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
-        """Record how a run ended, and with what."""
         self.flush_copies()
         statement, values = update_run(run, status, result, self._row_counts[run.number])
         self._put(WriteBatch.change, statement, *values)

@@ -34,19 +34,9 @@ from context_bench.traits import (
 from context_bench.types import Example, MemorySystem, System
 
 __all__ = [
-    "Again",
-    "AsyncFunctionSystem",
-    "FunctionSystem",
-    "Named",
-    "adapt",
-    "add_twin",
-    "build_systems",
-    "check_settings",
-    "find_recipe",
-    "note_recipe",
-    "rename_system",
-    "settings_fingerprint",
-]
+    "Again", "AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "add_twin", "build_systems", "check_settings",
+    "find_recipe", "note_recipe", "rename_system", "settings_fingerprint",
+]  # fmt: skip
 
 
 class FunctionSystem:
@@ -65,7 +55,6 @@ class FunctionSystem:
         return may_read_gold(self.function)
 
     def process(self, example: Example) -> Example:
-        """Call the function."""
         result = self.function(example)
         return {"context": result} if isinstance(result, str) else result
 
@@ -74,7 +63,6 @@ class AsyncFunctionSystem(FunctionSystem):
     """An `async def` function as a system; many of its calls may be in flight at once."""
 
     async def aprocess(self, example: Example) -> Example:
-        """Await the function."""
         result = await self.function(example)
         return {"context": result} if isinstance(result, str) else result
 
@@ -99,7 +87,6 @@ class Named:
         return replace(system_traits(self._system), parts=[self._system])
 
     def process(self, example: Example) -> Example:
-        """Call the system."""
         result: Example = self._system.process(example)
         return result
 

@@ -1,14 +1,15 @@
-"""Clients of a chat API: the connection to its server, and the system that asks it, in whatever API's form."""
+"""Systems behind an HTTP API: servers that speak OpenAI's chat completions, Anthropic's messages or another form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from context_bench.errors import BadOutput, RequestFailed
-from context_bench.http import Endpoint, Exchange, Reply, RetryPolicy, Secret, find_key
+from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret, find_key
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.http.secrets import changing_headers, check_headers, describe_path, merge_headers, split_api_url
@@ -17,11 +18,12 @@ from context_bench.systems.prompts import Echo, Message, answer_turns, build_mes
 from context_bench.text.masking import find_secrets, mask_command
 from context_bench.traits import SystemTraits
 from context_bench.types import Example
+from context_bench.wire.anthropic_messages import ANTHROPIC_MESSAGES
 from context_bench.wire.form import ApiForm, NotAReply
-from context_bench.wire.forms import read_stream
+from context_bench.wire.forms import get_form, read_stream
+from context_bench.wire.openai_chat import OPENAI_CHAT
 
-__all__ = ["ChatProxy", "Connection", "open_connection"]
-
+__all__ = ["AnthropicProxy", "ChatProxy", "Connection", "OpenAIProxy", "build_proxy", "open_connection"]
 
 Headers = Mapping[str, str | Secret]
 
@@ -75,37 +77,17 @@ def open_connection(
 
 
 class ChatProxy:
-    """A system that sends each example to a chat API and returns the reply.
+    """A system that sends each example to a chat API and returns the reply; the arguments are those of `OpenAIProxy`.
 
-    Args:
-        form: The API that the server speaks.
-        base_url: The server, with or without `/v1`; one that ends in the route of the API is asked exactly there.
-        model: Sent as it is.
-        name: `host:port` by default.
-        api_key: Without one, the key variable of the API is used over https or on this machine.
-        system_prompt: Put before the context.
-        build_messages: Makes the messages from an example, instead of the built-in framing.
-        timeout: Seconds for one attempt.
-        extra_body: More fields for the request, over the ones that are set here; None removes one.
-        max_retries: Attempts after the first.
-        retry_base_delay: Seconds before the first retry; doubled each time.
-        temperature: None leaves it to the server.
-        max_tokens: The longest reply; under another name for a server that refuses the first one.
-        stream: Receive the reply as a stream, and time its first and later tokens.
-        headers: More headers, over the ones that are set here.
-        max_rpm: The most requests in a minute.
-        max_tpm: The most tokens in a minute.
-        max_connections: The most requests in flight.
-        deadline: Seconds for one example, retries and waits included; ten time-outs by default.
+    `form` is the API that the server speaks. `build_proxy` fills in its default model.
     """
 
     sends_elsewhere = True
 
     def __init__(
         self,
-        form: ApiForm,
         base_url: str,
-        model: str | None = None,
+        model: str = OPENAI_CHAT.default_model,
         name: str | None = None,
         api_key: str | Secret | None = None,
         system_prompt: str | None = None,
@@ -123,9 +105,9 @@ class ChatProxy:
         max_tpm: float | None = None,
         max_connections: int | None = None,
         deadline: float | None = None,
+        form: ApiForm = OPENAI_CHAT,
     ) -> None:
-        self.form = form
-        self.model = form.default_model if model is None else model
+        self.form, self.model = form, model
         self.max_tokens = form.default_max_tokens if max_tokens is None else max_tokens
         check_settings(may_be_zero=False, max_tokens=self.max_tokens)
         connection = open_connection(
@@ -211,7 +193,7 @@ class ChatProxy:
 
     async def _send(self, example: Example) -> tuple[Mapping[str, Any], Exchange]:
         """Send an example; return the body that was answered, and the exchange."""
-        body, parse = self.request_body(example), self._read_stream if self.stream else None
+        body, parse = self.request_body(example), partial(read_stream, self.form) if self.stream else None
         try:
             return body, await self.endpoint.post(self._path, body, parse)
         except RequestFailed as error:
@@ -231,9 +213,6 @@ class ChatProxy:
             return False
         self._limit_field = wanted
         return True
-
-    def _read_stream(self, reply: Reply) -> Any:
-        return read_stream(self.form, reply.body, reply.chunks)
 
     async def prepare(self) -> None:
         """Find out whether the server is there, before any example is sent."""
@@ -273,3 +252,103 @@ class ChatProxy:
     def process_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """Answer the open turns, for callers without an event loop."""
         return run_sync(self.aprocess_conversation(turns))
+
+
+class OpenAIProxy(ChatProxy):
+    """Sends each example as a chat completion and returns the reply.
+
+    Args:
+        base_url: The server, with or without `/v1`; one that ends in `/chat/completions` is asked exactly there.
+        model: Sent as it is.
+        name: `host:port` by default.
+        api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
+        system_prompt: Put before the context.
+        build_messages: Makes the messages from an example, instead of the built-in framing.
+        timeout: Seconds for one attempt.
+        extra_body: More fields for the request, over the ones that are set here; None removes one.
+        max_retries: Attempts after the first.
+        retry_base_delay: Seconds before the first retry; doubled each time.
+        temperature: None leaves it to the server.
+        max_tokens: The longest reply; sent as `max_completion_tokens` to a server that asks for that.
+        stream: Receive the reply as a stream, and time its first and later tokens.
+        headers: More headers, over the ones that are set here.
+        max_rpm: The most requests in a minute.
+        max_tpm: The most tokens in a minute.
+        max_connections: The most requests in flight.
+        deadline: Seconds for one example, retries and waits included; ten time-outs by default.
+    """
+
+
+class AnthropicProxy(ChatProxy):
+    """Sends each example to `/v1/messages` and returns the reply.
+
+    Args:
+        base_url: The server, with or without `/v1`; one that ends in `/messages` is asked exactly there.
+        model: Sent as it is.
+        name: `host:port` by default.
+        api_key: Without one, `ANTHROPIC_API_KEY` is used over https or on this machine.
+        system_prompt: Put before the context.
+        timeout: Seconds for one attempt.
+        extra_body: More fields for the request, over the ones that are set here; None removes one.
+        max_retries: Attempts after the first.
+        retry_base_delay: Seconds before the first retry; doubled each time.
+        temperature: None leaves it to the server.
+        max_tokens: The longest reply; this API wants one.
+        stream: Receive the reply as a stream, and time its first and later tokens.
+        headers: More headers, over the ones that are set here.
+        max_rpm: The most requests in a minute.
+        max_tpm: The most tokens in a minute.
+        max_connections: The most requests in flight.
+        deadline: Seconds for one example, retries and waits included; ten time-outs by default.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "https://api.anthropic.com",
+        model: str = "claude-haiku-4-5",
+        name: str | None = None,
+        api_key: str | Secret | None = None,
+        system_prompt: str | None = None,
+        timeout: float = 60.0,
+        extra_body: Mapping[str, Any] | None = None,
+        max_retries: int = 3,
+        retry_base_delay: float = 1.0,
+        *,
+        temperature: float | None = 0.0,
+        max_tokens: int = 1024,
+        stream: bool = False,
+        headers: Mapping[str, str | Secret] | None = None,
+        max_rpm: float | None = None,
+        max_tpm: float | None = None,
+        max_connections: int | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        super().__init__(
+            base_url,
+            model,
+            name,
+            api_key=api_key,
+            system_prompt=system_prompt,
+            timeout=timeout,
+            extra_body=extra_body,
+            max_retries=max_retries,
+            retry_base_delay=retry_base_delay,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            stream=stream,
+            headers=headers,
+            max_rpm=max_rpm,
+            max_tpm=max_tpm,
+            max_connections=max_connections,
+            deadline=deadline,
+            form=ANTHROPIC_MESSAGES,
+        )
+
+
+def build_proxy(api: str, base_url: str, **settings: Any) -> ChatProxy:
+    """Build the system for a server that speaks the API of that name; the settings are those of `ChatProxy`."""
+    shipped: dict[str, type[ChatProxy]] = {"openai": OpenAIProxy, "anthropic": AnthropicProxy}
+    if api in shipped:
+        return shipped[api](base_url, **settings)
+    form = get_form(api)
+    return ChatProxy(base_url, **{"model": form.default_model, "form": form, **settings})

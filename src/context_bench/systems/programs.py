@@ -97,7 +97,6 @@ class ClaudeCLI:
         return Echo(example, _read_result(self.command, process.returncode, output, errors))
 
     def finish(self) -> None:
-        """End what is still running."""
         for process in list(self._running):
             kill_group(process)
 
@@ -187,7 +186,6 @@ class Command:
             return program
 
     def finish(self) -> None:
-        """End every program."""
         self._idle = queue.SimpleQueue()
         _end_all(self._running)
 

@@ -118,7 +118,6 @@ class WithReader:
             await _finish(self.reader)
 
     async def aprocess(self, example: Example) -> Example:
-        """Compress, then ask."""
         asked = time.perf_counter()
         given, compress = copy.deepcopy(example), _elsewhere.get(self)
         if compress is not None:

@@ -72,7 +72,6 @@ class Forward:
         self._session: ClientSession | None = None
 
     async def open(self) -> None:
-        """Make the pool of connections."""
         try:
             import aiohttp
         except ImportError as error:
@@ -87,7 +86,6 @@ class Forward:
         )
 
     async def close(self) -> None:
-        """Close every connection."""
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()

@@ -2,7 +2,8 @@
 
 Each request of ours carries a mark that nothing else contains: in a header and in a field of the body. A proxy
 that drops both is followed by content: a request belongs to the one example under way with which it shares words
-that no other example has. What fits no single example stays unmatched: nothing is guessed.
+that no other example has. What fits no single example stays unmatched: nothing is guessed. Texts may have tens of
+megabytes: they are compared a piece at a time, in a thread, and little is remembered of them.
 """
 
 from __future__ import annotations
@@ -10,20 +11,135 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter, deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import accumulate
+from functools import cached_property, partial
+from itertools import accumulate, compress
+from typing import Generic, TypeVar
+from zlib import crc32
 
 from context_bench.http.loop import work_beside
 from context_bench.tap.answering import Incoming
-from context_bench.tap.phrases import OwnerIndex, find_phrases
+from context_bench.text.words import split_in_pieces, split_words
 from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import LONG_TEXT
 from context_bench.wire.prompts import Prompt
 
-__all__ = ["MARK", "MARK_HEADER", "Matcher", "Ticket"]
+__all__ = ["MARK", "MARK_HEADER", "Matcher", "OwnerIndex", "Ticket", "find_phrases"]
+
+Key = TypeVar("Key", bound=Hashable)
+Owner = TypeVar("Owner", bound=Hashable)
+
+_WORDS = 4
+"""Words in a row that make two texts related."""
+
+_LONG, _SAMPLED = 400, 8
+"""Of a text with so many words the phrases that begin with one word in so many are taken, the same in every text."""
+
+_KNOWN_WORDS = 200_000
+
+_VERY_LONG = 131_072
+"""Characters from which a text is worked on in pieces."""
+
+
+def find_phrases(texts: Iterable[str]) -> set[str]:
+    """Find every few words in a row of the texts; a text with fewer is one phrase, and of a long one some are enough.
+
+    Which ones are taken of a long text depends on their first word alone, so that two texts that share a passage
+    share the phrases that are taken of it.
+    """
+    found: set[str] = set()
+    for text in texts:
+        if len(text) >= _VERY_LONG:
+            found |= _find_sampled(partial(split_in_pieces, text))
+            continue
+        words = split_words(text)
+        if 0 < len(words) < _WORDS:
+            found.add(" ".join(words))
+        found |= set(_join_all(words)) if len(words) < _LONG else _find_sampled(partial(iter, (words,)))
+    return found
+
+
+def _find_sampled(split: Callable[[], Iterator[list[str]]]) -> set[str]:
+    """Take the rows that begin with certain words; all of them in a text that has none of these words."""
+    found: set[str] = set()
+    sample = _Sample()
+    for words in _overlap(split()):
+        starts = compress(range(len(words) - _WORDS + 1), map(sample.__getitem__, words))
+        found.update(" ".join(words[start : start + _WORDS]) for start in starts)
+    if not found:
+        for words in _overlap(split()):
+            found.update(_join_all(words))
+    return found
+
+
+def _overlap(pieces: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Yield the words of each piece behind the last ones of the piece before, so that no row is cut in two."""
+    rest: list[str] = []
+    for piece in pieces:
+        words = rest + piece
+        yield words
+        rest = words[1 - _WORDS :]
+
+
+def _join_all(words: list[str]) -> Iterator[str]:
+    return map(" ".join, zip(*(words[place:] for place in range(_WORDS))))
+
+
+class _Sample(dict[str, bool]):
+    """Whether the phrases that begin with a word are taken; known words are not worked out again."""
+
+    def __missing__(self, word: str) -> bool:
+        if len(self) >= _KNOWN_WORDS:
+            self.clear()
+        self[word] = taken = crc32(word.encode("utf-8", "replace")) % _SAMPLED == 0
+        return taken
+
+
+class OwnerIndex(Generic[Owner, Key]):
+    """Maps keys to those who have them, so that a text is not compared with everybody's.
+
+    Args:
+        read: Finds the keys of an owner, each once.
+    """
+
+    def __init__(self, read: Callable[[Owner], Iterable[Key]]) -> None:
+        self._read = read
+        self._owners: dict[Key, tuple[Owner, ...]] = {}
+        self._known: dict[Owner, Iterable[Key]] = {}
+
+    def update(self, owners: Iterable[Owner]) -> None:
+        """Add the owners that are new, and remove those that are no longer among them."""
+        wanted = set(owners)
+        for owner in self._known.keys() - wanted:
+            self._remove(owner)
+        for owner in wanted - self._known.keys():
+            self._add(owner)
+
+    def _add(self, owner: Owner) -> None:
+        self._known[owner] = keys = self._read(owner)
+        alone = (owner,)  # one for all of its keys: most keys have one owner, and there may be a million of them
+        for key in keys:
+            others = self._owners.get(key)
+            self._owners[key] = alone if others is None else others + alone
+
+    def _remove(self, owner: Owner) -> None:
+        for key in self._known.pop(owner):
+            others = tuple(other for other in self._owners[key] if other is not owner)
+            if others:
+                self._owners[key] = others
+            else:
+                del self._owners[key]
+
+    def find_owners(self, key: Key) -> tuple[Owner, ...]:
+        """Find those who have a key."""
+        return self._owners.get(key, ())
+
+    def count_owners(self, keys: Iterable[Key]) -> Counter[tuple[Owner, ...]]:
+        """Count how many of the keys belong to the same owners."""
+        return Counter(self._owners.get(key, ()) for key in keys)
+
 
 MARK_HEADER = "X-Context-Bench-Mark"
 
@@ -79,7 +195,9 @@ class Matcher:
         self._open: dict[str, Ticket] = {}
         self._closed: deque[Ticket] = deque(maxlen=_REMEMBERED)
         self._texts: OwnerIndex[Ticket, str] = OwnerIndex(lambda ticket: _list_texts(ticket.prompt))
-        self._phrases: OwnerIndex[Ticket, str] = OwnerIndex(lambda ticket: _list_phrases(ticket.prompt))
+        self._phrases: OwnerIndex[Ticket, str] = OwnerIndex(
+            lambda ticket: find_phrases(ticket.prompt.texts()) if ticket.prompt else set()
+        )
         self._thread: Executor | None = None
         self._comparing = 0
         self.unmatched: list[Call] = []
@@ -117,9 +235,10 @@ class Matcher:
         self.seen += 1
         if self.answers_probe(request):
             return None
-        marks = _find_marks(request)
-        if marks:
-            self._hand_over(call, len(request.body), self._find_marked(marks), marked=True)
+        header = request.headers.get(MARK_HEADER.lower(), "").encode()
+        if marks := set(MARK.findall(header)) or set(MARK.findall(request.body)):
+            owners = [each for each in (*self._open.values(), *self._closed) if each.mark.encode() in marks]
+            self._hand_over(call, len(request.body), owners, marked=True)
             return None
         known, under_way = self._list_comparable(), [*self._open.values()]
         if self._comparing or len(request.body) >= LONG_TEXT or any(ticket.size >= LONG_TEXT for ticket in known):
@@ -211,9 +330,6 @@ class Matcher:
         elif holders:
             self._held_room += _weigh(call)
 
-    def _find_marked(self, marks: set[bytes]) -> list[Ticket]:
-        return [ticket for ticket in self._list_known() if ticket.mark.encode() in marks]
-
     def _find_by_content(
         self, request: Incoming, known: Sequence[Ticket], under_way: Sequence[Ticket]
     ) -> Sequence[Ticket]:
@@ -250,9 +366,6 @@ class Matcher:
             shared.update(dict.fromkeys(owners, found))
         return [ticket for ticket in under_way if 2 * shared[ticket] >= len(heard) and shared[ticket]]
 
-    def _list_known(self) -> list[Ticket]:
-        return [*self._open.values(), *self._closed]
-
     def _list_comparable(self) -> list[Ticket]:
         """List the requests that a call without a mark is compared with."""
         return [*self._open.values(), *list(self._closed)[len(self._closed) - self._count_comparable() :]]
@@ -266,17 +379,8 @@ class Matcher:
         return sum(size <= _REMEMBERED_CHARACTERS for size in sizes)
 
 
-def _find_marks(request: Incoming) -> set[bytes]:
-    """Find the marks in a request's header, or else in its body."""
-    return set(MARK.findall(request.headers.get(MARK_HEADER.lower(), "").encode())) or set(MARK.findall(request.body))
-
-
 def _list_texts(prompt: Prompt | None) -> set[str]:
     return {text for text in prompt.texts() if text.strip()} if prompt else set()
-
-
-def _list_phrases(prompt: Prompt | None) -> set[str]:
-    return find_phrases(prompt.texts()) if prompt else set()
 
 
 def _weigh(call: Call) -> int:

@@ -15,26 +15,267 @@ also embeds by hashed words at `/v1/embeddings`, lists a model at `/v1/models`, 
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable
+import math
+import re
+import struct
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from math import fsum, log
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from context_bench.errors import UsageError, describe
 from context_bench.http.loop import work_beside
 from context_bench.refs import import_code
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.tap.answering import LONG_BODY, Incoming, Outgoing, build_error, build_json, build_reply
-from context_bench.tap.offline_models import EMBEDDINGS_PATH, answer_embeddings, extract_answer
 from context_bench.tap.rules import fit_answer, read_answer, read_rules
+from context_bench.text.words import split_words, undo_html, undo_json
+from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.form import Answer
 from context_bench.wire.forms import FORMS, read_prompt
 from context_bench.wire.prompts import read_text
 
-__all__ = ["Scripted"]
+__all__ = ["DIMENSIONS", "EMBEDDINGS_PATH", "UNKNOWN", "Scripted", "answer_embeddings", "embed_words", "extract_answer"]
+
+UNKNOWN = "I do not know."
+
+_LONGEST_QUESTION = 400
+_LONGEST_VALUE = 6
+_DEEPEST = 8  # no API nests content deeper
+
+_STOP = frozenset(
+    split_words(
+        """a an and are as at be by did do does each for from had has have how in is it its many much of on or that
+        the these this those to was were what when where which who whom whose why will with"""
+    )
+)
+_LINE_BREAK = re.compile(r"\n")
+_PARAGRAPHS = re.compile(r"\n\s*\n")
+_UNITS = re.compile(r"\n+|(?<=[.!?。！？])\s+")
+_PASSAGES = re.compile(r"\n+|(?<=[.!?。！？])\s+|(?<=\})\s*,\s*(?=\{)")
+_FIELDS = re.compile(
+    r"(?<=[.!?。！？])\s+|(?<=[\"\d\]\}el]),\s*(?=\")"
+)  # after a text, number, list, object, true, null
+_CELLS = re.compile(
+    r",(?=[^\s\d]|\Z)|(?<=\D),(?=\d)"
+)  # of a CSV row; in prose a space follows, or a digit on both sides
+_FEWEST_CELLS = 3
+_DEEPEST_PACKED = 2
+_PACKED = re.compile(r"\\(?:[n\"]|u00)")
+_DRIVE = re.compile(r"\b[A-Za-z]:\\(?!\\)")
+_WORD = re.compile(r"[^\W_]+")
+_BEFORE_VALUE = re.compile(r"[^\w]*(?:(?:is|are|was|were|to|as|of|at|by)\b[^\w]*)*", re.IGNORECASE)
+_AROUND_VALUE = " \t\r\n.,;:\"'`()[]{}<>="
+
+
+def extract_answer(document: Mapping[str, Any]) -> str:
+    """Answer the last user's question from the rest of a request, in the form of either API."""
+    question, texts = _split_question(document)
+    asked = frozenset(split_words(question)) - _STOP
+    lines = (line for text in texts for line in _unpack(text))
+    passages = (piece for line in lines for piece in _split(line, _PASSAGES) if piece and not piece.endswith("?"))
+    best = _find_best(passages, asked)
+    if best is None:
+        return UNKNOWN
+    return _find_field_value(best, asked) or _find_value(best, asked) or best.strip()
+
+
+def _split(text: str, between: re.Pattern[str]) -> Iterator[str]:
+    """Yield the parts of a text one by one: a list of all of them may take several times its size."""
+    start = 0
+    for gap in between.finditer(text):
+        yield text[start : gap.start()]
+        start = gap.end()
+    yield text[start:]
+
+
+def _unpack(text: str, depth: int = 0) -> Iterator[str]:
+    """Yield the lines of a text; one that holds another text in escapes as the lines of that one."""
+    if depth == _DEEPEST_PACKED or not ("\\" in text or "&" in text):
+        yield text
+        return
+    for line in (line for packed in _split(text, _LINE_BREAK) for line in undo_html(packed).split("\n")):
+        if _PACKED.search(line) and not _DRIVE.search(line):
+            yield from _unpack(undo_json(line), depth + 1)
+        else:
+            yield line
+
+
+def _find_field_value(record: str, asked: frozenset[str]) -> str | None:
+    """Find the value in one part of a record, if that part is about all that the record was chosen for."""
+    cells = [] if '":' in record else _CELLS.split(record)
+    pieces = cells if len(cells) >= _FEWEST_CELLS else _FIELDS.split(record)
+    field = _find_best([piece for piece in pieces if piece], asked)
+    if field is None or asked.intersection(split_words(record)) != asked.intersection(split_words(field)):
+        return None
+    return _find_value(field, asked)
+
+
+def _find_best(passages: Iterable[str], asked: frozenset[str]) -> str | None:
+    """Find the passage with the rarest words of the question; the shortest of several, then the first.
+
+    Of passages with the same of these words only the best one is remembered: there may be millions.
+    """
+    best: dict[frozenset[str], tuple[int, int, str]] = {}
+    alike: Counter[frozenset[str]] = Counter()
+    total = 0
+    for passage in passages:
+        total += 1
+        words = asked.intersection(split_words(passage))
+        if not words:
+            continue
+        alike[words] += 1
+        if words not in best or len(passage) < best[words][0]:
+            best[words] = len(passage), total, passage
+    if not best:
+        return None
+    counts: Counter[str] = Counter()
+    for words, number in alike.items():
+        counts.update(dict.fromkeys(words, number))
+    weights = {word: log(1 + total / count) for word, count in counts.items()}
+    # An exact sum: the order of a set is not the same in every process.
+    return max(best.items(), key=lambda each: (fsum(map(weights.__getitem__, each[0])), -each[1][0], -each[1][1]))[1][2]
+
+
+def _find_value(passage: str, asked: frozenset[str]) -> str | None:
+    """Find what a passage says of the question's words: what follows the last, or stands between two of them."""
+    words = list(_WORD.finditer(passage))
+    matched = [word for word in words if word.group().casefold() in asked]
+    if not matched:
+        return None
+    ends = [word.start() for word in matched[1:]] + [len(passage)]
+    for left, end in reversed(list(zip(matched, ends))):
+        start = _BEFORE_VALUE.match(passage, left.end(), end)
+        value = passage[start.end() if start else left.end() : end].strip(_AROUND_VALUE)
+        said = value.split()
+        if said and not _STOP.issuperset(map(str.casefold, said)):
+            return value if len(said) <= _LONGEST_VALUE and '":' not in value else None
+    return None
+
+
+def _split_question(document: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Find the question, and every text but it and what comes after it in the same message: how to answer."""
+    prompt = read_prompt(document)
+    said: list[tuple[str, str]] = []
+    for message in prompt.messages_and_system() if prompt else ():
+        if isinstance(message, Mapping):
+            said += _list_spoken(str(message.get("role")), message.get("content"))
+    last = max((place for place, (role, text) in enumerate(said) if role == "user" and text.strip()), default=None)
+    if last is None:
+        return "", [text for _, text in said]
+    question, before = _find_question(said[last][1])
+    return question, [text for place, (_, text) in enumerate(said) if place != last] + [before]
+
+
+def _list_spoken(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """List who says what: a tool's result is its own, also where it comes in a message of the user."""
+    if isinstance(content, str):
+        yield role, content
+    elif depth == _DEEPEST:
+        return
+    elif isinstance(content, list):
+        for part in content:
+            yield from _list_spoken(role, part, depth + 1)
+    elif isinstance(content, Mapping):
+        if isinstance(content.get("text"), str):
+            yield role, content["text"]
+        own = "tool" if content.get("type") == "tool_result" else role
+        yield from _list_spoken(own, content.get("content"), depth + 1)
+
+
+def _find_question(text: str) -> tuple[str, str]:
+    """Find the last paragraph that asks something, and all before it; of a long paragraph its last question."""
+    question, before = _find_last_asking(text, _PARAGRAPHS)
+    if len(question) <= _LONGEST_QUESTION and "\n" not in question.strip():
+        return question, before
+    shorter, more = _find_last_asking(question, _UNITS)
+    return shorter, f"{before}\n\n{more}"
+
+
+def _find_last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
+    """Find the last part with a question mark, or the last of all, and what stands before it."""
+    start, last, asking = 0, (0, len(text)), None
+    for end in chain((gap.end() for gap in between.finditer(text)), (len(text),)):
+        part = text[start:end]
+        if part.strip():
+            last = start, end
+            asking = last if "?" in part else asking
+        start = end
+    start, end = asking or last
+    return text[start:end].strip(), text[:start]
+
+
+EMBEDDINGS_PATH = "/v1/embeddings"
+DIMENSIONS = 256
+"""Numbers in a vector, where the request does not say."""
+
+_MOST_DIMENSIONS = 65_536
+
+
+def embed_words(words: list[str], dimensions: int = DIMENSIONS) -> list[float]:
+    """Count words in hashed places, and scale the vector to length 1; no words at all give zeros."""
+    vector = [0.0] * dimensions
+    for word, count in Counter(words).items():
+        code = crc32(word.encode("utf-8", "replace"))
+        vector[code % dimensions] += count if code & 0x8000_0000 else -count
+    length = math.sqrt(sum(value * value for value in vector))
+    return [value / length for value in vector] if length else vector
+
+
+def answer_embeddings(request: Incoming) -> Outgoing:
+    """Answer a request for embeddings in the form of OpenAI's API, also in base64."""
+    document = request.document()
+    texts = _read_texts(document.get("input"))
+    dimensions = document.get("dimensions", DIMENSIONS)
+    if texts is None:
+        return build_error(400, "input must be a text, a list of texts, or tokens", request.form)
+    if isinstance(dimensions, bool) or not isinstance(dimensions, int) or not 1 <= dimensions <= _MOST_DIMENSIONS:
+        return build_error(400, f"dimensions must be an integer from 1 to {_MOST_DIMENSIONS}", request.form)
+    packed = document.get("encoding_format") == "base64"
+    vectors = [embed_words(words, dimensions) for words, _ in texts]
+    tokens = sum(size for _, size in texts)
+    return build_json(
+        {
+            "object": "list",
+            "data": [
+                {"object": "embedding", "index": place, "embedding": _pack(vector) if packed else vector}
+                for place, vector in enumerate(vectors)
+            ],
+            "model": str(document.get("model", "")),
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
+    )
+
+
+def _read_texts(given: Any) -> list[tuple[list[str], int]] | None:
+    """Return the words and the number of tokens of each text; a text may come as token numbers."""
+    if isinstance(given, str) or (isinstance(given, list) and given and all(isinstance(each, int) for each in given)):
+        given = [given]
+    if not isinstance(given, list) or not given:
+        return None
+    count = get_tokenizer()
+    texts: list[tuple[list[str], int]] = []
+    for each in given:
+        if isinstance(each, str):
+            texts.append((split_words(each), count(each)))
+        elif isinstance(each, list) and all(isinstance(token, int) for token in each):
+            texts.append(([str(token) for token in each], len(each)))
+        else:
+            return None
+    return texts
+
+
+def _pack(vector: list[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode("ascii")
+
 
 Script = Callable[[dict[str, Any]], Answer | Awaitable[Answer]]
 
@@ -69,12 +310,12 @@ class Scripted:
         """Read a script as it is given on the command line; UsageError when it is none."""
         kind, _, rest = text.partition(":")
         if text in _BUILT_IN:
-            return cls(_BUILT_IN[text], _VERSIONS.get(text, text), has_state=False)
+            return cls(*_BUILT_IN[text], has_state=False)
         if kind == "text":
             return cls(lambda _: Answer(rest), text)
         if text.endswith((".jsonl", ".json")):
             rules = read_rules(Path(text))
-            return cls(rules.answer, _hash(rules.source))
+            return cls(rules.answer, hashlib.blake2b(rules.source, digest_size=16).hexdigest())
         if ":" in text:
             return cls(*_import_function(text))
         raise UsageError(
@@ -82,13 +323,12 @@ class Scripted:
         )
 
     async def open(self) -> None:
-        """Nothing to open."""
+        pass
 
     async def close(self) -> None:
-        """Nothing to close."""
+        pass
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Answer a request."""
         if request.method in ("GET", "HEAD") and request.path == "/v1/models":
             return build_json(_MODELS)
         if request.method == "POST" and request.path == EMBEDDINGS_PATH:
@@ -129,9 +369,10 @@ def _answer_echo(document: dict[str, Any]) -> Answer:
     return Answer()
 
 
-_BUILT_IN: dict[str, Script] = {"echo": _answer_echo, "extract": lambda document: Answer(extract_answer(document))}
-_VERSIONS = {"extract": "extract/2"}
-"""Scripts whose answers have changed: what was stored of earlier ones is not served for them."""
+_BUILT_IN: dict[str, tuple[Script, str]] = {
+    "echo": (_answer_echo, "echo"),
+    "extract": (lambda document: Answer(extract_answer(document)), "extract/2"),
+}
 
 
 def _import_function(text: str) -> tuple[Script, str | None]:
@@ -154,7 +395,3 @@ def _import_function(text: str) -> tuple[Script, str | None]:
             return Answer(f"the script {text} failed: {describe(error)}", status=500)
 
     return script, fingerprint_of(function)
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

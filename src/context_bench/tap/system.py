@@ -13,8 +13,8 @@ from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import is_about_content
 from context_bench.processes.started_proxy import StartedProxy
-from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
 from context_bench.systems.prompts import Message, ask, merge
+from context_bench.systems.reference import ClosedBook, Oracle, Passthrough
 from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_reply, describe_answerer
 from context_bench.tap.matching import Matcher
 from context_bench.tap.server import Tap
@@ -130,12 +130,10 @@ class Tapped:
 
     @property
     def name(self) -> str:
-        """The name of the proxy."""
         return str(self.system.name)
 
     @property
     def model(self) -> str | None:
-        """The model that is asked."""
         return find_model(self.system)
 
     @property
@@ -254,7 +252,6 @@ class _AnswersProbe:
 
     @property
     def fingerprint(self) -> str | None:
-        """That of the other one."""
         return self._answerer.fingerprint
 
     async def answer(self, request: Incoming) -> Outgoing:
@@ -316,7 +313,6 @@ class Control:
         return merge(example, self._maker.process(dict(example)))
 
     async def aprocess(self, example: Example) -> Example:
-        """Make the prompt, and ask."""
         result: Example = await ask(self.reader, self._make_prompt(example))
         return result
 

@@ -182,7 +182,7 @@ class WatchedEndpoint:
             unmatched=len(unmatched) + sum(ticket.more_unmatched for ticket in sending.tickets),
             unmatched_bodies=_list_readable(unmatched),
             unmatched_bytes=sum(ticket.more_bytes for ticket in sending.tickets),
-            unmatched_bills=_list_bills(unmatched),
+            unmatched_bills=[read_call_bill(call) for call in unmatched if call.asks_model and call.status < 300],
             silent=not self._matcher.seen,
             asked_before=last.digest in self._matcher.reached,
         ).as_dict(since)
@@ -211,11 +211,6 @@ def _find_unmatched(tickets: Iterable[Ticket]) -> list[Call]:
 def _list_readable(calls: Iterable[Call]) -> list[str]:
     """List the bodies of those calls that a model may have read."""
     return [call.body for call in calls if call.asks_model and call.status < 300]
-
-
-def _list_bills(calls: Iterable[Call]) -> list[dict[str, Any]]:
-    """List what the replies to those calls tell of usage; our own count is made where they are read."""
-    return [read_call_bill(call) for call in calls if call.asks_model and call.status < 300]
 
 
 def _sort(calls: Iterable[Call]) -> list[Call]:

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 
 def list_names(names: Sequence[str], most: int = 6) -> str:
     """List names as a sentence does; of many, the first ones and how many more."""
@@ -58,6 +56,8 @@ def _refuse_endless(path: Path) -> None:
 
 def dump_json(value: Any, *, indent: bool = False) -> str:
     """Write strict JSON: infinity and NaN become null, unusual objects their text."""
+    import orjson  # not at the top: the error for a wrong flag does without it
+
     options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY | (orjson.OPT_INDENT_2 if indent else 0)
     try:
         return orjson.dumps(value, default=str, option=options).decode()

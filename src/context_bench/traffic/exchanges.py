@@ -181,12 +181,10 @@ class Exchange:
 
     @cached_property
     def model_calls(self) -> list[Call]:
-        """The calls that ask a model."""
         return [call for call in self.calls if call.asks_model]
 
     @cached_property
     def answered_calls(self) -> list[Call]:
-        """The calls that a model answered."""
         return [call for call in self.model_calls if call.is_answered]
 
     @cached_property

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from operator import eq
 from typing import Any, NamedTuple
 
 from context_bench.text import dump_json
@@ -67,7 +68,7 @@ def measure_prefix(prompts: Iterable[Prompt | None], count: Tokenizer) -> Prefix
     pairs = list(pairwise([_split_request(prompt.as_read()) for prompt in known]))
     count = cache(count)  # the same history comes again in every request
     earlier = sum(len(first.messages) for first, _ in pairs)
-    rewritten = sum(_count_rewritten(first.messages, second.messages) for first, second in pairs)
+    rewritten = earlier - sum(sum(map(eq, first.messages, second.messages)) for first, second in pairs)
     return PrefixStability(
         sum(_share_kept(first.pieces, second.pieces, count) for first, second in pairs) / len(pairs),
         any(_read_opening(first) != _read_opening(second) for first, second in pairs),
@@ -117,11 +118,6 @@ def _split_content(content: Any, inside: tuple[str, ...]) -> Iterator[_Piece]:
 
 def _read_opening(request: _Request) -> tuple[list[_Piece], list[list[_Piece]]]:
     return request.opening, request.messages[:1]
-
-
-def _count_rewritten(earlier: Sequence[list[_Piece]], later: Sequence[list[_Piece]]) -> int:
-    same = sum(first == second for first, second in zip(earlier, later))
-    return len(earlier) - same
 
 
 def _share_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Tokenizer) -> float:

@@ -1,6 +1,7 @@
 """The diff of a text: which stretches a system kept, dropped, added or changed, and where the evidence is.
 
-Lines are compared first, then the words of lines that differ.
+Lines are compared first, then the words of lines that differ. `compare_passed_on` does so for what a system passed on
+to the model.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -16,10 +17,19 @@ from rapidfuzz.distance import Indel
 
 from context_bench.text import dump_json
 from context_bench.text.words import split_words
+from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.wire.prompts import Prompt
 
-__all__ = ["DiffPart", "Segment", "align", "diff_prompts", "diff_texts", "mark_evidence"]
-
+__all__ = [
+    "DiffPart",
+    "PassedOn",
+    "Segment",
+    "align",
+    "compare_passed_on",
+    "diff_prompts",
+    "diff_texts",
+    "mark_evidence",
+]
 
 _CELLS = 200_000_000
 """Pairs of pieces that are compared as a whole: some 25 MB, and a tenth of a second."""
@@ -346,3 +356,60 @@ def _divide(segment: Segment, spans: Sequence[Span]) -> Iterator[Segment]:
         evidence = any(a <= start and end <= b for a, b in spans)
         old, new = piece if segment.text else "", piece if segment.new else ""
         yield Segment(segment.kind, old, new, evidence)
+
+
+class PassedOn(NamedTuple):
+    """A request as sent against what was passed on; `parts` is empty where the title says it all."""
+
+    title: str
+    parts: list[DiffPart]
+
+
+def compare_passed_on(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[PassedOn]:
+    """Compare an example with what a system returned for it, or, with a tap, with each request that it sent on.
+
+    Args:
+        example: As the system got it.
+        processed: What the system returned; None where no answer is stored.
+    """
+    if processed is None:
+        return [PassedOn("nothing to compare: no answer is stored", [])]
+    if processed.get("tapped"):
+        exchanges = read_exchanges(processed["tapped"])
+        return [
+            each
+            for number, exchange in enumerate(exchanges, 1)
+            for each in _compare_tapped(exchange, f"request {number} of {len(exchanges)}")
+        ]
+    return _compare_contexts(example, processed)
+
+
+def _compare_tapped(exchange: Exchange, name: str) -> Iterator[PassedOn]:
+    """Compare what was sent with each request that it became."""
+    sent, calls = exchange.prompt or Prompt(), exchange.calls
+    seen: dict[str, int] = {}
+    if not calls:
+        why = "it is not known which request at the tap it became" if exchange.unmatched else "nothing was passed on"
+        yield PassedOn(f"{name}: {why}", [])
+    for number, call in enumerate(calls, 1):
+        title = f"{name}, call {number} of {len(calls)}, answered with {call.status or 'nothing'}"
+        if call.body in seen:
+            yield PassedOn(f"{title}: the same as call {seen[call.body]}", [])
+        elif call.prompt is None:
+            yield PassedOn(f"{title}: {call.path} holds no messages", [])
+        else:
+            parts = diff_prompts(sent, call.prompt)
+            if changes := [each for each in exchange.list_changes(call) if each != "tools"]:
+                parts.append(DiffPart("settings", diff_texts("", "\n".join(changes))))
+            yield PassedOn(title if len(calls) > 1 else name, parts)
+        seen.setdefault(call.body, number)
+
+
+def _compare_contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) -> list[PassedOn]:
+    """Compare the context or conversation with what a compressor in this process made of it."""
+    context, turns = processed.get("context"), processed.get("turns")
+    if isinstance(turns, list) and turns != example.get("turns"):
+        return [PassedOn("", diff_prompts(Prompt(messages=example.get("turns") or []), Prompt(messages=turns)))]
+    if isinstance(context, str):
+        return [PassedOn("", [DiffPart("context", diff_texts(str(example.get("context") or ""), context))])]
+    return [PassedOn("nothing to compare: the system returned an answer only; --tap shows what it sends on", [])]

@@ -193,7 +193,8 @@ def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[
     if fields is None:
         if _UNUSUAL_FIELDS.isdisjoint(example):  # as nearly all examples are
             context, question = example.get("context"), example.get("question")
-            return count_value(context, count) + count_value(question, count)
+            total = count(context) if context and type(context) is str else count_value(context, count)
+            return total + (count(question) if question and type(question) is str else count_value(question, count))
         fields = PROMPT_FIELDS
         if example.get("turns"):
             fields = PROMPT_FIELDS[1:] if asks_beside_turns(example) else PROMPT_FIELDS[2:]

@@ -17,22 +17,9 @@ from context_bench.utils.tokens import MAX_TOKEN_COUNT, Tokenizer
 from context_bench.wire.prompts import Message, Prompt
 
 __all__ = [
-    "Answer",
-    "ApiForm",
-    "Completion",
-    "Demand",
-    "ModelReply",
-    "NotAReply",
-    "Reply",
-    "Samples",
-    "StreamedReply",
-    "ToolCall",
-    "check_usage",
-    "cut_arguments",
-    "cut_text",
-    "ignore_zeros",
-    "split_counts",
-]
+    "Answer", "ApiForm", "Completion", "Demand", "ModelReply", "NotAReply", "Reply", "Samples", "StreamedReply",
+    "ToolCall", "check_usage", "cut_arguments", "cut_text", "ignore_zeros", "split_counts",
+]  # fmt: skip
 
 MAX_COMPLETION_CHARS = 100_000
 """Characters of a text that are kept of a reply to the client, and by which answers are compared."""
@@ -127,7 +114,6 @@ class Completion:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Completion:
-        """Read what `as_dict` gave."""
         return cls(record["id"], [record["text"]], [(name, arguments) for name, arguments in record["calls"]])
 
 
@@ -167,7 +153,6 @@ class StreamedReply:
         return [ToolCall(call.id, call.name, call.arguments) for (choice, _), call in self.calls.items() if choice == 0]
 
     def add_id(self, value: Any) -> None:
-        """Keep the first id that comes."""
         self.id = self.id or _read_piece(value)
 
     def add_text(self, text: Any, choice: int = 0) -> None:

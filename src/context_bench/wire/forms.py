@@ -7,9 +7,9 @@ text, and neither asks a server nor keeps anything.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
@@ -22,23 +22,10 @@ from context_bench.wire.openai_chat import OPENAI_CHAT
 from context_bench.wire.prompts import Prompt, dump_body, read_document, spell, spell_json
 
 __all__ = [
-    "FORMS",
-    "Bill",
-    "asks_model",
-    "find_demand",
-    "find_form",
-    "form_of_route",
-    "get_form",
-    "make_error",
-    "make_reply",
-    "read_bill",
-    "read_completion",
-    "read_document_completion",
-    "read_prompt",
-    "read_settings",
-    "read_stream",
-    "read_usage",
-]
+    "FORMS", "Bill", "asks_model", "find_demand", "find_form", "form_of_route", "get_form", "make_error",
+    "make_reply", "read_bill", "read_completion", "read_document_completion", "read_prompt", "read_settings",
+    "read_stream", "read_usage",
+]  # fmt: skip
 
 FORMS: list[ApiForm] = [OPENAI_CHAT, ANTHROPIC_MESSAGES]
 """In the order in which `--api` lists them. Where two could read a document, the later one does."""
@@ -159,8 +146,8 @@ def read_bill(reply: str) -> Bill:
     reply = reply.removeprefix("\ufeff")  # some servers put a byte order mark in front
     documents = [read_document(reply)] if reply.lstrip().startswith("{") else scan_events(reply, '"usage"')
     merged: dict[str, Any] = {}
-    for usage in _find_usages(documents):
-        for name, value in usage.items():
+    for usage in (form.find_usage(document) for document in documents for form in FORMS):
+        for name, value in usage.items() if isinstance(usage, Mapping) else ():
             before = merged.get(name)
             grows = isinstance(before, int) and isinstance(value, int)
             if value is not None:
@@ -169,17 +156,17 @@ def read_bill(reply: str) -> Bill:
     return {name: told[name] for name in _BILLED if name in told}
 
 
-def _find_usages(documents: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    for document in documents:
-        for form in FORMS:
-            if isinstance(usage := form.find_usage(document), Mapping):
-                yield usage
-
-
 # --- streams that our own client reads
 
 
-def read_stream(form: ApiForm, body: bytes, chunks: Iterable[tuple[float, bytes]]) -> Any:
+class StreamedBody(Protocol):
+    """The body of a reply, whole and in the chunks in which it came, each with its moment."""
+
+    body: bytes
+    chunks: list[tuple[float, bytes]]
+
+
+def read_stream(form: ApiForm, reply: StreamedBody) -> Any:
     """Read a stream as one reply of its API; from a server that chose not to stream, the JSON of the body.
 
     `timings_of_stream` holds the seconds to the first token, and between two of them.
@@ -187,11 +174,11 @@ def read_stream(form: ApiForm, body: bytes, chunks: Iterable[tuple[float, bytes]
     Raises:
         ValueError: The stream is broken, ends before the reply does, or tells of an error.
     """
-    if body.lstrip().startswith(b"{"):
-        return orjson.loads(body)
+    if reply.body.lstrip().startswith(b"{"):
+        return orjson.loads(reply.body)
     stream = StreamedReply()
     moments: list[float] = []
-    for moment, event in read_events(chunks):
+    for moment, event in read_events(reply.chunks):
         if event == DONE:
             stream.ended = True
             continue

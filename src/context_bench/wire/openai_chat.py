@@ -59,8 +59,7 @@ def read_openai_usage(usage: Any) -> dict[str, Any]:
     if (
         type(prompt) is type(completion) is type(total) is int
         and 0 < prompt <= MAX_TOKEN_COUNT
-        and 0 <= completion <= MAX_TOKEN_COUNT
-        and 0 <= total <= MAX_TOKEN_COUNT
+        and 0 <= completion <= total <= MAX_TOKEN_COUNT
     ):
         counts: dict[str, int] = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
         refused: dict[str, str] = {}

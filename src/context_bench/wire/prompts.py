@@ -16,16 +16,9 @@ from context_bench.text import dump_json
 from context_bench.utils.tokens import Tokenizer
 
 __all__ = [
-    "Message",
-    "Prompt",
-    "choose_tool",
-    "dump_body",
-    "read_document",
-    "read_messages",
-    "read_text",
-    "spell",
+    "Message", "Prompt", "choose_tool", "dump_body", "read_document", "read_messages", "read_text", "spell",
     "spell_json",
-]
+]  # fmt: skip
 
 Message = dict[str, Any]
 

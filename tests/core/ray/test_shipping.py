@@ -13,7 +13,7 @@ import context_bench
 import ray_parts
 from context_bench.ray.shipping import find_user_modules, stage_modules
 from context_bench.systems.adapt import build_systems
-from context_bench.systems.compressors import BM25
+from context_bench.systems.reference import BM25
 
 
 def test_a_module_of_the_users_is_brought_along_and_nothing_that_is_installed() -> None:

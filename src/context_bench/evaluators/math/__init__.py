@@ -15,7 +15,7 @@ from context_bench.errors import MissingExtra
 from context_bench.evaluators.math.answer import find_final_answer, read_gold_text, read_parts
 from context_bench.evaluators.math.answer_equality import compare, count_parts, list_readings
 from context_bench.evaluators.math.notation import canonical
-from context_bench.processes.worker import WorkerFailed, WorkerPool
+from context_bench.processes.child import WorkerFailed, WorkerPool
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
 

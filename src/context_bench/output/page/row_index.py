@@ -6,7 +6,6 @@ of it is in memory; the file goes with the connection.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 from context_bench.numbers import MEAN_SCORE, NUM_ERRORS, NUM_EXAMPLES, NUM_UNSCORED, PASS_RATE
 from context_bench.output.page.run_facts import OUTCOMES, RowValues
+from context_bench.store.database import open_temporary
 
 __all__ = ["NAMED", "PLACES", "SORTED", "Found", "RowIndex", "RowQuery"]
 
@@ -155,14 +155,7 @@ class RowIndex:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
-        for setting in (
-            f"cache_size = -{_CACHE_KILOBYTES}",
-            "journal_mode = OFF",
-            "synchronous = OFF",
-            "temp_store = FILE",
-        ):
-            self._database.execute(f"PRAGMA {setting}")
+        self._database = open_temporary(_CACHE_KILOBYTES)
         for statement in _TABLE.split(";"):
             self._database.execute(statement)
         self._database.create_function("fold", 1, _fold, deterministic=True)

@@ -16,7 +16,7 @@ from context_bench.output.plots.grids import Cells, NeedleGrid
 from context_bench.output.plots.pareto import find_baseline
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo
-from context_bench.store.run_records import RunRecord
+from context_bench.store.backend import RunRecord
 from context_bench.text.evidence_state import read_state
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ short pieces, also while more of them are written.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,10 +19,10 @@ from context_bench.output.page.row_index import RowIndex
 from context_bench.output.page.run_facts import RunFacts, clean_name, read_values, to_source, write_time
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo
-from context_bench.store.database import FILE_NAME
-from context_bench.store.live_reader import LiveReader
+from context_bench.store.backend import RunRecord, restore_result
+from context_bench.store.database import FAILURES, FILE_NAME
+from context_bench.store.reader import LiveReader
 from context_bench.store.records import places_of
-from context_bench.store.run_records import RunRecord, restore_result
 
 __all__ = ["FollowedRun", "Follower", "LiveStore"]
 
@@ -303,7 +302,7 @@ class Follower:
                 more = self._read_on()
             except ContextBenchError:  # whoever asks next is told; it may be there again later
                 more = False
-            except sqlite3.Error as error:
+            except FAILURES as error:
                 self._failure = StoreError(f"the index of rows, a temporary file, cannot be written ({error})")
                 return
             took = time.monotonic() - began

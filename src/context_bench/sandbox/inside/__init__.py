@@ -1,5 +1,5 @@
 """Code that runs inside the sandbox, in an interpreter that has nothing but the standard library.
 
-The host sends these modules compiled (see `context_bench.sandbox.interpreter`). To start fast they import
+The host sends these modules compiled (see `context_bench.sandbox.isolation`). To start fast they import
 little: `typing` alone costs half as much as the start of Python, and `os` a quarter.
 """

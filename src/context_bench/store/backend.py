@@ -1,0 +1,207 @@
+"""What a store is to a run: a Protocol, and the records that pass through it.
+
+`Store` (SQLite, in a folder) is the one that ships. Another one needs these methods and imports nothing of ours but the
+records; `tests/store/test_backend.py` has one in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from context_bench.config import RunSettings, read_settings
+from context_bench.errors import StoreError
+from context_bench.results import EvalResult, EvalRow
+from context_bench.store.keys import Keys
+
+__all__ = ["Answer", "FoundRow", "RunInfo", "RunRecord", "StoreBackend", "StoredAnswer", "restore_result"]
+
+FoundRow = tuple[int, EvalRow, bytes]
+"""The id of an answer, the row that was made of it, and the answer as it stands in the store."""
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """One run: when, how it ended, with what, and what came out. A run that was killed stays "running".
+
+    `row_count` is known of a run that came to its end.
+    """
+
+    number: int
+    id: str
+    created: str
+    status: str
+    config: dict[str, Any]
+    summary: dict[str, dict[str, float]]
+    timing: dict[str, float]
+    row_count: int | None = None
+
+    @property
+    def settings(self) -> RunSettings:
+        """The record of the run as typed values."""
+        return read_settings(self.config)
+
+
+class Answer(Protocol):
+    """The parts of an answer that are kept: `StoredAnswer` is one that was found."""
+
+    processed: dict[str, Any]
+    metadata: dict[str, Any]
+    latency: float
+    returns: str
+
+
+@dataclass(slots=True)
+class StoredAnswer:
+    """The answer of a system, as it was the first time."""
+
+    processed: dict[str, Any]
+    metadata: dict[str, Any]
+    latency: float
+    returns: str
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A row of a run, with the example and the answer that it came from, and their ids.
+
+    `answer_record` is the answer as it stands in the store.
+    """
+
+    row: EvalRow
+    example: dict[str, Any]
+    example_key: bytes
+    example_id: int
+    answer: StoredAnswer | None
+    response: int | None
+    answer_record: bytes | None = None
+
+
+@runtime_checkable
+class StoreBackend(Protocol):
+    """Keeps what runs produce, and finds it again by keys that stand for everything that can change it.
+
+    Ids are integers of the store's own choice; a place is the number of a job in its run. `failure` says why nothing
+    more can be written, if so.
+    """
+
+    failure: StoreError | None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether more was put down than is written for now: who goes on all the same takes memory."""
+
+    # -- look up
+
+    def has_keys(self) -> bool:
+        """Whether anything may be found at all: in a new store nothing needs to be looked for."""
+
+    def index_rows(self) -> None:
+        """Get ready to look for many rows; a store that looks up one by one does nothing."""
+
+    def index_answers(self) -> None:
+        """Get ready to look for many answers."""
+
+    def index_examples(self) -> None:
+        """Get ready to look for many examples."""
+
+    def find_rows(self, wanted: Sequence[tuple[bytes | None, Mapping[str, Any]]]) -> list[FoundRow | None]:
+        """Find the newest finished row of each key, with the id and record of its answer; None where there is none."""
+
+    def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer, bytes] | None:
+        """Find the newest answer under a key: its id, the answer, and its record."""
+
+    def find_scores(self, key: bytes) -> dict[str, Any] | None:
+        """Look up the scores that an evaluator gave, by their key."""
+
+    # -- put
+
+    def put_answer(
+        self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: Answer
+    ) -> int:
+        """Store the answer of a run at a place, and return its id; without a key it is never found again."""
+
+    def put_result(
+        self,
+        run: RunInfo,
+        place: int,
+        keys: Keys,
+        example: Mapping[str, Any],
+        example_id: int | None,
+        answer: Answer | None,
+        row: EvalRow,
+        key: bytes | None,
+    ) -> int:
+        """Keep everything that a run has made of an example at a place, at once. Nothing is kept if this raises.
+
+        Args:
+            run: That it is part of.
+            place: In the run.
+            keys: Of the example and the answer; they get the id of the answer.
+            example: As the dataset has it.
+            example_id: Its id, if it was kept before.
+            answer: What the system returned; None if that was kept before, or there is none.
+            row: What became of it.
+            key: Under which the row is looked for; None if it is not.
+
+        Returns:
+            The id of the example.
+        """
+
+    def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
+        """Store the scores of an evaluator."""
+
+    def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
+        """Keep an example under its id, after its row: who removes runs meanwhile sees that it is used."""
+
+    def put_row(
+        self,
+        run: RunInfo,
+        place: int,
+        key: bytes | None,
+        example: int,
+        response: int | None,
+        row: EvalRow,
+        record: bytes | None = None,
+    ) -> None:
+        """Store the row of a run at a place; without a key it is never found again.
+
+        `record` is the answer as it was found in the store, where the run that it is from may be removed meanwhile.
+        """
+
+    def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
+        """Keep a row that `find_rows` found last as a row of this run too."""
+
+    def flush_copies(self) -> None:
+        """Write the copies that `copy_row` has gathered, if it gathers them."""
+
+    def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
+        """Keep a request that a tap saw and that is no part of an answer."""
+
+    async def catch_up(self) -> None:
+        """Wait while it is behind."""
+
+    # -- runs and their rows
+
+    def start_run(self, config: Mapping[str, Any]) -> RunInfo:
+        """Record that a run has begun."""
+
+    def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
+        """Record how a run ended, and with what."""
+
+    def runs(self) -> list[RunInfo]:
+        """List all runs, the newest first."""
+
+    def run_records(self, run: RunInfo) -> Iterator[RunRecord]:
+        """Yield the rows of a run with their example and answer, in order."""
+
+
+def restore_result(run: RunInfo, rows: list[EvalRow]) -> EvalResult:
+    """Make the result of a run that came to its end, with these of its rows."""
+    config = dict(run.config)
+    notes = config.pop("notes", {})
+    accuracy = {key: config.pop(key, None) for key in ("intervals", "comparison")}
+    result = EvalResult(rows, run.summary, run.timing, config, notes=notes)
+    result.read_accuracy(accuracy)
+    return result
