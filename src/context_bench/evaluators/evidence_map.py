@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 
 from context_bench.evaluators.text_search import list_prompt_texts
-from context_bench.systems.compressors import shuffle_indices, split
+from context_bench.systems.reference import shuffle_indices, split
 from context_bench.text.golds import Gold, evidence_texts, gold_answers
 from context_bench.text.words import normalise
 from context_bench.types import Example
