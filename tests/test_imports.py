@@ -128,6 +128,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "output",
         "ray",
         "memory",
+        "testing",  # `datasets check`
     },
     # the front door
     "__init__": BASE

@@ -206,7 +206,7 @@ class RowMaker:
             return {}
         kept = min(max(item.evidence.whole - saved, 0), item.evidence.whole)
         return {
-            "evidence_depth": item.evidence.find_depths(),
+            "evidence_depth": list(item.evidence.find_depths()),
             "context_tokens": [item.evidence.whole, kept],
             "matched_controls": item.evidence.score_controls(kept),
         }

@@ -87,14 +87,13 @@ def default_metrics(
     judged: bool = False,
     repeats: int = 1,
 ) -> list[Metric]:
-    """Build the metrics of every run; a tap, repeats, several datasets or systems, and controls add their own."""
+    """Build the five metrics of every run; a tap, repeats, several datasets or systems, and controls add their own."""
     metrics: list[Metric] = [
         MeanScore(score_field),
         PassRate(threshold, score_field),
         CompressionRatio(),
         CostOfPass(threshold, score_field),
         Latency(),
-        Engagement(score_field),
     ]
     if judged and score_field != "judge_score":
         metrics.append(MeanScore("judge_score"))
@@ -110,6 +109,8 @@ def default_metrics(
             PrefixStability(),
             EvidenceShares(threshold, score_field),
         ]
+    if systems > 1 or tapped:
+        metrics.append(Engagement(score_field))
     if datasets > 1:
         metrics.append(PerDatasetBreakdown(score_field))
     if systems > 1:
