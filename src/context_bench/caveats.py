@@ -33,8 +33,6 @@ from context_bench.text.evidence_state import NOT_IN_CONTEXT
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["NO_CONTEXT", "Census", "add_caveats", "explain_unranked", "find_unscored"]
-
 NO_CONTEXT = "response against prompt"
 """Begins the note on a compression ratio that says nothing of a prompt: an answer is shorter than what was asked."""
 
@@ -67,7 +65,6 @@ class Census:
         self.kinds: set[bool] = set()
 
     def add(self, row: EvalRow) -> None:
-        """Count one row."""
         self.rows += 1
         if row.error is not None:
             self.errors += 1
@@ -86,7 +83,6 @@ class Census:
 
     @staticmethod
     def _note(reasons: Counter[str], reason: str) -> None:
-        """Count a row on which something could not be done."""
         known = reason in reasons or len(reasons) < _MAX_CAUSES
         reasons[reason if known else "for other reasons"] += 1
 
@@ -100,7 +96,6 @@ class Census:
                 self.causes[cause] += 1
 
     def counts(self) -> dict[str, float]:
-        """Return the counts that stand in every summary."""
         return {
             NUM_EXAMPLES: float(self.rows),
             NUM_ERRORS: float(self.errors),
@@ -202,7 +197,6 @@ def add_caveats(
 def _explain_missing_scores(
     values: Mapping[str, float], notes: dict[str, str], census: Census, datasets: Mapping[str, Census]
 ) -> None:
-    """Say why scores are missing wherever a number stands on none."""
     for key in [key for key in notes if key in values and math.isnan(values[key])]:
         own = datasets.get(key.partition("@")[2] or key.removeprefix("dataset:"), census)
         if own.nothing_scored and "score" in notes[key]:
@@ -283,7 +277,7 @@ def explain_unranked(census: Census, cost_field: str, config: Mapping[str, Any])
 def find_unscored(
     numbers: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]], config: Mapping[str, Any]
 ) -> list[str]:
-    """Give a sentence for each dataset that a system has no score of although there was gold, or a field was asked for.
+    """Give a sentence for each dataset that has gold, or a field that was asked for, and no score.
 
     Systems with the same cause share a sentence.
     """

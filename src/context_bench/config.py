@@ -216,11 +216,13 @@ class CommandOptions(EvaluateOptions):
     fresh: bool = option("ask everything again, and cache the new answers", SWITCH, False)
     no_store: bool = option("record nothing", SWITCH, False)
     output: str | None = option(
-        "form of the result: table, json, csv, html, or a reporter of your own by NAME, module:object or "
-        "file.py:object (default: by the ending of --out, else table)",
+        "form of the result: table, md, json, csv (rows), csv-summary, latex, html, or a reporter of your own by NAME, "
+        "module:object or file.py:object (default: by the ending of --out, else table)",
         metavar="REF",
     )
-    out: str | None = option("write the result to FILE (.json, .csv, .md or .html), not to stdout", metavar="FILE")
+    out: str | None = option(
+        "write the result to FILE (.json, .csv, .md, .txt, .tex or .html), not to stdout", metavar="FILE"
+    )
     wide: bool = option("show all columns of a table, however narrow the terminal", SWITCH, False)
     report: str | None = option(
         "also write the report to FILE (.html): one page that opens offline", PAGE, metavar="FILE"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
@@ -18,7 +19,7 @@ from context_bench.compare.verdicts import Comparison, read_intervals
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.numbers import BRIEF, COST_OF_PASS, NUM_ERRORS
-from context_bench.registry import registry
+from context_bench.registry import import_object, registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
 from context_bench.text import dump_json
 
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from context_bench.output.plots import ResultPlots
 from context_bench.types import Metric
 
-__all__ = ["EvalResult", "EvalRow", "Scores"]
+__all__ = ["EvalResult", "EvalRow", "Part", "Scores"]
+
+Part = Literal["rows", "summary"]
+"""What of a result is exported."""
 
 
 class Scores(dict[str, float]):
@@ -169,10 +173,8 @@ class EvalResult:
     ) -> EvalResult:
         """Return the part of the result for some of its rows, its summary computed anew.
 
-        Args:
-            system: One name, several, or a function of a row that says whether it stays.
-            dataset: One tag or several.
-            fields: Any other field of a row: its value, or a list of values.
+        `system` is one name, several, or a function of a row that says whether it stays; `fields` are other fields of a
+        row, each a value or a list of values.
         """
         keep = system if callable(system) else None
         systems = None if callable(system) else _list_wanted(system)
@@ -215,13 +217,7 @@ class EvalResult:
         return self
 
     def curves(self, baseline: str | None = None, margin: float | None = None) -> list[Curve]:
-        """Quality against tokens for each system that was run with several settings of a knob.
-
-        Args:
-            baseline: The system that savings are against; by default the run's, else `direct`, else `passthrough`,
-                else the setting that keeps the most tokens.
-            margin: A difference in quality within it does not matter; by default the run's, else `DEFAULT_MARGIN`.
-        """
+        """Return quality against tokens for each system with several settings of a knob; see `draw_curves`."""
         from context_bench.compare.curves import draw_curves
 
         return draw_curves(self, baseline, margin)
@@ -229,18 +225,13 @@ class EvalResult:
     def compare(
         self, baseline: str | None = None, metric: str | None = None, margin: float | None = None
     ) -> Comparison | None:
-        """Hold every system against one of them: difference, interval, corrected p, and one word for each.
+        """Compare every system with one of them: difference, interval, corrected p, and one word for each.
 
-        Args:
-            baseline: The run's by default: `direct`, else `passthrough`, else the first system.
-            metric: `score` (the default), `pass_rate`, or any score of the rows, such as `f1`.
-            margin: A difference within it does not matter; the run's by default, else `DEFAULT_MARGIN`.
-
-        Returns:
-            None where there are not two systems with scores of the same examples.
-        Raises:
-            UsageError: There is no such system, or the rows were not kept and something else than what the run
-                compared is asked for.
+        `metric` is `score` (the default), `pass_rate`, or any score of the rows, such as `f1`. The baseline is the
+        run's by default: `direct`, else `passthrough`, else the first system. Differences within the margin do not
+        matter; it is the run's by default, else `DEFAULT_MARGIN`. Return None where there are not two systems with
+        scores of the same examples. Raise UsageError for an unknown system, or if the rows were not kept and the run
+        did not compare this.
         """
         return compare_systems(self, baseline, metric, margin)
 
@@ -288,6 +279,23 @@ class EvalResult:
             return result
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
+    def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
+        """Return the rows or the summary as CSV; with a `path` also write it there.
+
+        Args:
+            path: The file.
+            part: `rows` for a line a row, `summary` for a line a system with all numbers and intervals.
+        """
+        return import_object(f"{_EXPORTS}:export_csv")(self, path, part)  # type: ignore[no-any-return]
+
+    def to_latex(self, path: str | Path | None = None, part: Part = "summary") -> str:
+        """Return the tables as LaTeX for `booktabs`, or the rows as a `longtable`; with a `path` also write it."""
+        return import_object(f"{_EXPORTS}:export_latex")(self, path, part)  # type: ignore[no-any-return]
+
+    def to_parquet(self, path: str | Path, part: Part = "rows") -> None:
+        """Write the rows or the summary as Parquet, nested values as JSON texts (needs the extra `parquet`)."""
+        import_object(f"{_EXPORTS}:export_parquet")(self, path, part)
+
     def to_dataframe(self) -> pandas.DataFrame:
         """Make a frame: a line a row, scores and numbers of the metadata as columns (needs extra `dataframe`)."""
         try:
@@ -306,6 +314,9 @@ class EvalResult:
 
 
 _SHOWN_SYSTEMS = 8
+
+_EXPORTS = "context_bench.output.exports"
+"""Stands above this module."""
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:

@@ -51,19 +51,6 @@ from context_bench.types import Metric, Tally
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = [
-    "Intervals",
-    "Notes",
-    "Numbers",
-    "Summarizer",
-    "Summary",
-    "describe_metric",
-    "fold",
-    "list_suffixes",
-    "rebuild_metrics",
-    "summarize",
-]
-
 Numbers = dict[str, dict[str, float]]
 """System -> key -> value."""
 
@@ -75,25 +62,17 @@ Notes = dict[str, dict[str, str]]
 
 
 class Summary(NamedTuple):
-    """The numbers of a run, and the notes on them.
-
-    Attributes:
-        columns: The numbers of metrics that are not ours which the table shows, each with its format.
-        failures: Metrics that failed, and how.
-        intervals: What is known of the accuracy of the numbers.
-        comparison: Every system against the baseline; None where there is none.
-    """
+    """The numbers of a run, and the notes on them."""
 
     numbers: Numbers
     notes: Notes
-    columns: dict[str, str]
-    failures: dict[str, str]
-    intervals: Intervals
-    comparison: Comparison | None
+    columns: dict[str, str]  # the numbers of metrics that are not ours which the table shows, each with its format
+    failures: dict[str, str]  # metrics that failed, and how
+    intervals: Intervals  # what is known of the accuracy of the numbers
+    comparison: Comparison | None  # every system against the baseline; None where there is none
 
 
 def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
-    """Add all rows to a tally and return its result."""
     for row in rows:
         tally.add(row)
     return tally.result()
@@ -122,8 +101,11 @@ class _SystemTallies:
                 (self.census, [self.tallies[place] for place in self._broken_down])
             )
         for tally in self.tallies:
-            for row in rows:
-                tally.add(row)
+            if (add_all := getattr(type(tally), "add_all", None)) is not None:
+                add_all(tally, rows)
+            else:
+                for row in rows:
+                    tally.add(row)
         for row in rows:
             self.census.add(row)
         if self._by_dataset or len(tags) > 1:
@@ -178,22 +160,11 @@ class _SystemTallies:
 
     @property
     def datasets(self) -> dict[str, Census]:
-        """Return the census of each dataset, where there are several."""
         return {tag: census for tag, (census, _) in self._by_dataset.items()}
 
 
 class Summarizer:
-    """Adds rows as they come, and sums them up at the end.
-
-    Args:
-        systems: In their order.
-        metrics: What to compute.
-        score_field: The score that counts.
-        baseline: The system that the others are held against.
-        controls: Systems that do not compete.
-        repeats: How often each example is answered.
-        twin: The second run of the baseline, if there is one.
-    """
+    """Adds rows as they come, and sums them up at the end; `twin` is the second run of the baseline."""
 
     def __init__(
         self,
@@ -406,14 +377,7 @@ def list_suffixes(metrics: Sequence[Metric]) -> list[str | None]:
 def summarize(
     rows: Iterable[EvalRow], systems: Iterable[str], metrics: Sequence[Metric], config: Mapping[str, Any] | None = None
 ) -> Summary:
-    """Compute every metric for every system, and the ranks between them.
-
-    Args:
-        rows: All rows of a run.
-        systems: The systems in their order; one without rows has a summary too.
-        metrics: What to compute.
-        config: Of the run: `score_field`, and what its numbers mean.
-    """
+    """Compute every metric for every system, also one without rows, and the ranks between them."""
     config = config or {}
     settings = read_settings(config)
     names = list(systems)

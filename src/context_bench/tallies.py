@@ -14,29 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from context_bench.errors import UsageError, describe
 from context_bench.numbers import list_keys as list_declared_keys
 from context_bench.stats import Interval
-from context_bench.traits import (
-    can_start,
-    find_columns,
-    find_keys,
-    read_intervals,
-    read_notes,
-    read_unmeasured,
-)
+from context_bench.traits import can_start, find_columns, find_keys, read_intervals, read_notes, read_unmeasured
 from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
-
-__all__ = [
-    "GuardedTally",
-    "check_metric_members",
-    "is_built_in",
-    "list_columns",
-    "list_keys",
-    "read_tally",
-    "read_tally_intervals",
-    "start_tally",
-]
 
 
 def is_built_in(metric: Metric) -> bool:
@@ -50,7 +32,6 @@ def list_keys(metric: Metric) -> tuple[str, ...] | None:
 
 
 def start_tally(metric: Metric) -> Tally:
-    """Start the tally of a metric, for the rows of one system."""
     if is_built_in(metric):
         tally: Tally = metric.start()  # type: ignore[attr-defined]
         return tally
@@ -72,11 +53,7 @@ class _ListTally:
 
 
 class GuardedTally:
-    """The tally of a metric that is not ours.
-
-    Attributes:
-        failure: What it raised, or how it broke its contract; None while all is well.
-    """
+    """The tally of a metric that is not ours; `failure` is what it raised, or how it broke its contract."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
@@ -99,8 +76,7 @@ class GuardedTally:
     def add(self, row: EvalRow) -> None:
         """Take one row in, unless the metric has failed before.
 
-        Raises:
-            Exception: What the metric raised. The run ends there, before more is paid for a number that is missing.
+        What the metric raises ends the run, before more is paid for a number that is missing.
         """
         if self.failure is None:
             try:
@@ -114,7 +90,6 @@ class GuardedTally:
         return self.read()[0]
 
     def read(self) -> tuple[dict[str, float], dict[str, str]]:
-        """Give its numbers, and the notes on them."""
         values: dict[str, float] = {}
         notes: dict[str, str] = {}
         if self.failure is None:
@@ -172,10 +147,7 @@ class _BoundedTally(Protocol):
 
 
 def read_tally(tally: Tally, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """Read the numbers of a tally with their notes, NaN where one stands on nothing.
-
-    `report` is what the system said at the end of the run.
-    """
+    """Read the numbers of a tally with their notes, NaN where one stands on nothing; `report` is the system's own."""
     if isinstance(tally, GuardedTally):
         return tally.read()
     values = tally.result()
@@ -202,11 +174,7 @@ def list_columns(metric: Metric, values: Mapping[str, float]) -> dict[str, str]:
 
 
 def check_metric_members(metric: Metric) -> None:
-    """Refuse a metric whose optional members cannot work, before anything is sent.
-
-    Raises:
-        UsageError: With the member and what it must be.
-    """
+    """Refuse a metric whose optional members cannot work, before anything is sent."""
     if is_built_in(metric):
         return
     if can_start(metric):

@@ -343,3 +343,99 @@ def test_without_an_id_the_rows_are_listed(several: Path) -> None:
 
 def test_the_start_of_an_id_is_enough_where_it_is_the_only_one(several: Path) -> None:
     assert called("diff", "last", "q", cwd=several).stdout == called("diff", "last", "q1", cwd=several).stdout != ""
+
+
+def test_the_start_of_several_ids_lists_them(tmp_path: Path) -> None:
+    keep(tmp_path, *(({**EXAMPLE, "id": f"q{number}"}, {"context": "x"}, {}) for number in range(7)))
+    done = called("diff", "last", "q", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "7 examples start with 'q': q0, q1, q2, q3, q4 and 2 more" in done.stderr
+
+
+def test_the_start_of_several_runs_lists_them(tmp_path: Path) -> None:
+    for _ in range(40):
+        keep(tmp_path, (EXAMPLE, {"context": "x"}, {}))
+    with Store(tmp_path / ".context-bench", readonly=True) as store:
+        ids = [run.id for run in store.runs()]
+    start = next(each[0] for each in ids if sum(other[0] == each[0] for other in ids) > 1)
+    told = called("diff", start, cwd=tmp_path).stderr
+    assert f"runs start with {start!r}: " in told
+    assert any(each in told for each in ids)
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """A run in which bm25 loses the evidence of one example, breaks another, and fails on a third."""
+    scores = {
+        "passthrough": [{"score": 1.0}, {"score": 1.0}, {"score": 1.0}, {"score": 0.0}],
+        "bm25": [
+            {"score": 1.0, "evidence_survived": 0.0},
+            {"score": 0.0, "evidence_survived": 1.0},
+            {},
+            {"score": 0.0},
+        ],
+    }
+    rows = [
+        (
+            {**EXAMPLE, "id": f"q{place}"},
+            {"context": "Bob lives in Rome.\n"},
+            {"system": system, "scores": each, "error": "TimedOut: slow" if not each else None},
+        )
+        for system, all_scores in scores.items()
+        for place, each in enumerate(all_scores)
+    ]
+    keep(tmp_path, *rows)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("flags", "ids"),
+    [
+        (["--lost"], ["q0"]),
+        (["--broken"], ["q1"]),
+        (["--failed"], ["q2"]),
+        (["--lost", "--failed"], ["q0", "q2"]),
+        (["--failed", "--system", "passthrough"], []),
+    ],
+)
+def test_only_what_was_lost_broken_or_failed(mixed: Path, flags: list[str], ids: list[str]) -> None:
+    rows = json.loads(shown(mixed, *flags, "--output", "json"))
+    assert [(row["example"], row["system"]) for row in rows] == [(each, "bm25") for each in ids]
+    text = shown(mixed, *flags)
+    if ids:
+        assert [line.split()[0] for line in text.splitlines()[1:]] == ids
+        assert _names(shown(mixed, ids[0], *flags)) == [f"bm25 on {ids[0]} of people"]
+    else:
+        assert text == "No example failed.\n"
+
+
+def test_lost_is_found_where_no_evaluator_looked_for_evidence(tmp_path: Path) -> None:
+    keep(tmp_path, (EXAMPLE, {"context": "x"}, {}), ({**EXAMPLE, "id": "q2"}, {"context": CONTEXT}, {}))
+    assert [row["example"] for row in json.loads(shown(tmp_path, "--lost", "--output", "json"))] == ["q1"]
+
+
+def test_broken_needs_a_baseline(tmp_path: Path) -> None:
+    keep(tmp_path, (EXAMPLE, {"context": "x"}, {}))
+    done = called("diff", "last", "--broken", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--broken needs a baseline" in done.stderr
+
+
+def test_json_holds_both_texts(mixed: Path) -> None:
+    after = "Carol lives in Oslo.\nBob lives in Rome.\n"
+    keep(mixed, (EXAMPLE, {"context": after}, {"scores": {"score": 1.0}}))
+    (row,) = json.loads(shown(mixed, "q1", "--output", "json"))
+    assert (row["example"], row["system"], row["score"]) == ("q1", "p", 1.0)
+    ((part,),) = (comparison["parts"] for comparison in row["comparisons"])
+    assert "".join(each["text"] for each in part["segments"]) == CONTEXT
+    assert "".join(each["new"] for each in part["segments"]) == after
+    assert {each["kind"] for each in part["segments"]} == {"kept", "dropped", "moved"}
+    marked = [(each["kind"], each["text"], each["new"]) for each in part["segments"] if each["evidence"]]
+    assert marked == [("moved", "Bob lives in Rome.", ""), ("moved", "", "Bob lives in Rome.")]
+
+
+def test_moved_text_is_shown_as_moved(tmp_path: Path) -> None:
+    keep(tmp_path, (EXAMPLE, {"context": "Carol lives in Oslo.\nAlice lives in Paris.\nBob lives in Rome.\n"}, {}))
+    text = shown(tmp_path, "q1")
+    assert "{~Carol lives in Oslo.\n~}Alice lives in Paris.\n⟦Bob lives in Rome.⟧\n[~Carol lives in Oslo.\n~]" in text
+    assert "\x1b[36mCarol" in shown(tmp_path, "q1", "--color", "always")

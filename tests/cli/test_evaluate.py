@@ -198,7 +198,7 @@ MISTAKES = [
     (["--system", "passthrough", "--dataset", "needle", "--max-errors", "nan"], "--max-errors"),
     (["--system", "passthrough", "--dataset", "needle", "--output", "xml"], "xml"),
     (["--system", "passthrough", "--dataset", "needle", "--out", "missing/file.json"], "missing/file.json"),
-    (["--system", "passthrough", "--dataset", "needle", "--out", "folder.jsonl"], "directory"),
+    (["--system", "passthrough", "--dataset", "needle", "--out", "folder.json"], "directory"),
     (["--system", "passthrough", "--dataset", "needle", "--score-field", "bleu"], "contains, evidence_recall"),
     (["--system", "passthrough", "--dataset", "needle", "--tokenizer", "gpt-9"], "gpt-9"),
     (["--system", "passthrough", "--dataset", "needle", "--name", "mine"], "--name"),
@@ -227,6 +227,7 @@ MISTAKES = [
 @pytest.fixture
 def mistaken(tmp_path: Path, data: str) -> None:
     (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "folder.json").mkdir()
     for name, text in {
         "broken.jsonl": '{"id": 1, "context": ""}\n{"id": 2, "cont\n',
         "no-id.jsonl": '{"context": ""}\n',

@@ -53,7 +53,7 @@ def test_short_sequences_are_matched_as_well_as_can_be(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_divided_by_anchors_and_windows_it_is_still_an_alignment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_diff, "_CELLS", 400)
+    monkeypatch.setattr(text_diff, "_MAX_CELLS", 400)
     monkeypatch.setattr(text_diff, "_WINDOW", 80)
     rng = random.Random(seed)
     old = [rng.choice([*"abcdef", *map(str, range(40))]) for _ in range(1000)]

@@ -39,7 +39,7 @@ def _adds_up(segments: list[Segment], before: str, after: str) -> None:
         ("1\n2\n3\n", "1\n3\n", [("kept", "1\n", "1\n"), ("dropped", "2\n", ""), ("kept", "3\n", "3\n")]),
         ("the big cat", "the cat", [("kept", "the", "the"), ("dropped", " big", ""), ("kept", " cat", " cat")]),
         ("the big cat", "the old cat", [("kept", "the", "the"), ("changed", " big", " old"), ("kept", " cat", " cat")]),
-        ("a  b", "a b", [("kept", "a", "a"), ("changed", "  ", " "), ("kept", "b", "b")]),
+        ("a  b", "a b", [("kept", "a ", "a "), ("dropped", " ", ""), ("kept", "b", "b")]),
         ("x, y", "a, b", [("changed", "x, y", "a, b")]),
     ],
 )
@@ -194,7 +194,7 @@ def test_evidence_that_was_dropped() -> None:
 
 def test_evidence_that_was_moved_is_marked_in_both_places() -> None:
     found = _marked("Bob is here.\na b c\nd e f\ng h i\n", "a b c\nd e f\ng h i\nBob is here.\n", "Bob is here.")
-    assert found == [("dropped", "Bob is here.", ""), ("added", "", "Bob is here.")]
+    assert found == [("moved", "Bob is here.", ""), ("moved", "", "Bob is here.")]
 
 
 def test_evidence_of_which_a_part_was_changed() -> None:

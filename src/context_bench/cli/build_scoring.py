@@ -17,21 +17,12 @@ from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url
-from context_bench.metrics import (
-    BilledRatio,
-    CardPassRate,
-    DollarCost,
-    OfficialScore,
-    default_metrics,
-    load_metrics,
-)
+from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, OfficialScore, default_metrics, load_metrics
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.types import Evaluator, Metric
 
 if TYPE_CHECKING:
     from context_bench.memory.judge import MemoryJudge
-
-__all__ = ["JudgeOptions", "ScoringOptions", "build_judge", "build_memory_judge", "build_metrics", "build_scorer"]
 
 
 @dataclass(frozen=True)
@@ -49,43 +40,26 @@ class JudgeOptions:
 
     @property
     def wanted(self) -> bool:
-        """Whether any flag names a judge."""
         return bool(self.url or self.model or self.key_env)
 
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """How rows are scored and summarized, in a new run and in one that is scored again.
+    """How rows are scored and summarized, in a new run and in one that is scored again."""
 
-    Attributes:
-        evaluators: References of evaluators beside those of the datasets.
-        metrics: References of metrics beside the default ones.
-        score_field: The score that counts; None takes the primary one of each dataset.
-        threshold: A score from here on passes; None takes the default.
-        keep_reasoning: Score whole replies, with the reasoning in them.
-        judge: The model that judges answers.
-        unsafe_code: Run model-written code without a sandbox.
-        sees_upstream: It will be known what the model behind some system read.
-        ranks_by_upstream: That will be known for every system, so that they are ranked by what it costs.
-        controls: The run has the systems of --controls.
-        repeats: How often each example is answered.
-        answering_model: The model that answers for the systems, if one does.
-        judges_contexts: Some systems return a context that nobody reads: it is judged as an answer.
-    """
-
-    evaluators: Sequence[str] = ()
-    metrics: Sequence[str] = ()
-    score_field: str | None = None
-    threshold: float | None = None
-    keep_reasoning: bool = False
-    judge: JudgeOptions = JudgeOptions()
-    unsafe_code: bool = False
-    sees_upstream: bool = False
-    ranks_by_upstream: bool = False
-    controls: bool = False
-    answering_model: str | None = None
-    judges_contexts: bool = False
-    repeats: int = 1
+    evaluators: Sequence[str] = ()  # references of evaluators beside those of the datasets
+    metrics: Sequence[str] = ()  # references of metrics beside the default ones
+    score_field: str | None = None  # the score that counts; None takes the primary one of each dataset
+    threshold: float | None = None  # a score from here on passes; None takes the default
+    keep_reasoning: bool = False  # score whole replies, with the reasoning in them
+    judge: JudgeOptions = JudgeOptions()  # the model that judges answers
+    unsafe_code: bool = False  # run model-written code without a sandbox
+    sees_upstream: bool = False  # it will be known what the model behind some system read
+    ranks_by_upstream: bool = False  # that will be known for every system, so that they are ranked by what it costs
+    controls: bool = False  # the run has the systems of --controls
+    answering_model: str | None = None  # the model that answers for the systems, if one does
+    judges_contexts: bool = False  # some systems return a context that nobody reads: it is judged as an answer
+    repeats: int = 1  # how often each example is answered
 
     @property
     def field(self) -> str:
@@ -94,7 +68,6 @@ class ScoringOptions:
 
     @classmethod
     def read(cls, options: RunOptions) -> ScoringOptions:
-        """Read the options of a run."""
         return cls(
             evaluators=options.evaluator,
             metrics=options.metric,
@@ -136,7 +109,6 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
 
 
 def build_judge(options: JudgeOptions) -> LLMJudge:
-    """Build the judge that the flags name."""
     url, key = _find_server(options)
     if not options.model:
         warnings.warn(f"no --judge-model was given: {DEFAULT_MODEL} judges", stacklevel=2)
@@ -152,7 +124,6 @@ def build_memory_judge(options: JudgeOptions, prompts: str | None) -> MemoryJudg
 
 
 def _find_server(options: JudgeOptions) -> tuple[str, Secret | None]:
-    """Return the URL of the judge's server, and the key for it."""
     if not options.url:
         raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
     return options.url, find_key(check_url(options.url), variable=options.key_env)
@@ -206,7 +177,6 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
 
 
 def _list_controls() -> tuple[str, ...]:
-    """List the systems of --controls, which do not compete."""
     from context_bench.tap.system import CONTROLS
 
     return tuple(CONTROLS)

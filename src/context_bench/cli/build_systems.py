@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from context_bench.tap.answering import Answerer
     from context_bench.tap.system import Launch
 
-__all__ = ["build_system_list", "choose_answerer"]
-
 PROXY_WORKERS = 8
 
 
@@ -112,21 +110,13 @@ def _split_header(line: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _Arm:
-    """One proxy of the run: where it listens, how it is started if it is, and what it is called.
+    """One proxy of the run: where it listens, how it is started if it is, and what it is called."""
 
-    Attributes:
-        url: Where it is asked.
-        launch: How it is started; None for one that runs already.
-        name: Its name in the report; None takes host and port.
-        headers: Sent with every request to it.
-        known_as: What it is in a cache key, where that is not its address.
-    """
-
-    url: str
-    launch: Launch | None
-    name: str | None
-    headers: Mapping[str, str] | None = None
-    known_as: str | None = None
+    url: str  # where it is asked
+    launch: Launch | None  # how it is started; None for one that runs already
+    name: str | None  # its name in the report; None takes host and port
+    headers: Mapping[str, str] | None = None  # sent with every request to it
+    known_as: str | None = None  # what it is in a cache key, where that is not its address
 
 
 def _name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:
@@ -316,7 +306,6 @@ def _expand_start(start: str | None, url: str | None, knobs: _Knobs) -> list[tup
 
 
 def choose_answerer(forward: str | None, model: str | None, reply: str | None) -> Answerer:
-    """Choose the one that is given."""
     if forward:
         from context_bench.tap.forward import Forward
 

@@ -10,8 +10,6 @@ from context_bench._version import __version__
 from context_bench.cli.flags import Parser, add_groups
 from context_bench.config import RUN_GROUPS, RunOptions
 
-__all__ = ["COMMANDS", "find_module", "first_steps", "run_parser"]
-
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
     "memory": "compare memory systems on conversations, at equal budgets",
@@ -160,12 +158,10 @@ class RunParser(Parser):
         return _short_help(len(self.flags))
 
     def format_all(self) -> str:
-        """Format every flag, in its group."""
         return super().format_help()
 
 
 def run_parser() -> RunParser:
-    """Build the parser of a run."""
     parser = RunParser(
         prog="context-bench",
         usage="context-bench (--proxy URL | --system REF)... --dataset REF... [options]\n"

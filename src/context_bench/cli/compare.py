@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, count, number
-from context_bench.cli.gate import Gate
+from context_bench.cli.gate import RunGate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
 from context_bench.compare.contest import Contest
@@ -23,8 +23,6 @@ from context_bench.output.verdict_tables import build_diff_command, describe_pai
 from context_bench.store import Store
 from context_bench.text import dump_json
 
-__all__ = ["main"]
-
 _EXAMPLES = """\
 examples:
   context-bench compare last~1 last          the newest against the one before
@@ -35,9 +33,8 @@ examples:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the comparison, and judge it by the conditions of --fail-if."""
     options = _build_parser().parse_args(arguments[1:])
-    gate = Gate.read(options)
+    gate = RunGate.read(options)
     form = choose_form(options.output, options.out, ("table", "json"))
     margin = None if options.margin is None else check_margin(options.margin)
     with (

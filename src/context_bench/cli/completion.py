@@ -16,8 +16,6 @@ from importlib import import_module
 from context_bench.cli.commands import COMMANDS, find_module, run_parser
 from context_bench.cli.flags import Parser, add_flags
 
-__all__ = ["Command", "Values", "collect", "main"]
-
 _EXAMPLE = """\
 examples:
   bash, in ~/.bashrc:
@@ -48,11 +46,7 @@ _REGISTERED = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the script for a shell."""
-    parser = Parser(
-        prog="context-bench completion",
-        description=f"{_EXAMPLE}\n{COMMANDS['completion']}",
-    )
+    parser = Parser(prog="context-bench completion", description=f"{_EXAMPLE}\n{COMMANDS['completion']}")
     parser.add_argument("shell", choices=tuple(WRITERS), help="your shell")
     add_flags(parser, "imports")
     options = parser.parse_args(arguments[1:])
@@ -65,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def collect() -> dict[str, Command]:
+def collect() -> dict[str, CommandSpec]:
     """Collect what can be typed after each command; the empty name is a run."""
     run = _read_parser(run_parser())
     run.commands, run.texts = tuple(COMMANDS), {**run.texts, **COMMANDS}
@@ -101,37 +95,37 @@ def _read_actions(parser: Parser) -> dict[str, str]:
     return {}
 
 
-def _read_parser(parser: Parser) -> Command:
-    command = Command()
+def _read_parser(parser: Parser) -> CommandSpec:
+    command = CommandSpec()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             continue
         if not action.option_strings:
             values = _read_values(action)
             words = (*command.arguments.words, *values.words)
-            command.arguments = Values(words, command.arguments.files or values.files)
+            command.arguments = Offered(words, command.arguments.files or values.files)
         for flag in action.option_strings:
             command.flags[flag] = None if action.nargs == 0 else _read_values(action)
             command.texts[flag] = parser._get_formatter()._expand_help(action)
     return command
 
 
-def _read_values(action: argparse.Action) -> Values:
+def _read_values(action: argparse.Action) -> Offered:
     """Read what the value of a flag can be, from its choices, its name and its place in the help."""
     shown = action.metavar if isinstance(action.metavar, str) else ""
     if action.choices is not None:
-        return Values(tuple(map(str, action.choices)))
+        return Offered(tuple(map(str, action.choices)))
     files = "folder" if shown == "DIR" else "file" if "FILE" in shown or shown == "SCRIPT" else ""
     if action.dest in _REGISTERED:
         from context_bench.registry import registry
 
         names = filter(_SAFE.fullmatch, registry.list(_REGISTERED[action.dest]))
-        return Values(tuple(names), "file" if shown == "REF" else "")
+        return Offered(tuple(names), "file" if shown == "REF" else "")
     if action.dest == "vendor":
         from context_bench.tap.vendors import VENDORS
 
-        return Values(VENDORS)
-    return Values(_WORDS.get(shown, ()), files)
+        return Offered(VENDORS)
+    return Offered(_WORDS.get(shown, ()), files)
 
 
 _WORDS = {"RUN": ("last",), "local|FILE": ("local",), "SCRIPT": ("extract", "echo", "text:")}
@@ -139,7 +133,7 @@ _WORDS = {"RUN": ("last",), "local|FILE": ("local",), "SCRIPT": ("extract", "ech
 
 
 @dataclass(frozen=True)
-class Values:
+class Offered:
     """Possible values of a flag or argument: words, and files or folders."""
 
     words: tuple[str, ...] = ()
@@ -148,17 +142,17 @@ class Values:
 
 
 @dataclass
-class Command:
+class CommandSpec:
     """A command's flags (None takes no value), arguments and subcommands."""
 
-    flags: dict[str, Values | None] = field(default_factory=dict)
+    flags: dict[str, Offered | None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     """Descriptions of the flags and subcommands."""
-    arguments: Values = field(default_factory=Values)
+    arguments: Offered = field(default_factory=Offered)
     commands: tuple[str, ...] = ()
 
 
-Commands = Mapping[str, Command]
+Commands = Mapping[str, CommandSpec]
 
 _LONGEST = 70
 """Characters of a description."""
@@ -177,9 +171,9 @@ def _describe(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _group_by_values(commands: Commands) -> dict[Values, list[str]]:
+def _group_by_values(commands: Commands) -> dict[Offered, list[str]]:
     """Group the places that offer the same values, each as `command flag`."""
-    places: dict[Values, list[str]] = {}
+    places: dict[Offered, list[str]] = {}
     for name, command in commands.items():
         for flag, values in command.flags.items():
             if values is not None:
@@ -231,7 +225,6 @@ complete -F _context_bench context-bench
 
 
 def write_bash(commands: Commands) -> str:
-    """Write the script for bash."""
     values = [
         f"    {' | '.join(places)}) words={_quote_posix(' '.join(each.words))} files={_quote_posix(each.files)} ;;"
         for each, places in _group_by_values(commands).items()
@@ -301,7 +294,6 @@ fi
 
 
 def write_zsh(commands: Commands) -> str:
-    """Write the script for zsh."""
     values = [
         f"    {' | '.join(places)}) offered=({_zsh_items(each.words)}) files={_quote_posix(each.files)} ;;"
         for each, places in _group_by_values(commands).items()
@@ -350,7 +342,6 @@ complete -c context-bench -f
 
 
 def write_fish(commands: Commands) -> str:
-    """Write the script for fish."""
     first, second = ([name for name in commands if name.count(" ") == spaces and name] for spaces in (0, 1))
     head = _FISH.replace("@COMMANDS@", " ".join(first)).replace("@ACTIONS@", " ".join(map(_quote, second)))
     lines = []
@@ -365,12 +356,12 @@ def write_fish(commands: Commands) -> str:
             f"{there} -a {_quote(each)} -d {_quote(_describe(command.texts.get(each, '')))}"
             for each in command.commands
         ]
-        if command.arguments != Values():
+        if command.arguments != Offered():
             lines.append(where + _fish_values(command.arguments).replace(" -r", "").replace(" -x", ""))
     return head + "\n".join(lines) + "\n"
 
 
-def _fish_values(values: Values) -> str:
+def _fish_values(values: Offered) -> str:
     words = " ".join(values.words)
     if values.files == "folder":
         return f" -x -a {_quote(f'{words} (__fish_complete_directories)'.strip())}"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from context_bench.conformance import Check, Findings
     from context_bench.tap.vendors import Recipe
 
-__all__ = ["main", "prepare_proxy"]
-
 _EXAMPLE = """\
 examples:
   context-bench conformance --proxy http://localhost:7878 --tap :9100
@@ -32,7 +30,6 @@ _EXIT_CODES = "exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the checks and print what they found."""
     parser = _build_parser()
     options = parser.parse_args(arguments[1:])
     if options.list:
@@ -75,9 +72,7 @@ def _find_recipes(names: Sequence[str]) -> list[Recipe]:
 
 def _build_parser() -> Parser:
     parser = Parser(
-        prog="context-bench conformance",
-        description=f"{_EXAMPLE}\n{COMMANDS['conformance']}",
-        epilog=_EXIT_CODES,
+        prog="context-bench conformance", description=f"{_EXAMPLE}\n{COMMANDS['conformance']}", epilog=_EXIT_CODES
     )
     add = parser.add_argument
     add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
@@ -101,11 +96,7 @@ def _build_parser() -> Parser:
     add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
     add("--list", action="store_true", help="list the checks and exit")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
-    add(
-        "--output",
-        choices=("table", "json"),
-        help="form of the result (default: by the ending of --out, else table)",
-    )
+    add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
     add("--out", metavar="FILE", help="write the result to FILE, not to stdout")
     add_flags(parser, "wide")
     add_flags(parser, "silent", help="show no progress")
@@ -113,7 +104,6 @@ def _build_parser() -> Parser:
 
 
 def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
-    """Refuse flags that do not go together."""
     started = options.start or options.vendor
     if options.start and options.vendor:
         parser.error("--start and --vendor both start a proxy: give one")
@@ -175,7 +165,6 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
 
 
 def prepare_proxy(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
-    """Prepare the proxy under test, without starting it."""
     from context_bench.processes.started_proxy import SCRATCH, StartedProxy
     from context_bench.tap.address import free_port, port_of
 

@@ -21,8 +21,6 @@ from context_bench.output.layout import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
 
-__all__ = ["main", "markdown_catalog"]
-
 _MORE = """\
 more:
   context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--full]
@@ -36,7 +34,6 @@ _LONG = 1500
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the datasets, or do what the second word says."""
     commands = {"show": _show, "check": _check, "fetch": _fetch, "import": _import}
     command = commands.get(arguments[1] if len(arguments) > 1 else "")
     if command is not None:
@@ -71,8 +68,7 @@ def _list_datasets() -> Iterator[list[str]]:
 
 def _show(arguments: Sequence[str]) -> int:
     parser = Parser(
-        prog="context-bench datasets show",
-        description="show facts about a dataset, its first example, and its prompt",
+        prog="context-bench datasets show", description="show facts about a dataset, its first example, and its prompt"
     )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG], such as mmlu:anatomy")
     parser.add_argument("--full", action="store_true", help="show long texts whole")

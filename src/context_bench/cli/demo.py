@@ -10,8 +10,6 @@ from tempfile import TemporaryDirectory
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags
 
-__all__ = ["main"]
-
 SYSTEMS = (
     "passthrough",
     "closed-book",
@@ -44,7 +42,6 @@ The result is in {saved}. As a page that opens offline:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the demo, save its result, and write its page."""
     parser = Parser(prog="context-bench demo", description=COMMANDS["demo"])
     parser.add_argument(
         "--out",

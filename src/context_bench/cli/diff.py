@@ -1,10 +1,11 @@
-"""`context-bench diff RUN ID`: what a system did to the context of one example, and whether the evidence survived."""
+"""`context-bench diff RUN [ID]`: what a system did to the context of one example, and whether the evidence survived."""
 
 from __future__ import annotations
 
 import difflib
+import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
@@ -12,7 +13,8 @@ from context_bench.cli.diff_view import View, visible, wants_color
 from context_bench.cli.flags import Parser, add_flags, add_store, count
 from context_bench.cli.messages import show_warnings
 from context_bench.cli.output import table_width
-from context_bench.config import STORE
+from context_bench.compare.verdicts import choose_baseline
+from context_bench.config import DEFAULT_THRESHOLD, STORE
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.numbers import percent
@@ -23,30 +25,35 @@ from context_bench.store import RunInfo, Store
 from context_bench.store.backend import RunRecord
 from context_bench.text.evidence_state import list_shown_turns, read_state
 from context_bench.text.golds import evidence_texts, gold_answers
-from context_bench.traffic.text_diff import compare_passed_on, mark_evidence
+from context_bench.traffic.text_diff import DiffPart, compare_passed_on, mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-__all__ = ["main"]
-
 _FEW = 5
+"""Names that an error message lists."""
 _FEW_MEMORIES = 20
 """Memories that are shown unless all are asked for."""
 _RESPONSE = 2_000
 """Characters of a response that are shown."""
 
+Key = tuple[Any, ...]
+"""System, dataset, example and repeat of a row."""
+
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the comparison for every system of the run, or for one."""
     options = _build_parser().parse_args(arguments[1:])
     with show_warnings(), Store(options.cache_dir or STORE, readonly=True, create=False) as store:
         info = store.run(options.run)
-        if options.id is None:
-            sys.stdout.write(_list_rows(store.run_rows(info), info.settings.score_field, options))
-            return 0
-        records = _find_records(store, info, options)
-    counter = _find_tokenizer(info)
+        rows = [row for row in _choose_rows(store, info, options) if _is_chosen(row, options)]
+        records = [] if options.id is None else _find_records(store, info, rows, options)
+    if options.output == "json":
+        shown = [_list_details(record, info) for record in records] or [_list_facts(row, info) for row in rows]
+        sys.stdout.write(json.dumps(shown, indent=2) + "\n")
+        return 0
+    if options.id is None:
+        sys.stdout.write(_list_rows(rows, info.settings.score_field, options))
+        return 0
     color = wants_color("never" if options.no_color else options.color, sys.stdout)
-    view = View(counter, color=color, full=options.full)
+    view = View(_find_tokenizer(info), color=color, full=options.full)
     for number, record in enumerate(records):
         sys.stdout.write("\n" if number else "")
         for text in _render_record(record, view, full=options.full):
@@ -62,6 +69,10 @@ def _build_parser() -> Parser:
     add("--system", metavar="NAME", help="only this system (default: all of the run)")
     add("--dataset", metavar="TAG", help="only examples of this dataset")
     add("--repeat", type=count, metavar="K", help="only this repeat; the first is 0")
+    add("--lost", action="store_true", help="only examples whose evidence was lost")
+    add("--broken", action="store_true", help="only examples that the baseline gets right and the system wrong")
+    add("--failed", action="store_true", help="only examples whose call failed")
+    add("--output", choices=("text", "json"), default="text", help="how to print it (default: text)")
     add("--full", action="store_true", help="do not shorten unchanged or long passages")
     add(
         "--color",
@@ -69,7 +80,7 @@ def _build_parser() -> Parser:
         default="auto",
         help="use colors (default: auto, on a terminal unless NO_COLOR is set)",
     )
-    add("--no-color", action="store_true", help="use marks, not colors: [-dropped-], {+added+}, ⟦evidence⟧")
+    add("--no-color", action="store_true", help="use marks, not colors: [-dropped-], {+added+}, {~moved~}, ⟦evidence⟧")
     add_flags(parser, "wide")
     add_store(parser)
     return parser
@@ -78,38 +89,76 @@ def _build_parser() -> Parser:
 # --- which rows
 
 
-def _list_rows(rows: Iterable[EvalRow], field: str, options: Any) -> str:
+def _choose_rows(store: Store, info: RunInfo, options: Any) -> list[EvalRow]:
+    """Read the rows that --lost, --broken and --failed ask for, or all of them."""
+    rows, settings = list(store.run_rows(info)), info.settings
+    if not (options.lost or options.broken or options.failed):
+        return rows
+    threshold = settings.threshold or DEFAULT_THRESHOLD
+    right, lost = set[Key](), set[Key]()
+    if options.broken:
+        systems = list(dict.fromkeys(row.system for row in rows))
+        wanted = settings.baseline if settings.baseline in systems else None
+        baseline = choose_baseline(systems, wanted, settings.controls)
+        if baseline is None:
+            raise UsageError(f"--broken needs a baseline, and run {info.id} has one system only")
+        scored = (row for row in rows if row.system == baseline and settings.score_field in row.scores)
+        right = {_get_key(row)[1:] for row in scored if row.scores[settings.score_field] >= threshold}
+    if options.lost:
+        lost = {_get_key(record.row) for record in store.run_records(info) if _is_lost(record)}
+    return [
+        row
+        for row in rows
+        if _get_key(row) in lost
+        or (options.failed and row.error is not None)
+        or (_get_key(row)[1:] in right and row.scores.get(settings.score_field, threshold) < threshold)
+    ]
+
+
+def _get_key(row: EvalRow) -> Key:
+    return row.system, row.dataset, row.example_id, row.repeat
+
+
+def _is_lost(record: RunRecord) -> bool:
+    """Whether a row lost evidence, by its scores or, where no evaluator looked for it, by the texts."""
+    state = read_state(record.row.scores)
+    if state is not None or record.answer is None or not evidence_texts(record.example):
+        return state == "lost"
+    scores: Any = EvidenceSurvival().score(record.example, record.answer.processed)
+    return bool(scores) and scores.details["lost"] > 0
+
+
+def _list_rows(rows: Sequence[EvalRow], field: str, options: Any) -> str:
     """List the rows, with what tells which of them to look at; `field` is the score that counts."""
+    words = {"lost": "lost evidence", "broken": "broke", "failed": "failed"}
+    asked = [word for name, word in words.items() if getattr(options, name)]
+    if asked and not rows:
+        return f"No example {' or '.join(asked)}.\n"
     lines = [["example", "system", "score", "savings", "evidence", "error"]]
     for row in rows:
-        if _is_chosen(row, options):
-            numbers = (row.scores.get(field), row.metadata.get("prompt_savings"))
-            score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
-            lines.append(
-                [str(row.example_id), row.system, score, savings, read_state(row.scores) or "", (row.error or "")[:60]]
-            )
+        numbers = (row.scores.get(field), row.metadata.get("prompt_savings"))
+        score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
+        lines.append(
+            [str(row.example_id), row.system, score, savings, read_state(row.scores) or "", (row.error or "")[:60]]
+        )
     give_way = ("savings", "evidence")
     return fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
 
 
-def _find_records(store: Store, info: RunInfo, options: Any) -> list[RunRecord]:
-    known: dict[str, dict[str, None]] = {"system": {}, "dataset": {}, "example": {}}
-    found = []
-    ids = {str(row.example_id) for row in store.run_rows(info)}
+def _find_records(store: Store, info: RunInfo, rows: Sequence[EvalRow], options: Any) -> list[RunRecord]:
+    """Find the records of the example that the user named, by its id or the start of one."""
+    ids = list(dict.fromkeys(str(row.example_id) for row in rows))
     starting = [each for each in ids if each.startswith(options.id)]
     if options.id not in ids and len(starting) == 1:
         options.id = starting[0]
-    for record in store.run_records(info):
-        row = record.row
-        if _is_chosen(row, options):
-            known["example"][str(row.example_id)] = None
-            if str(row.example_id) == options.id and options.repeat in (None, row.repeat):
-                found.append(record)
-        known["system"][row.system] = None
-        known["dataset"] |= dict.fromkeys((row.dataset, _drop_parameters(row.dataset)))
-    if not found:
-        raise UsageError(_explain_missing(info, options, known))
-    return found
+    elif options.id not in ids and starting:
+        raise UsageError(f"{len(starting)} examples start with {options.id!r}: {_name_few(starting)}")
+    chosen = {
+        _get_key(row) for row in rows if str(row.example_id) == options.id and options.repeat in (None, row.repeat)
+    }
+    if not chosen:
+        raise UsageError(_explain_missing(info, list(store.run_rows(info)), ids, options))
+    return [record for record in store.run_records(info) if _get_key(record.row) in chosen]
 
 
 def _is_chosen(row: EvalRow, options: Any) -> bool:
@@ -123,21 +172,27 @@ def _drop_parameters(tag: str) -> str:
     return tag.partition(":")[0]
 
 
-def _explain_missing(info: RunInfo, options: Any, known: Mapping[str, Mapping[str, None]]) -> str:
+def _explain_missing(info: RunInfo, rows: Sequence[EvalRow], ids: list[str], options: Any) -> str:
+    known = {
+        "system": list(dict.fromkeys(row.system for row in rows)),
+        "dataset": list(dict.fromkeys(tag for row in rows for tag in (row.dataset, _drop_parameters(row.dataset)))),
+        "example": ids,
+    }
     for kind, name in (("system", options.system), ("dataset", options.dataset), ("example", options.id)):
         if name is not None and name not in known[kind]:
-            return f"run {info.id} has no {kind} {name!r}: {_name_few(list(known[kind]), name)}"
+            few = f"there are {_name_few(known[kind], name)}" if known[kind] else "it has no rows"
+            if kind == "example" and not ids and (options.lost or options.broken or options.failed):
+                few = "none of its examples is of the kind asked for"
+            return f"run {info.id} has no {kind} {name!r}: {few}"
     return f"run {info.id} has no repeat {options.repeat} of example {options.id!r}"
 
 
-def _name_few(names: list[str], wanted: str) -> str:
-    """Name a few, the nearest first."""
-    if not names:
-        return "it has no rows"
-    near = difflib.get_close_matches(wanted, names[:5_000], n=_FEW, cutoff=0.5)
+def _name_few(names: list[str], wanted: str = "") -> str:
+    """Name a few, those most like the wanted one first."""
+    near = difflib.get_close_matches(wanted, names[:5_000], n=_FEW, cutoff=0.5) if wanted else []
     few = list(dict.fromkeys([*near, *names]))[:_FEW]
     more = len(names) - len(few)
-    return "there are " + ", ".join(few) + (f" and {more:,} more" if more else "")
+    return ", ".join(few) + (f" and {more:,} more" if more else "")
 
 
 def _find_tokenizer(info: RunInfo) -> Tokenizer:
@@ -147,6 +202,48 @@ def _find_tokenizer(info: RunInfo) -> Tokenizer:
         return get_tokenizer(name if isinstance(name, str) else None)
     except UsageError:
         return get_tokenizer()
+
+
+# --- as data
+
+
+def _list_facts(row: EvalRow, info: RunInfo) -> dict[str, Any]:
+    """List what the table shows of a row."""
+    return {
+        "example": row.example_id,
+        "system": row.system,
+        "dataset": row.dataset,
+        "repeat": row.repeat,
+        "score": row.scores.get(info.settings.score_field),
+        "savings": row.metadata.get("prompt_savings"),
+        "evidence": read_state(row.scores),
+        "error": row.error,
+    }
+
+
+def _list_details(record: RunRecord, info: RunInfo) -> dict[str, Any]:
+    """List what is shown of a row, with the whole diff: the texts of all segments in order are both sides."""
+    row, example = record.row, record.example
+    processed, sides = None if record.answer is None else record.answer.processed, _read_tokens(row)
+    comparisons = [] if isinstance(example.get("memory"), dict) else compare_passed_on(example, processed)
+    return {
+        **_list_facts(row, info),
+        "tokens": None if sides is None else dict(zip(("sent", "passed_on"), sides)),
+        "untouched": row.metadata.get("untouched"),
+        "retrieved": None if processed is None else processed.get("retrieved"),
+        "comparisons": [
+            {"title": title, "parts": [_list_segments(part, evidence_texts(example)) for part in parts]}
+            for title, parts in comparisons
+        ],
+        "response": row.response,
+        "scores": row.scores,
+        "unscored": row.unscored,
+    }
+
+
+def _list_segments(part: DiffPart, evidence: Sequence[str]) -> dict[str, Any]:
+    segments = mark_evidence(part.segments, evidence)
+    return {"title": part.title, "segments": [segment._asdict() for segment in segments]}
 
 
 # --- one row

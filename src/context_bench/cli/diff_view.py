@@ -11,10 +11,22 @@ from typing import TextIO
 from context_bench.traffic.text_diff import Segment
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["View", "visible", "wants_color"]
-
-_COLORS = {"dropped": "31;9", "added": "32", "evidence": "1;4", "aside": "2", "title": "1"}
-_MARKS = {"dropped": ("[-", "-]"), "added": ("{+", "+}"), "evidence": ("⟦", "⟧")}
+_COLORS = {
+    "dropped": "31;9",
+    "added": "32",
+    "moved": "36",
+    "left": "2;36",
+    "evidence": "1;4",
+    "aside": "2",
+    "title": "1",
+}
+_MARKS = {
+    "dropped": ("[-", "-]"),
+    "added": ("{+", "+}"),
+    "moved": ("{~", "~}"),
+    "left": ("[~", "~]"),
+    "evidence": ("⟦", "⟧"),
+}
 
 _SHORT = 400
 """Characters that are never folded."""
@@ -42,19 +54,12 @@ def _replace_control(char: str) -> str:
 
 
 class View:
-    """Turns segments into text.
-
-    Args:
-        count: Counts the tokens of what is folded away.
-        color: Colours instead of marks.
-        full: Fold nothing.
-    """
+    """Turns segments into text, with colours or marks; `full` folds nothing."""
 
     def __init__(self, count: Tokenizer, *, color: bool = False, full: bool = False) -> None:
         self._count, self._color, self._full = count, color, full
 
     def title(self, text: str) -> str:
-        """Render the heading of a part."""
         return self._style([(f"── {text} ──", False)], "title")
 
     def segments(self, segments: Iterable[Segment]) -> str:
@@ -65,8 +70,9 @@ class View:
             if kind == "kept":
                 text += "".join(map(self._render_kept, run))
             else:
-                text += self._style([self._shorten(each) for each in run if each.text], "dropped")
-                text += self._style([(each.new, each.evidence) for each in run if each.new], "added")
+                gone, here = ("left", "moved") if kind == "moved" else ("dropped", "added")
+                text += self._style([self._shorten(each) for each in run if each.text], gone)
+                text += self._style([(each.new, each.evidence) for each in run if each.new], here)
         return text if text.endswith("\n") or not text else text + "\n"
 
     def _shorten(self, segment: Segment) -> tuple[str, bool]:
@@ -110,8 +116,10 @@ def _add_marks(text: str, style: str) -> str:
 
 
 def _find_edge(text: str) -> str:
+    """Find the edge of a text, without the word that it ends within."""
     found = _EDGE.match(text)
-    return found[0] if found else ""
+    edge = found[0] if found else ""
+    return edge if edge.endswith("\n") or " " not in edge else edge[: edge.rindex(" ")]
 
 
 def _add_color(text: str, codes: str) -> str:

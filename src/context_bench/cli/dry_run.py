@@ -26,8 +26,6 @@ from context_bench.traits import asks_model, find_model, is_endpoint, system_tra
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer
 
-__all__ = ["dry_run"]
-
 _SHOWN = 1200
 """Characters of a text that are shown."""
 
@@ -62,8 +60,6 @@ class _Asked:
 
 @dataclass
 class _Total:
-    """Totals of what would be sent, by system and by judge."""
-
     systems: dict[str, _Asked]
     judges: dict[str, _Asked]
     examples: int = 0
@@ -123,12 +119,7 @@ def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cac
 
 
 def _count(
-    options: RunOptions,
-    systems: list[Any],
-    judges: list[Evaluator],
-    datasets: Any,
-    cache: Cache | None,
-    total: _Total,
+    options: RunOptions, systems: list[Any], judges: list[Evaluator], datasets: Any, cache: Cache | None, total: _Total
 ) -> None:
     """Add up what each example would send to each system and each judge, less what is known."""
     count, reply = get_tokenizer(), options.max_tokens or _GUESSED_REPLY

@@ -13,12 +13,10 @@ from context_bench.cli.flags import read_values
 from context_bench.config import EvaluateOptions, RunOptions
 
 if TYPE_CHECKING:
-    from context_bench.cli.gate import Gate, OpenGate
+    from context_bench.cli.gate import RunGate
     from context_bench.core.judge import Scorer
     from context_bench.results import EvalResult
     from context_bench.types import Metric
-
-__all__ = ["main"]
 
 TOLERATED_ERRORS = "10%"
 TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
@@ -31,14 +29,7 @@ def main(
     typed: Sequence[str] | None = None,
     from_file: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """Run what the flags, a run file and the environment say.
-
-    Args:
-        arguments: The flags that were typed.
-        run_file: The text of a run file.
-        typed: The command line that named that file.
-        from_file: The flags of that file, by the name of their option.
-    """
+    """Run what the flags, a run file and the environment say; `typed` is the command line that named the run file."""
     if not arguments and typed is None:
         sys.stderr.write(first_steps())
         return 2
@@ -62,10 +53,10 @@ def main(
 
 def _run(options: RunOptions) -> int:
     from context_bench.cli.build_scoring import ScoringOptions, build_metrics
-    from context_bench.cli.gate import Gate
+    from context_bench.cli.gate import RunGate
 
     _check_flags(options)
-    gate = Gate.read(options)
+    gate = RunGate.read(options)
     with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
         systems, datasets, scorer = _build(options)
         metrics = build_metrics(ScoringOptions.read(options), datasets.tags, len(systems))
@@ -101,7 +92,7 @@ def _check_flags(options: RunOptions) -> None:
 
 
 def _check_gate(
-    gate: Gate, options: RunOptions, systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
+    gate: RunGate, options: RunOptions, systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
 ) -> list[str]:
     """Refuse conditions that this run cannot be judged by, before anything is sent; return the numbers it may have."""
     if not gate.conditions:
@@ -116,7 +107,6 @@ def _check_gate(
 
 
 def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
-    """Build the systems, the datasets, and what scores them."""
     from context_bench.cli.build_scoring import ScoringOptions, build_scorer
     from context_bench.cli.build_systems import build_system_list
     from context_bench.datasets.files import parse_mapping
@@ -147,7 +137,7 @@ def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
 
 
 def _measure(
-    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: OpenGate
+    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: RunGate
 ) -> int:
     from context_bench.caveats import find_unscored
     from context_bench.cli.output import advise_resume, report_run, tell_outcome, tell_stops
@@ -180,7 +170,6 @@ def _measure(
 
 
 def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
-    """Write the plots, and say which."""
     from context_bench.cli.messages import say
     from context_bench.output.page.html_page import write_plots
 
@@ -189,8 +178,7 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
             say(sentence)
 
 
-def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
-    """Judge the conditions, write the files of the gate, and return its exit code."""
+def _pass_gate(gate: RunGate, result: EvalResult) -> int:
     from context_bench.cli.output import build_reporter
 
     outcomes = []
@@ -270,7 +258,6 @@ def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | Non
 
 
 def _build_engine(options: RunOptions) -> Any:
-    """Build what says where the run is done."""
     from context_bench.errors import UsageError
 
     if options.engine == "ray":

@@ -25,11 +25,6 @@ from context_bench.options import (
     Options,
 )
 
-__all__ = [
-    *("Parser", "Values", "add_flags", "add_groups", "add_store", "amount", "count", "number", "page", "port_number"),
-    *("positive", "read_values"),
-]
-
 LEAST_LIKENESS = 0.6
 """How alike a value and a choice must be, from 0 to 1, before the choice is suggested."""
 
@@ -158,34 +153,18 @@ def add_groups(parser: Parser, options: type[Options], groups: Mapping[str, Sequ
             _add_flag(group, declared[name], default=argparse.SUPPRESS)
 
 
-class Values(NamedTuple):
-    """The options that a command line, its run file and the environment set.
+class OptionValues(NamedTuple):
+    """The options that a command line, its run file and the environment set."""
 
-    Attributes:
-        given: Their values.
-        arguments: The flags that set all of them.
-        origins: Where those come from that were not typed, by their key in a run file.
-    """
-
-    given: dict[str, Any]
-    arguments: list[str]
-    origins: dict[str, str]
+    given: dict[str, Any]  # their values
+    arguments: list[str]  # the flags that set all of them
+    origins: dict[str, str]  # where those come from that were not typed, by their key in a run file
 
 
 def read_values(
     parser: Parser, options: type[Options], typed: Sequence[str], from_file: Mapping[str, Sequence[str]] | None = None
-) -> Values:
-    """Read flags, then the run file, then the environment: a flag wins over the file, and the file over a variable.
-
-    Args:
-        parser: One with the flags of `add_groups`.
-        options: The class that declares them.
-        typed: The flags that were typed.
-        from_file: The flags of a run file, by the name of their option.
-
-    Raises:
-        UsageError: An environment variable has a value that its option cannot have.
-    """
+) -> OptionValues:
+    """Read flags, then the run file, then the environment: a flag wins over the file, and the file over a variable."""
     from_file = from_file or {}
     given = vars(parser.parse_args(typed))
     known = {action.dest for action in parser.flags.values()}
@@ -198,7 +177,7 @@ def read_values(
             variables += flags
             origins[option.key] = "environment"
     arguments = [*variables, *(flag for flags in from_file.values() for flag in flags), *typed]
-    return Values(vars(parser.parse_args(arguments)), arguments, origins)
+    return OptionValues(vars(parser.parse_args(arguments)), arguments, origins)
 
 
 def _read_variable(option: Option) -> list[str]:

@@ -19,8 +19,6 @@ from context_bench.wire.forms import FORMS
 if TYPE_CHECKING:
     from context_bench.fuzz.session import AnyTarget, Finding, Report
 
-__all__ = ["main"]
-
 _EXAMPLE = """\
 examples:
   context-bench fuzz --system bm25:ratio=0.3
@@ -35,7 +33,6 @@ _MAX_SHOWN_CHARS = 110
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the relations and print what they found."""
     parser = _build_parser()
     options = parser.parse_args(arguments[1:])
     if options.list:

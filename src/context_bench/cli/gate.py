@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,33 +20,26 @@ if TYPE_CHECKING:
     from context_bench.core.judge import Scorer
     from context_bench.types import Metric
 
-__all__ = ["Gate", "OpenGate", "check_gate"]
-
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-@dataclass(frozen=True)
-class Gate:
-    """The flags of a gate."""
-
+@dataclass
+class RunGate:
     conditions: Sequence[Condition]
     junit: str | None
     summary: str | None
     accept_blind: bool = False
+    _writers: dict[str, Any] = field(default_factory=dict)
+    _allowed: Collection[str] = ()
 
     @classmethod
-    def read(cls, flags: Any) -> Gate:
-        """Read the flags of a gate.
-
-        Raises:
-            UsageError: There is a file for the outcomes of conditions, and no condition.
-        """
+    def read(cls, flags: Any) -> RunGate:
         if flags.junit and not flags.fail_if:
             raise UsageError("--junit has nothing to write without a condition: add --fail-if")
         return cls(flags.fail_if, flags.junit, flags.summary, flags.accept_blind)
 
     @contextmanager
-    def open(self, allowed: Collection[str] = ()) -> Iterator[OpenGate]:
+    def open(self, allowed: Collection[str] = ()) -> Iterator[RunGate]:
         """Try the files before anything is run; they are replaced when they are whole.
 
         `allowed` are numbers that the run may have: one that it turns out not to have leaves its condition open.
@@ -54,43 +47,33 @@ class Gate:
         from context_bench.cli.output import open_destination
 
         with ExitStack() as stack:
-            writers = {
-                flag: stack.enter_context(open_destination(path, quiet=True, flag=flag))
-                for flag, path in (("--junit", self.junit), ("--summary", self._find_summary()))
-                if path
-            }
-            yield OpenGate(self, writers, allowed)
+            self._allowed, self._writers = (
+                allowed,
+                {
+                    flag: stack.enter_context(open_destination(path, quiet=True, flag=flag))
+                    for flag, path in (("--junit", self.junit), ("--summary", self._find_summary()))
+                    if path
+                },
+            )
+            yield self
 
     def _find_summary(self) -> str | None:
         """Return the file of --summary, unless it is the one that is appended to anyway."""
         same = self.summary and self.conditions and self.summary == os.environ.get(STEP_SUMMARY)
         return None if same else self.summary
 
-
-class OpenGate:
-    """A gate whose files can be written."""
-
-    def __init__(self, gate: Gate, writers: dict[str, Any], allowed: Collection[str] = ()) -> None:
-        self._gate, self._writers, self._allowed = gate, writers, allowed
-
-    @property
-    def conditions(self) -> Sequence[Condition]:
-        """The conditions under which it fails."""
-        return self._gate.conditions
-
     @property
     def wants_report(self) -> bool:
-        """Whether a table is needed for a summary."""
-        return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
+        return "--summary" in self._writers or bool(self.conditions and os.environ.get(STEP_SUMMARY))
 
     def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:
         """Judge the conditions, and say what each came to; `missing` systems have failed already."""
-        if not self._gate.conditions:
+        if not self.conditions:
             return []
         from context_bench.compare.gates import judge_gate
 
-        judged = self._gate.conditions, candidates, self._allowed
-        outcomes = [*missing, *judge_gate(*judged, accept_blind=self._gate.accept_blind)]
+        judged = judge_gate(self.conditions, candidates, self._allowed, accept_blind=self.accept_blind)
+        outcomes = [*missing, *judged]
         for each in outcomes:
             say(f"gate: {each.sentence}")
         return outcomes
@@ -107,7 +90,7 @@ class OpenGate:
             text = render_summary(report, outcomes)
             if "--summary" in self._writers:
                 self._writers["--summary"](text)
-            if self._gate.conditions and os.environ.get(STEP_SUMMARY):
+            if self.conditions and os.environ.get(STEP_SUMMARY):
                 _append(Path(os.environ[STEP_SUMMARY]), text)
         if not outcomes:
             return 0
@@ -128,11 +111,7 @@ def _append(path: Path, text: str) -> None:
 def check_gate(
     conditions: Sequence[Condition], systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
 ) -> list[str]:
-    """Refuse conditions on numbers that the run cannot have; return the numbers of the conditions, where all are known.
-
-    Raises:
-        UsageError: One sentence on what is wrong with a condition.
-    """
+    """Refuse conditions on numbers that the run cannot have; return those of the conditions, where all are known."""
     numbers = _Numbers(metrics, datasets.tags, datasets.tags_known, len(systems))
     own_score = _has_own_score(metrics, scorer)
     allowed = []
@@ -155,11 +134,7 @@ def _has_own_score(metrics: Sequence[Metric], scorer: Scorer) -> bool:
 
 
 class _Numbers:
-    """The keys that the summary of a run may have.
-
-    Attributes:
-        all_told: Every metric tells its keys; one of a user's may not.
-    """
+    """The keys that the summary of a run may have; `all_told` is false where a user's metric does not tell its keys."""
 
     def __init__(self, metrics: Sequence[Metric], tags: Sequence[str], tags_known: bool, systems: int) -> None:
         from context_bench.summary import list_suffixes

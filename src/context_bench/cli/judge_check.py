@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from context_bench.memory.judge import MistakeRate
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Rate", "bank", "main", "rates", "wilson"]
-
 PASS = DEFAULT_THRESHOLD
 TOLERATED = 0.1
 WORKERS = 8
@@ -44,11 +42,7 @@ _NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = answers tha
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Let the judge rate the bank, and print how often it is wrong."""
-    parser = Parser(
-        prog="context-bench judge-check",
-        description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
-    )
+    parser = Parser(prog="context-bench judge-check", description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}")
     add_flags(parser, "judge_url", required=True, help="server of a model that rates answers")
     add_flags(parser, "judge_model", "judge_key_env", "prices_file", "max_cost", "max_total_tokens")
     parser.add_argument(
@@ -67,13 +61,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(options: Namespace) -> int:
-    """Check the judge of ordinary answers."""
     from context_bench.cli.build_scoring import JudgeOptions, build_judge
     from context_bench.cli.messages import show_warnings
-    from context_bench.cli.output import table_width, tell_stops
+    from context_bench.cli.output import tell_stops
     from context_bench.http.loop import run_sync
     from context_bench.monitors.limits import Limits
-    from context_bench.output.layout import fit_columns, wrap
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
 
@@ -90,13 +82,20 @@ def _check(options: Namespace) -> int:
         limits=Limits(options.max_cost, options.max_total_tokens),
         prices=Prices.from_file(options.prices_file) if options.prices_file else None,
     )
-    lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]]
-    lines += [rate.cells() for rate in rates(result.rows)]
-    width = table_width(wide=options.wide)
-    note = wrap(_NOTE.format(PASS, _describe_tokens(result.rows)).strip(), width)
-    sys.stdout.write(f"{fit_columns(lines, width, ('unscored', 'n', 'mistakes'))}\n\n{note}\n")
+    note = _NOTE.format(PASS, _describe_tokens(result.rows)).strip()
+    _print_rates([rate.cells() for rate in rates(result.rows)], note, options)
     tell_stops(result)
     return max(3 if result.settings.stopped else 0, _tell_unscored(result))
+
+
+def _print_rates(lines: list[list[str]], note: str, options: Namespace) -> None:
+    from context_bench.cli.output import table_width
+    from context_bench.output.layout import fit_columns, wrap
+
+    width = table_width(wide=options.wide)
+    head = ["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]
+    table = fit_columns([head, *lines], width, ("unscored", "n", "mistakes"))
+    sys.stdout.write(f"{table}\n\n{wrap(note, width)}\n")
 
 
 def _answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
@@ -120,8 +119,6 @@ def bank() -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Rate:
-    """How often a judge was wrong about answers of some kinds."""
-
     kinds: tuple[str, ...]
     n: int
     mistakes: int
@@ -177,13 +174,10 @@ def _tell_unscored(result: EvalResult) -> int:
 
 
 def _check_memory(options: Namespace) -> int:
-    """Check the judge of `context-bench memory`, on the bank of its own."""
     from context_bench.cli.build_scoring import JudgeOptions, build_memory_judge
     from context_bench.cli.messages import show_warnings
-    from context_bench.cli.output import table_width
     from context_bench.memory.judge import check_memory_judge
     from context_bench.monitors.limits import Limits
-    from context_bench.output.layout import fit_columns, wrap
     from context_bench.pricing import Prices
 
     with show_warnings():
@@ -193,13 +187,7 @@ def _check_memory(options: Namespace) -> int:
             limits=Limits(options.max_cost, options.max_total_tokens),
             prices=Prices.from_file(options.prices_file) if options.prices_file else None,
         )
-    width = table_width(wide=options.wide)
-    lines = [
-        ["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"],
-        *map(_list_memory_cells, rates),
-    ]
-    table = fit_columns(lines, width, ("unscored", "n", "mistakes"))
-    sys.stdout.write(f"{table}\n\n{wrap(_MEMORY_NOTE, width)}\n")
+    _print_rates([_list_memory_cells(rate) for rate in rates], _MEMORY_NOTE, options)
     unscored, asked = (sum(count) for count in zip(*((each.unscored, each.unscored + each.n) for each in rates)))
     return 3 if unscored > TOLERATED * asked else 0
 

@@ -17,14 +17,11 @@ from context_bench.refs import import_code
 from context_bench.registry import registry
 from context_bench.traits import find_score_fields
 
-__all__ = ["listing_parser", "main", "print_components", "print_listing", "summarize_component"]
-
 _LONGEST = 48
 """Characters of a parameter list: the proxies have many."""
 
 
 def listing_parser(command: str) -> Parser:
-    """Build a parser with the flags that every listing has."""
     parser = Parser(prog=f"context-bench {command}", description=COMMANDS[command])
     add_flags(parser, "imports", "wide")
     return parser
@@ -39,11 +36,8 @@ def print_listing(
 ) -> None:
     """Print lines as a table, the first as its head.
 
-    Args:
-        lines: Cells of text.
-        options: The flags of `listing_parser`.
-        wrapped: Columns that may take several lines on a narrow terminal.
-        give_way: Columns that are left out where there is still no room.
+    On a narrow terminal the columns in `wrapped` take several lines; where that is not enough, those in `give_way` are
+    left out.
     """
     cells = [list(line) for line in lines]
     sys.stdout.write(fit_listing(cells, table_width(wide=options.wide), wrapped=wrapped, give_way=give_way) + "\n")
@@ -58,7 +52,6 @@ _LISTED = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the components that the command is named after."""
     options = listing_parser(arguments[0]).parse_args(arguments[1:])
     for code in options.imports:
         import_code(code)
@@ -74,7 +67,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print_evaluators(options: argparse.Namespace) -> None:
-    """Print the evaluators with their scores."""
     lines = [["evaluator", "scores", "what it does"]]
     for name in registry.list("evaluator"):
         fields = find_score_fields(_find_component("evaluator", name)) or ()

@@ -15,8 +15,6 @@ from context_bench.cli.messages import say
 if TYPE_CHECKING:
     from context_bench.local import ModelProcess
 
-__all__ = ["main"]
-
 _EXAMPLE = """\
 example:
   context-bench local --listen :8080
@@ -40,7 +38,6 @@ Ctrl-C ends it.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until Ctrl-C or SIGTERM."""
     options = _parse_options(arguments)
 
     from context_bench.local import ModelProcess, Settings
@@ -69,11 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = Parser(
-        prog="context-bench local",
-        description=f"{_EXAMPLE}\n{COMMANDS['local']}",
-        epilog=_ABOUT,
-    )
+    parser = Parser(prog="context-bench local", description=f"{_EXAMPLE}\n{COMMANDS['local']}", epilog=_ABOUT)
     add = parser.add_argument
     add(
         "--listen",
@@ -83,12 +76,7 @@ def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     add("--model", default="local", metavar="FILE", help="GGUF file (default: a small model, which is fetched)")
     add("--threads", type=positive, metavar="N", help="CPU threads to use (default: half of the cores, up to 8)")
-    add(
-        "--context",
-        type=positive,
-        metavar="N",
-        help="tokens of prompt and reply together (default: 8192)",
-    )
+    add("--context", type=positive, metavar="N", help="tokens of prompt and reply together (default: 8192)")
     return parser.parse_args(arguments[1:])
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult
     from context_bench.tap.answering import Answerer
 
-__all__ = ["main"]
-
 _EXAMPLE = """\
 example:
   context-bench memory --system naive --system bm25 --system last:n=20 \\
@@ -29,7 +27,6 @@ DEFAULT_MODEL, DEFAULT_EMBEDDING_MODEL = "gpt-4o-mini", "text-embedding-3-small"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the flags and the environment say."""
     parser = Parser(prog="context-bench memory", description=f"{_EXAMPLE}\n{COMMANDS['memory']}", allow_abbrev=False)
     add_groups(parser, MemoryOptions, MEMORY_GROUPS)
     given, flags, origins = read_values(parser, MemoryOptions, arguments[1:])

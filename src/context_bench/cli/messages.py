@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-__all__ = ["say", "show_messages", "show_warnings", "wrap_message"]
-
 _NARROWEST = 20
 """Columns below which a terminal does not tell the truth about itself."""
 
@@ -60,7 +58,6 @@ def show_messages(*, quiet: bool = False, verbose: bool = False) -> Iterator[Non
 
 @contextmanager
 def show_warnings(*, quiet: bool = False) -> Iterator[None]:
-    """Show each warning once, as a sentence."""
     import warnings
 
     shown: set[str] = set()
@@ -78,7 +75,6 @@ def show_warnings(*, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _show_requests() -> Iterator[None]:
-    """Show requests and replies on stderr meanwhile."""
     import logging
 
     logger, handler = logging.getLogger("context_bench"), logging.StreamHandler(sys.stderr)

@@ -17,29 +17,38 @@ if TYPE_CHECKING:
     from context_bench.config import CommandOptions
     from context_bench.results import EvalResult
 
-__all__ = [
-    *("advise_resume", "build_reporter", "check_destinations", "choose_form", "format_json", "open_destination"),
-    *("report_run", "shorten_texts", "table_width", "tell_outcome", "tell_stops", "wants_color", "write_report"),
-]
-
-_FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".html": "html", ".htm": "html"}
+_FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".tex": "latex", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
-_DATA_FORMS = ("json", "csv")
+_ANY_FORM = ("", ".txt")
+"""Endings that promise no form."""
+_VARIANTS = {("table", "md"), ("csv", "csv-summary")}
+"""Forms of one ending: --output may ask for the second."""
+_DATA_FORMS = ("json", "csv", "csv-summary")
 """Forms that hold texts of models and datasets as they came."""
+REPORT_FORMS = ("table", "md", "json", "csv", "csv-summary", "latex", "html")
 
 
 Write = Callable[[str | Iterable[str]], Any]
 
 
-def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("table", "json", "csv", "html")) -> str:
-    """Return the form of a report, one of `forms`: the one that --output says, or that the ending of --out names."""
-    named = _FORMS.get(Path(out).suffix.lower()) if out else None
+def choose_form(output: str | None, out: str | None, forms: Collection[str] = REPORT_FORMS) -> str:
+    """Return the form of a report, one of `forms`: the one that --output says, or that the ending of --out names.
+
+    Raises:
+        UsageError: The ending names another form than --output does, or no form at all and there is no --output.
+    """
+    from context_bench.errors import UsageError
+
+    ending = Path(out).suffix.lower() if out else ""
+    named = _FORMS.get(ending)
     if named not in forms:
         named = None
-    if output in forms and named and output != named:
-        from context_bench.errors import UsageError
-
+    if output in forms and named and output != named and (named, output) not in _VARIANTS:
         raise UsageError(f"--out {out} names the form {named}, and --output says {output}: leave one of them out")
+    if output is None and named is None and ending not in _ANY_FORM and not _is_device(Path(str(out))):
+        known = ", ".join([*(each for each, form in _FORMS.items() if form in forms), ".txt"])
+        more = "; for Parquet, use result.to_parquet() in Python" if ending == ".parquet" else ""
+        raise UsageError(f"--out {out}: unknown ending {ending}; known are {known}, or name a form by --output{more}")
     return output or named or "table"
 
 
@@ -68,11 +77,7 @@ def open_destination(path: str | None, *, quiet: bool = False, flag: str = "--ou
 
 
 def check_destinations(named: Mapping[str, str | None]) -> None:
-    """Refuse two flags that name the same file, before anything is run: one would replace what the other wrote.
-
-    Raises:
-        UsageError: With both flags.
-    """
+    """Refuse two flags that name the same file, before anything is run: one would replace what the other wrote."""
     seen: dict[Path, str] = {}
     for flag, path in named.items():
         if path is None or _is_device(Path(path)):
@@ -163,9 +168,6 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     """Write a report, piece by piece if the reporter has `render_parts`.
 
     Where the reporter fails, the rows go to stdout as JSON, unless the store has them.
-
-    Raises:
-        UsageError: The reporter failed; it says where the rows are.
     """
     from context_bench.traits import find_render_parts
 
@@ -207,15 +209,7 @@ def _explain_reporter(name: str, result: Any) -> Iterator[None]:
 
 
 def report_run(options: CommandOptions, run: Callable[[], EvalResult]) -> tuple[EvalResult, BaseException | None]:
-    """Run, and write the report and the page that the flags ask for, also of a run that ended early.
-
-    Returns:
-        The result, and what ended the run early.
-
-    Raises:
-        ContextBenchError: The run failed before anything was done.
-        Interrupted: Ctrl-C, before anything was done.
-    """
+    """Run, and write the report and the page, also of a run that ended early; return what ended it too."""
     from context_bench.errors import ContextBenchError, Interrupted, find_result
     from context_bench.numbers import NUM_EXAMPLES
 
@@ -323,13 +317,9 @@ def _find_broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:
 
 
 def format_json(value: Any, *, longest: int | None, width: int | None) -> str:
-    """Write a document as indented JSON.
+    """Write a document as indented JSON; what JSON cannot say is written as its text.
 
-    Args:
-        value: What JSON can say; anything else is written as its text.
-        longest: Characters of a text that are shown; None shows all.
-        width: Columns of the terminal, where lines are wrapped below their key; None leaves them whole, so that
-            the text stays JSON.
+    `longest` cuts texts. `width` wraps lines below their key; without it the text stays JSON.
     """
     import json
 

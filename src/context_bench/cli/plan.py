@@ -21,13 +21,9 @@ from context_bench.numbers import choose_score_key, dollars
 from context_bench.output.layout import fit_listing, wrap
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
-from context_bench.text import read_regular_file
-
-__all__ = ["main", "plan_parser"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what each system needs; with --lock also fix the plan."""
     flags = plan_parser().parse_args(arguments[1:])
     with show_warnings():
         return _plan(flags)
@@ -38,7 +34,6 @@ _DIFFERENCE = 0.05
 
 
 def plan_parser() -> Parser:
-    """Make the parser of the command's flags."""
     parser = Parser(prog="context-bench plan", description=COMMANDS["plan"])
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")
@@ -91,17 +86,9 @@ def _plan(flags: argparse.Namespace) -> int:
 
 
 def _load_pilot(flags: argparse.Namespace) -> EvalResult:
-    if flags.run.endswith(".json"):
-        try:
-            result = EvalResult.from_json(read_regular_file(Path(flags.run)))
-        except OSError as error:
-            raise UsageError(f"{flags.run}: cannot be read: {error.strerror or error}") from error
-    else:
-        from context_bench.cli.runs import load_result
-        from context_bench.store import Store
+    from context_bench.cli.runs import load_run
 
-        with Store(flags.cache_dir or STORE, readonly=True, create=False) as store:
-            result = load_result(store, store.run(flags.run))
+    result = load_run(flags.run, flags.cache_dir or STORE, rows=True)
     if not result.rows:
         raise UsageError(f"the pilot {flags.run} has no rows: a plan needs its scores")
     if flags.score_field:

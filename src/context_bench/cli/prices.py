@@ -14,13 +14,10 @@ from context_bench.errors import UsageError
 from context_bench.output.layout import fit_listing
 from context_bench.pricing import Price, Prices, load_shipped_prices
 
-__all__ = ["main", "prices_parser"]
-
 _HEAD = ["model", "input", "cached", "write 5m", "write 1h", "output"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the prices of all models, of one, or of those whose name has a text in it."""
     options = prices_parser().parse_args(arguments[1:])
     prices = Prices.from_file(options.prices) if options.prices else load_shipped_prices()
     chosen, how = choose_prices(prices, options.name)
@@ -42,7 +39,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def prices_parser() -> Parser:
-    """Make the parser of the command's flags."""
     parser = Parser(prog="context-bench prices", description=COMMANDS["prices"])
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="a model, as a run would ask for it, or a part of names"

@@ -7,8 +7,6 @@ import signal
 import sys
 from typing import Any, TextIO
 
-__all__ = ["keep_streams_usable", "stand_in_as_init"]
-
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
@@ -55,14 +53,12 @@ class _Tolerant:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, or drop what cannot be written."""
         try:
             return self._stream.write(text)
         except (OSError, ValueError):  # a pipe without a reader, a full disk, a closed file
             return len(text)
 
     def flush(self) -> None:
-        """Flush, or do nothing where that fails."""
         try:
             self._stream.flush()
         except (OSError, ValueError):

@@ -17,8 +17,6 @@ from context_bench.text.masking import (
     mask_text,
 )
 
-__all__ = ["mask_arguments", "mask_run_file"]
-
 
 def mask_arguments(arguments: Sequence[str]) -> list[str]:
     """Mask the arguments of a command, so that they may be shown and stored."""

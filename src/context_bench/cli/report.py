@@ -16,25 +16,18 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, page, port_number
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import open_destination, wants_color
-from context_bench.cli.runs import load_result
+from context_bench.cli.runs import load_run
 from context_bench.config import STORE
-from context_bench.errors import UsageError
 from context_bench.output.page import HtmlReporter
 from context_bench.output.page.html_page import write_plots
 from context_bench.results import EvalResult
-from context_bench.store import Store
-from context_bench.text import read_regular_file
-
-__all__ = ["load_run", "main"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one of the three commands."""
     return {"report": _report, "plot": _plot, "view": _view}[arguments[0]](arguments)
 
 
 def _report(arguments: Sequence[str]) -> int:
-    """Write the page, or files of plots."""
     parser = Parser(prog="context-bench report", description=COMMANDS["report"])
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
@@ -70,28 +63,10 @@ def _write_plots(results: Sequence[EvalResult], folder: str, store: str) -> None
             say(sentence)
 
 
-def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
-    """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
-    if name.endswith(".json"):
-        try:
-            result = EvalResult.from_json(read_regular_file(Path(name)))
-        except OSError as error:
-            raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
-        result.config.pop("run", None)  # the store of this folder may be another one
-        result.config["file"] = Path(name).name
-        return result
-    with Store(folder, readonly=True, create=False) as store:
-        info = store.run(name)
-        result = load_result(store, info, rows=rows)
-        result.config["run"] = info.id
-        return result
-
-
 _KINDS = ("pareto", "curve")
 
 
 def _plot(arguments: Sequence[str]) -> int:
-    """Draw the plots."""
     parser = Parser(prog="context-bench plot", description=COMMANDS["plot"])
     add = parser.add_argument
     add(
@@ -118,7 +93,6 @@ def _plot(arguments: Sequence[str]) -> int:
 
 
 def _view(arguments: Sequence[str]) -> int:
-    """Serve until Ctrl-C or SIGTERM."""
     parser = Parser(prog="context-bench view", description=COMMANDS["view"])
     add = parser.add_argument
     add(

@@ -31,11 +31,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what a file says."""
     parser = Parser(
         prog="context-bench run",
         usage="context-bench run FILE.toml [flags of a run]",

@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
@@ -25,25 +26,24 @@ from context_bench.core.judge import Scorer
 from context_bench.core.record import count_recorded_fields
 from context_bench.core.row import Item
 from context_bench.datasets.catalog import find_weak_thresholds
+from context_bench.errors import UsageError
 from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.layout import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.backend import restore_result
 from context_bench.summary import rebuild_metrics, summarize
+from context_bench.text import read_regular_file
 from context_bench.text.golds import has_gold
-
-__all__ = ["load_result", "main"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     listed = actions.add_parser("list", help="list all runs, the newest first (default)")
     add_store(listed)
     show = actions.add_parser("show", help="show how a run was made, and its table")
-    export = actions.add_parser("export", help="write a run as json, csv, table or html")
+    export = actions.add_parser("export", help="write a run in any form of --output")
     requests = actions.add_parser("requests", help="print a tap's requests that belong to no example, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
@@ -66,10 +66,7 @@ def _open_store(options: Any, *, readonly: bool = True) -> Store:
 
 
 def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
-    """Load a recorded run as a result; of one that did not finish, the part that was recorded.
-
-    Without `rows`, those of a run that came to its end stay in the store.
-    """
+    """Load a recorded run, or the part that was recorded. Without `rows`, those of a finished run stay stored."""
     if info.summary:
         return restore_result(info, list(store.run_rows(info)) if rows else [])
     config = dict(info.config)
@@ -100,6 +97,23 @@ def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult
     summary = summarize(found, info.settings.systems, metrics, config)
     config["columns"] = summary.columns
     return EvalResult.from_summary(found, summary, config, metrics)
+
+
+def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
+    """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
+    if name.endswith(".json"):
+        try:
+            result = EvalResult.from_json(read_regular_file(Path(name)))
+        except OSError as error:
+            raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
+        result.config.pop("run", None)  # the store of this folder may be another one
+        result.config["file"] = Path(name).name
+        return result
+    with Store(folder, readonly=True, create=False) as store:
+        info = store.run(name)
+        result = load_result(store, info, rows=rows)
+        result.config["run"] = info.id
+        return result
 
 
 def _list(options: Any) -> int:

@@ -41,11 +41,8 @@ from context_bench.summary import describe_metric, summarize
 from context_bench.types import Metric
 from context_bench.utils.tokens import get_tokenizer
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
-    """Score a run anew and record that as a run of its own."""
     parser = Parser(prog="context-bench score", description=COMMANDS["score"])
     parser.add_argument("run", metavar="RUN", help="an id, the start of one, or last")
     parser.add_argument(
@@ -85,7 +82,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
-    """Score the answers of a run anew, as the flags say."""
     before = store.run(flags.run)
     config = load_result(store, before).config
     settings = read_settings(config)
@@ -110,7 +106,6 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
 
 
 def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringOptions:
-    """Take the flags, and the run's own settings where there is no flag."""
     settings = read_settings(config)
     metrics = settings.metrics
     names = {metric["name"] for metric in metrics}

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from context_bench.tap.server import Tap
     from context_bench.traffic.calls import Call
 
-__all__ = ["Log", "main"]
-
 _EXAMPLE = """\
 example:
   context-bench tap --forward https://api.openai.com --listen :9100
@@ -33,7 +31,6 @@ example:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Listen until Ctrl-C or SIGTERM."""
     options = _build_parser().parse_args(arguments[1:])
 
     from context_bench.cli.build_systems import choose_answerer
@@ -65,10 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _build_parser() -> Parser:
-    parser = Parser(
-        prog="context-bench tap",
-        description=f"{_EXAMPLE}\n{COMMANDS['tap']}",
-    )
+    parser = Parser(prog="context-bench tap", description=f"{_EXAMPLE}\n{COMMANDS['tap']}")
     parser.add_argument(
         "--listen",
         default=":9100",
@@ -91,7 +85,6 @@ def _build_parser() -> Parser:
 
 
 async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str]) -> None:
-    """Listen until a signal comes."""
     from context_bench.tap.address import is_open_to_others
     from context_bench.tap.answering import describe_answerer
 
@@ -123,8 +116,6 @@ def _watch_signals() -> asyncio.Event:
 
 
 class Log:
-    """Counts, shows and records the requests of one tap."""
-
     def __init__(self, store: Store | None, *, shown: bool) -> None:
         self._store, self._shown = store, shown
         self._run: RunInfo | None = None
@@ -133,7 +124,6 @@ class Log:
         self._failed = self._began = False
 
     def begin(self, command: Sequence[str], answers: str) -> None:
-        """Begin a run, once the tap listens."""
         from context_bench._version import __version__
         from context_bench.utils.tokens import current_tokenizer
 
@@ -196,11 +186,7 @@ class Log:
             say(f"requests are not recorded any more: {failure}")
 
     def close(self) -> None:
-        """Close the run and the store, then say how many requests came and how many are recorded.
-
-        Raises:
-            StoreError: Not all of them are.
-        """
+        """Close the run and the store, then say how many requests came and how many are recorded."""
         from context_bench.errors import StoreError
 
         failure, recorded = None, ""

@@ -15,8 +15,6 @@ from context_bench.stats.interval import FIRST, Interval
 from context_bench.stats.verdicts import WORDS, Verdict
 from context_bench.text import count_things
 
-__all__ = ["FAILS", "HOLDS", "TOO_FEW", "Condition", "GateJudgement", "parse_condition"]
-
 HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
 _SAID = {HOLDS: "the gate holds", FAILS: "the gate fails", TOO_FEW: "too few examples to tell"}
 

@@ -9,8 +9,6 @@ from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAn
 from context_bench.compare.run_inputs import RunInput
 from context_bench.stats import Contrast, Difference, ScoreSums, Verdict, average_differences, compare_means
 
-__all__ = ["BASELINE", "MAX_LISTED", "SYSTEM", "Changes", "Contest"]
-
 SYSTEM, BASELINE = "system", "baseline"
 """The two sides of a contest: both may have the same name, in two runs."""
 
@@ -26,7 +24,6 @@ class Changes:
     examples: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, answer: ScoredAnswer) -> None:
-        """Add one example."""
         self.count += 1
         if len(self.examples) < MAX_LISTED:
             self.examples.append((answer.dataset, str(answer.id)))
@@ -34,42 +31,24 @@ class Changes:
 
 @dataclass
 class Contest:
-    """One system against its baseline.
-
-    Attributes:
-        name: What it is called in the report.
-        pairs: Sums over the examples that both answered.
-        scores: What the system scored by dataset, paired or not.
-        baseline_scores: The same for the baseline.
-        fixed: Examples that pass with the system alone.
-        broken: Examples that pass with the baseline alone.
-        same_content: Pairs whose contents are known to agree; the others agree in their id.
-        other_content: Examples with the same id on both sides, and another content.
-        only_here: Examples that the baseline lacks.
-        only_in_baseline: Examples that the system lacks.
-        verdict: On the headline number.
-        by_dataset: On each dataset.
-        context_unneeded: Why the examples cannot show that it lost nothing; empty where they can.
-    """
-
     name: str
     source: RunInput
     system: str
     baseline: RunInput
     baseline_system: str
     control: bool = False
-    pairs: Pairs = field(default_factory=Pairs)
-    scores: dict[str, ScoreSums] = field(default_factory=dict)
-    baseline_scores: dict[str, ScoreSums] = field(default_factory=dict)
-    fixed: Changes = field(default_factory=Changes)
-    broken: Changes = field(default_factory=Changes)
-    same_content: int = 0
-    other_content: int = 0
-    only_here: int = 0
-    only_in_baseline: int = 0
-    verdict: Verdict | None = None
-    by_dataset: dict[str, Verdict] = field(default_factory=dict)
-    context_unneeded: str = ""
+    pairs: Pairs = field(default_factory=Pairs)  # sums over the examples that both answered
+    scores: dict[str, ScoreSums] = field(default_factory=dict)  # what the system scored by dataset, paired or not
+    baseline_scores: dict[str, ScoreSums] = field(default_factory=dict)  # the same for the baseline
+    fixed: Changes = field(default_factory=Changes)  # examples that pass with the system alone
+    broken: Changes = field(default_factory=Changes)  # examples that pass with the baseline alone
+    same_content: int = 0  # pairs whose contents are known to agree; the others agree in their id
+    other_content: int = 0  # examples with the same id on both sides, and another content
+    only_here: int = 0  # examples that the baseline lacks
+    only_in_baseline: int = 0  # examples that the system lacks
+    verdict: Verdict | None = None  # on the headline number
+    by_dataset: dict[str, Verdict] = field(default_factory=dict)  # on each dataset
+    context_unneeded: str = ""  # why the examples cannot show that it lost nothing; empty where they can
 
     def start_pairing(self, threshold: float) -> Pairing:
         """Return a pairing that adds what it matches to this contest; `threshold` is the lowest score that passes."""
@@ -96,7 +75,6 @@ class Contest:
         return sorted(self.scores.keys() & self.baseline_scores.keys())
 
     def get_pairs(self, tag: str) -> DatasetPairs:
-        """Return the pairs of one dataset."""
         return self.pairs.datasets.get(tag) or DatasetPairs()
 
     def is_paired(self, tag: str) -> bool:

@@ -24,31 +24,17 @@ from context_bench.stats import (
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Curve", "Point", "draw_curves"]
-
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of the knob.
-
-    Attributes:
-        system: The name of the system with this setting.
-        setting: The value of the knob.
-        tokens: Tokens that reached the model, for each example on average; NaN where that is not known.
-        saving: The share of the baseline's tokens that is saved on the same examples; NaN where that is not known.
-        quality: The score with its interval.
-        difference: The score less the baseline's, with its 95% interval; None for the baseline itself.
-    """
-
-    system: str
-    setting: str
-    tokens: float
-    saving: float
-    quality: Interval
-    difference: Interval | None
+    system: str  # the name of the system with this setting
+    setting: str  # the value of the knob
+    tokens: float  # tokens that reached the model, for each example on average; NaN where that is not known
+    saving: float  # the share of the baseline's tokens that is saved on the same examples; NaN where that is not known
+    quality: Interval  # the score with its interval
+    difference: Interval | None  # the score less the baseline's, with its 95% interval; None for the baseline itself
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {
             "system": self.system,
             "setting": self.setting,
@@ -61,35 +47,22 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Quality against tokens for one system with a knob.
+    """Quality against tokens for one system with a knob."""
 
-    Attributes:
-        name: The system, without the knob.
-        knob: The parameter that was swept.
-        metric: The key of the score, which depends on whether there are several datasets.
-        meter: Where the tokens are from: `upstream_tokens`, `output_tokens`, or empty where that is not known.
-        points: The settings, the fewest tokens first.
-        baseline: What savings and differences are against: a system of the run.
-        margin: A difference within it does not matter.
-        span: The range of tokens that every curve of the run covers; None if there is none.
-        area: The area under the curve over the span divided by its length: the mean quality there.
-        area_difference: The area less that of the first curve of the run; None for the first.
-        best: The system with the largest saving that is not worse than the baseline by the margin, if there is one.
-        note: What has to be known to read it.
-    """
-
-    name: str
-    knob: str
-    metric: str
-    meter: str
-    points: tuple[Point, ...]
-    baseline: str
-    margin: float
+    name: str  # the system, without the knob
+    knob: str  # the parameter that was swept
+    metric: str  # the key of the score, which depends on whether there are several datasets
+    meter: str  # where the tokens are from: `upstream_tokens`, `output_tokens`, or empty where that is not known
+    points: tuple[Point, ...]  # the settings, the fewest tokens first
+    baseline: str  # what savings and differences are against: a system of the run
+    margin: float  # a difference within it does not matter
+    # the range of tokens that every curve of the run covers; None if there is none
     span: tuple[float, float] | None = None
-    area: Interval | None = None
-    area_difference: Interval | None = None
+    area: Interval | None = None  # the area under the curve over the span divided by its length: the mean quality there
+    area_difference: Interval | None = None  # the area less that of the first curve of the run; None for the first
+    # the system with the largest saving that is not worse than the baseline by the margin, if there is one
     best: str | None = None
-    note: str = ""
+    note: str = ""  # what has to be known to read it
 
     @property
     def tokens_title(self) -> str:
@@ -99,24 +72,15 @@ class Curve:
 
     @property
     def best_point(self) -> Point | None:
-        """The point of the largest saving that is not worse."""
         return next((point for point in self.points if point.system == self.best), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {
-            "name": self.name,
-            "knob": self.knob,
-            "metric": self.metric,
-            "meter": self.meter,
+            **vars(self),
             "points": [point.to_dict() for point in self.points],
-            "baseline": self.baseline,
-            "margin": self.margin,
             "span": None if self.span is None else list(self.span),
             "area": self.area and self.area.to_dict(),
             "area_difference": self.area_difference and self.area_difference.to_dict(),
-            "best": self.best,
-            "note": self.note,
         }
 
 
@@ -126,8 +90,6 @@ Tokens = dict[tuple[str, str | int, int], float]
 
 @dataclass(frozen=True)
 class _SweptSystem:
-    """One system: its scores and its tokens, by example."""
-
     scores: Answers
     tokens: Tokens
 
@@ -137,13 +99,11 @@ class _SweptSystem:
 
 
 def draw_curves(result: EvalResult, baseline: str | None = None, margin: float | None = None) -> list[Curve]:
-    """Draw a curve for each system of a result that was run with several settings of a knob.
+    """Draw a curve for each system with several settings of a knob; a result without rows has none.
 
-    Args:
-        result: With its rows; a result without rows has no curves.
-        baseline: The system that savings and differences are against; by default the one of the run, else `direct`,
-            else `passthrough`, else the setting that keeps the most tokens.
-        margin: A difference within it does not matter; by default the run's, else `DEFAULT_MARGIN`.
+    Savings and differences are against the baseline: by default the run's, else `direct`, else `passthrough`, else the
+    setting that keeps the most tokens. A difference within the margin does not matter; by default the run's, else
+    `DEFAULT_MARGIN`.
     """
     if baseline is not None:
         choose_baseline(result.systems, baseline)  # refuses one that is not there

@@ -21,8 +21,6 @@ from context_bench.stats import Interval, PairSums
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["Front", "FrontTally"]
-
 
 class _PricedAnswer(NamedTuple):
     """What the front needs of a row; the costs of a failed one are not known."""

@@ -29,9 +29,6 @@ from context_bench.stats.verdicts import (
     name_groups,
 )
 
-__all__ = ["Looks"]
-
-
 SETTLED = ("equivalent", "better", "worse")
 
 

@@ -17,23 +17,6 @@ from context_bench.stats import Contrast, Difference, PairedSums, PairSums, aver
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = [
-    "SCORE_NAMES",
-    "Answers",
-    "DatasetPairs",
-    "Pairing",
-    "Pairs",
-    "ScoredAnswer",
-    "average_answers",
-    "compare_answers",
-    "gather_answers",
-    "is_unread_row",
-    "read_answer",
-    "read_dollars",
-    "read_group",
-    "read_value",
-]
-
 SCORE_NAMES = (None, "score", MEAN_SCORE, MACRO_SCORE)
 """Names for the score that counts: over several datasets it is their mean, each with the same weight."""
 

@@ -31,40 +31,19 @@ from context_bench.text import read_small_file
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = [
-    "Lock",
-    "Needs",
-    "Target",
-    "assume_needs",
-    "count_earlier",
-    "describe_lock",
-    "find_deviations",
-    "find_needs",
-    "read_lock",
-    "write_lock",
-]
-
 DEFAULT_WORKERS = 8
 """Examples at a time for a system over the network, where the pilot does not say."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The aim of a run: what it is to show.
+    """The aim of a run: what it is to show."""
 
-    Attributes:
-        difference: A true difference of the scores that it is to find.
-        margin: Within it a difference does not matter.
-        power: The share of runs that are to succeed.
-        alpha: The level of the tests.
-        n: A number of examples, for the smallest difference that they find; None takes the pilot's.
-    """
-
-    difference: float
-    margin: float
-    power: float = 0.8
-    alpha: float = 0.05
-    n: int | None = None
+    difference: float  # a true difference of the scores that it is to find
+    margin: float  # within it a difference does not matter
+    power: float = 0.8  # the share of runs that are to succeed
+    alpha: float = 0.05  # the level of the tests
+    n: int | None = None  # a number of examples, for the smallest difference that they find; None takes the pilot's
 
 
 class _ExampleCosts(TypedDict):
@@ -78,36 +57,21 @@ _UNKNOWN = _ExampleCosts(dollars=None, tokens=None, seconds=None)
 
 @dataclass(frozen=True)
 class Needs:
-    """The examples that one system needs to be told from the baseline.
-
-    Attributes:
-        system: Its name.
-        spread: Standard deviation of the difference on one example.
-        to_find: Examples that find the difference of the target.
-        to_equate: Examples that show it equivalent within the margin, if it truly is the same.
-        to_clear: Examples that show it not worse by the margin, if it truly is the same.
-        n: The number of examples that `detectable` is for.
-        detectable: The smallest difference that so many examples find.
-        dollars: Of one example; None where that is not known.
-        tokens: That the model reads for one example; None where that is not known.
-        seconds: Of one example, with the pilot's workers; None where that is not known.
-        comparisons: Systems that compete, which a difference is corrected for.
-    """
+    """The examples that one system needs to be told from the baseline."""
 
     system: str
-    spread: float
-    to_find: int | None
-    to_equate: int | None
-    to_clear: int | None
-    n: int | None = None
-    detectable: float | None = None
-    dollars: float | None = None
-    tokens: float | None = None
-    seconds: float | None = None
-    comparisons: int = 1
+    spread: float  # standard deviation of the difference on one example
+    to_find: int | None  # examples that find the difference of the target
+    to_equate: int | None  # examples that show it equivalent within the margin, if it truly is the same
+    to_clear: int | None  # examples that show it not worse by the margin, if it truly is the same
+    n: int | None = None  # the number of examples that `detectable` is for
+    detectable: float | None = None  # the smallest difference that so many examples find
+    dollars: float | None = None  # of one example; None where that is not known
+    tokens: float | None = None  # that the model reads for one example; None where that is not known
+    seconds: float | None = None  # of one example, with the pilot's workers; None where that is not known
+    comparisons: int = 1  # systems that compete, which a difference is corrected for
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in asdict(self).items()
@@ -117,14 +81,7 @@ class Needs:
 def assume_needs(
     target: Target, *, spread: float | None = None, discordant: float | None = None, comparisons: int = 1
 ) -> Needs:
-    """Find what a system needs whose spread is assumed.
-
-    Args:
-        target: What is to be shown.
-        spread: Standard deviation of the difference on one example.
-        discordant: Of pass/fail scores: the share of examples that only one of the two passes.
-        comparisons: Systems that are compared with the baseline.
-    """
+    """Find what a system needs whose spread, or share of examples that only one of the two passes, is assumed."""
     if (spread is None) == (discordant is None):
         raise UsageError("give either a spread or a share of discordant examples")
     if discordant is not None and discordant > 1:
@@ -144,11 +101,6 @@ def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]
     """Find what each system of a pilot needs to be told from the baseline; the baseline has its cost alone.
 
     Left out are the second run of the baseline, and contexts where that answers: they are not judged.
-
-    Args:
-        result: The pilot, with its rows.
-        baseline: One of its systems.
-        target: What is to be shown.
     """
     field = result.settings.score_field
     judged = [name for name in result.systems if not are_unlike(result.config, name, baseline)]
@@ -250,30 +202,18 @@ _FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 @dataclass(frozen=True)
 class Lock:
-    """A comparison that was fixed before its run.
+    """A comparison that was fixed before its run."""
 
-    Attributes:
-        metric: The key of the score, which depends on whether there are several datasets.
-        score_field: The score that counts.
-        margin: A difference within it does not matter.
-        baseline: The system that the others are compared with.
-        n: Examples in all.
-        systems: Names, in order.
-        datasets: Tags, in order.
-        locked: The date.
-    """
-
-    metric: str
+    metric: str  # the key of the score, which depends on whether there are several datasets
     score_field: str
-    margin: float
-    baseline: str
-    n: int
+    margin: float  # a difference within it does not matter
+    baseline: str  # the system that the others are compared with
+    n: int  # examples in all
     systems: tuple[str, ...]
     datasets: tuple[str, ...]
-    locked: str = ""
+    locked: str = ""  # a date
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a plan."""
         if self.baseline not in self.systems:
             raise UsageError(f"the baseline {self.baseline!r} must be one of the systems ({', '.join(self.systems)})")
         if len(self.systems) < 2:
@@ -282,7 +222,6 @@ class Lock:
             raise UsageError("a plan must have at least one dataset")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {**asdict(self), "systems": list(self.systems), "datasets": list(self.datasets)}
 
 
@@ -299,7 +238,6 @@ def write_lock(lock: Lock, path: Path) -> None:
 
 
 def read_lock(path: Path) -> Lock:
-    """Read a plan."""
     try:
         values = json.loads(read_small_file(path))
     except OSError as error:
@@ -331,23 +269,20 @@ def find_deviations(lock: Lock, config: Mapping[str, Any]) -> list[str]:
     settings = read_settings(config)
     datasets = settings.datasets
     metric = choose_score_key(len(datasets))
+    # where systems stopped when they were decided, the examples that were there for that
+    examples = int(settings.looks.get("planned") or sum(datasets.values()))
     found = [
         _compare("metric", metric, lock.metric),
         _compare("score", settings.score_field, lock.score_field),
         _compare("margin", settings.margin, lock.margin),
         _compare("baseline", settings.baseline, lock.baseline),
-        _compare("number of examples", _count_examples(settings), lock.n),
+        _compare("number of examples", examples, lock.n),
         *_compare_names("system", _list_systems(settings), lock.systems),
         *_compare_names("dataset", list(datasets), lock.datasets),
         f"the run stopped early ({settings.stopped})" if settings.stopped else "",
         *(f"{name} was stopped" for name in settings.stopped_systems),
     ]
     return [clause for clause in found if clause]
-
-
-def _count_examples(settings: RunSettings) -> int:
-    """Count the examples of a run; where systems stopped when they were decided, those that were there for that."""
-    return int(settings.looks.get("planned") or sum(settings.datasets.values()))
 
 
 def _list_systems(settings: RunSettings) -> list[str]:

@@ -17,55 +17,28 @@ from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
 from context_bench.text import read_regular_file
 
-__all__ = [
-    "RunInput",
-    "Selection",
-    "find_differences",
-    "find_other_score",
-    "open_file",
-    "open_result",
-    "open_run",
-    "select",
-]
-
 SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]
 """Answers with the system that gave each."""
 
 
 @dataclass(frozen=True)
 class RunInput:
-    """A run that is compared.
-
-    Attributes:
-        label: What the user calls it.
-        systems: Their names, in the order of the run.
-        config: How it was made.
-        read_answers: Reads the answers, from the beginning each time.
-        summary: Its numbers, by system.
-        intervals: How sure they are, where that is known.
-        run: Its id, where it is in a store: `context-bench diff` can show its rows.
-        finished: Whether it came to its end.
-        context_unneeded: Why its examples cannot show that a system lost nothing, where it has found that.
-    """
-
-    label: str
-    systems: tuple[str, ...]
-    config: Mapping[str, Any]
-    read_answers: Callable[[], SystemAnswers]
-    summary: Numbers = field(default_factory=dict)
-    intervals: Intervals = field(default_factory=dict)
-    run: str | None = None
-    finished: bool = True
-    context_unneeded: str = ""
+    label: str  # what the user calls it
+    systems: tuple[str, ...]  # their names, in the order of the run
+    config: Mapping[str, Any]  # how it was made
+    read_answers: Callable[[], SystemAnswers]  # reads the answers, from the beginning each time
+    summary: Numbers = field(default_factory=dict)  # its numbers, by system
+    intervals: Intervals = field(default_factory=dict)  # how sure they are, where that is known
+    run: str | None = None  # its id, where it is in a store: `context-bench diff` can show its rows
+    finished: bool = True  # whether it came to its end
+    context_unneeded: str = ""  # why its examples cannot show that a system lost nothing, where it has found that
 
     @property
     def settings(self) -> RunSettings:
-        """The record of the run as typed values."""
         return read_settings(self.config)
 
     @property
     def floors(self) -> frozenset[str]:
-        """Systems that read no context."""
         return find_floors(self.config)
 
     @property
@@ -80,7 +53,6 @@ class RunInput:
 
     @property
     def repeats(self) -> int:
-        """How often it answered each example."""
         return self.settings.repeats
 
 
@@ -124,7 +96,6 @@ def open_file(path: Path) -> RunInput:
 
 
 def open_result(result: EvalResult, label: str = "") -> RunInput:
-    """Open a result that is at hand."""
     return RunInput(
         label,
         tuple(result.summary),
@@ -143,12 +114,7 @@ def _read_answers(rows: Iterable[tuple[EvalRow, bytes | None]], score_field: str
 
 
 def select(text: str, find_run: Callable[[str], RunInput]) -> Selection:
-    """Read one argument of `compare`: a JSON file or a run, with `@SYSTEM` behind it for one of its systems.
-
-    Args:
-        text: What was typed.
-        find_run: Opens a run of the store by its name.
-    """
+    """Read one argument of `compare`: a JSON file or a run, with `@SYSTEM` behind it for one of its systems."""
     path, system = text, ""
     if not Path(text).is_file() and "@" in text:
         path, _, system = text.partition("@")
@@ -263,7 +229,6 @@ def _find_prices(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[s
 
 
 def _show(value: Any) -> str:
-    """Show a fact briefly, as a reader would write it down."""
     text = printable(_write(value))
     return text if len(text) <= MAX_FACT_CHARS else f"{text[: MAX_FACT_CHARS - 1]}…"
 

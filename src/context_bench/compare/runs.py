@@ -24,33 +24,20 @@ from context_bench.errors import UnknownName, UsageError
 from context_bench.numbers import choose_score_key
 from context_bench.stats import judge_family
 
-__all__ = ["RunComparison", "compare_runs"]
-
 
 @dataclass
 class RunComparison:
-    """Every system against its baseline.
-
-    Attributes:
-        baseline: What the baseline is called.
-        metric: The key of the score that is compared, which depends on whether there are several datasets.
-        contests: In the order of the runs.
-        warnings: In what the runs differ that a comparison takes for equal.
-        left_out: Systems that have no counterpart in the baseline's run.
-        missing: Systems of the baseline's run that another run lacks, with the label of that run.
-        first_samples: Datasets of which the first examples were taken, which are not a random draw.
-        notes: What has to be known to read the verdicts.
-    """
-
     baseline: str
-    metric: str
+    metric: str  # the key of the score that is compared, which depends on whether there are several datasets
     margin: float
     threshold: float
-    contests: list[Contest]
-    warnings: list[str]
-    left_out: list[str]
+    contests: list[Contest]  # in the order of the runs
+    warnings: list[str]  # in what the runs differ that a comparison takes for equal
+    left_out: list[str]  # systems that have no counterpart in the baseline's run
+    # datasets of which the first examples were taken, which are not a random draw
     first_samples: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what has to be known to read the verdicts
+    # systems of the baseline's run that another run lacks, with the label of that run
     missing: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -64,13 +51,10 @@ def compare_runs(
 ) -> RunComparison:
     """Compare everything with the baseline.
 
-    Args:
-        selections: Runs with the systems of each that count. Of one run its systems are compared with each other; of
-            several each system with the one of the same name in the first, or with its only one.
-        baseline: Of one run the name of a system, of several the run as it was typed.
-        margin: A difference within it does not matter; that of the baseline's run by default.
-        fixed_groups: Whether the documents or conversations are all that matter; as in the baseline's run by default.
-        renamed: New names of systems by their names in the baseline's run.
+    Of one run its systems are compared with each other, and `baseline` names a system; of several each system with the
+    one of the same name in the first, or with its only one, and `baseline` names a run as it was typed. Without a
+    margin or `fixed_groups`, those of the baseline's run hold. `renamed` has new names of systems by their names in the
+    baseline's run.
     """
     label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
     if not contests:
@@ -223,7 +207,6 @@ def _match(
 
 
 def _check_renamed(renamed: Mapping[str, str], first: Selection, others: Sequence[Selection]) -> None:
-    """Refuse names that none of the runs has."""
     new_names = [name for each in others for name in each.systems]
     for old, new in renamed.items():
         if old not in first.systems:
@@ -287,10 +270,7 @@ def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) 
 def _explain_no_dataset(contest: Contest) -> str:
     names = [
         f"{name} has scores for {', '.join(tags) or 'none'}"
-        for name, tags in (
-            (contest.source.label, contest.scores),
-            (contest.baseline.label, contest.baseline_scores),
-        )
+        for name, tags in ((contest.source.label, contest.scores), (contest.baseline.label, contest.baseline_scores))
     ]
     return f"{contest.name} cannot be compared, as no dataset has scores on both sides: {'; '.join(names)}"
 

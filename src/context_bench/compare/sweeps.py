@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Sweep", "find_sweeps", "join_settings", "name_setting"]
-
 _NOT_KNOBS = ("seed", "name")
 """Parameters that do not trade quality for tokens."""
 _MOST_SETTINGS = 5
@@ -20,17 +18,9 @@ _MOST_SETTINGS = 5
 
 @dataclass(frozen=True)
 class Sweep:
-    """The settings of one knob.
-
-    Attributes:
-        name: The system, with the parameters that all settings share.
-        knob: The parameter that differs.
-        settings: The value of the knob for each system, by the system's name.
-    """
-
-    name: str
-    knob: str
-    settings: dict[str, str]
+    name: str  # the system, with the parameters that all settings share
+    knob: str  # the parameter that differs
+    settings: dict[str, str]  # the value of the knob for each system, by the system's name
 
 
 @dataclass(frozen=True)

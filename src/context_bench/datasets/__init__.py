@@ -24,12 +24,7 @@ __all__ = ["Card", "ExampleCheck", "FileDataset", "card_for", "catalog", "load_j
 
 Loader = Callable[..., list[Example]]
 
-_SHORTER = {
-    "apigen_mt": "apigen",
-    "bfcl_simple": "bfcl",
-    "math_dataset": "math",
-    "swe_agent_traces": "swebench-lite",
-}
+_SHORTER = {"apigen_mt": "apigen", "bfcl_simple": "bfcl", "math_dataset": "math", "swe_agent_traces": "swebench-lite"}
 _FUNCTIONS = {
     "huggingface": "hotpotqa gsm8k bfcl_simple",
     "agent_traces": "apigen_mt swebench swebench_lite swebench_verified swe_agent_traces",

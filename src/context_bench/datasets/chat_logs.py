@@ -21,11 +21,8 @@ from context_bench.wire.prompts import read_document, read_text
 def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
     """Yield one example for each chat request, and None for a line that is some other request.
 
-    The messages are the `turns`; for systems that work on a text, all but the last user message is the
-    `context`, and that message the `question`.
-
-    Args:
-        answers: Take the recorded replies as the answers to compare with.
+    The messages are the `turns`; for systems that work on a text, all but the last user message is the `context`, and
+    that message the `question`. With `answers`, the recorded replies are the answers to compare with.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file{suggest_file(path)}")

@@ -32,13 +32,7 @@ class ExampleCheck:
         self._seen: set[int] = set()
 
     def __call__(self, example: Any, where: str, tag: str = "", advice: str = "") -> None:
-        """Raise DataError when the example cannot be used.
-
-        Args:
-            where: Its place, for the message.
-            tag: The dataset of an example that carries no tag.
-            advice: What to do about a missing field, for the message.
-        """
+        """Raise DataError when the example cannot be used; `where` and `advice` go into the message."""
         if type(example) is not dict and not isinstance(example, Mapping):
             raise DataError(f"{where}: an example must be an object with fields (got {_name_kind(example)})")
         if "id" not in example or ("context" not in example and not example.get("turns")):

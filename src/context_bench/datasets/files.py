@@ -55,18 +55,15 @@ def is_data_file(path: str | Path) -> bool:
 
 
 def _strip_gz(path: Path) -> Path:
-    """Return the name that a file has when it is unpacked."""
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 class FileDataset:
     """The examples of one local file; can be iterated any number of times.
 
-    Args:
-        path: The file; its suffix says how it is read, and `.gz` after it that it is unpacked.
-        dataset: The tag for examples that carry none; the file's name without suffix by default.
-        mapping: Where fields of an example come from, for files with names of their own: `{"question": "prompt"}`.
-            With a mapping, a record without an id gets its number, and one without a context an empty one.
+    The suffix of the file says how it is read; `.gz` after it is unpacked. `dataset` is the tag for examples that carry
+    none. `mapping` names the columns of a file with other names: `{"question": "prompt"}`. With a mapping, a record
+    without an id gets its number, and one without a context an empty one.
     """
 
     def __init__(self, path: str | Path, dataset: str | None = None, mapping: Mapping[str, str] | None = None) -> None:
@@ -142,7 +139,6 @@ class FileDataset:
             raise DataError(f"{self.path}: broken JSON (nested too deeply)") from error
 
     def _open(self) -> BinaryIO:
-        """Open the bytes as they were before packing."""
         if self.path.suffix.lower() == ".gz":
             return cast(BinaryIO, gzip.open(self.path, "rb"))
         return self.path.open("rb")

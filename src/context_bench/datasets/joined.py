@@ -116,11 +116,9 @@ Ranked = tuple[int, int, Example | None]
 def sample(
     examples: Iterable[Example], n: int | None, how: str = "first", seed: int = 0, *, reread: bool = False
 ) -> Iterator[Example]:
-    """Return at most `n` of the examples, all without `n`.
+    """Return at most `n` of the examples, all without `n`; `how` is one of `SAMPLES`.
 
-    Args:
-        how: One of `SAMPLES`.
-        reread: The source can be read again at little cost: a draw then keeps places, not examples, in memory.
+    `reread` says that the source can be read again at little cost: a draw then keeps places, not examples, in memory.
     """
     if how not in SAMPLES:
         raise UsageError(f"a sample must be one of {', '.join(SAMPLES)} (got {how!r})")

@@ -36,20 +36,16 @@ class Choices:
 
 
 class Source:
-    """One dataset of a run: its tag, its examples, and how many there are where that is known.
-
-    Attributes:
-        generated: Its examples are made by seed: any number of them is a random draw.
-        seen: The tags of the examples read so far; a file may hold several.
-    """
+    """One dataset of a run: its tag, its examples, and how many there are where that is known."""
 
     def __init__(
         self, tag: str, opened: Sequence[Iterable[Example]], length: int | None = None, *, generated: bool = False
     ) -> None:
-        self.tag, self.length, self.generated = tag, length, generated
+        self.tag, self.length = tag, length
+        self.generated = generated  # examples are made by seed: any number of them is a random draw
         self._opened = opened
         self._file: FileDataset | None = None
-        self.seen: set[str] = set()
+        self.seen: set[str] = set()  # the tags of the examples read so far; a file may hold several
 
     @classmethod
     def from_file(cls, path: str, tag: str, mapping: Mapping[str, str] | None = None) -> Source:
@@ -212,10 +208,8 @@ def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datas
 def gather_datasets(given: Any, max_examples: int | None = None) -> tuple[Iterable[Example], int]:
     """Return the examples that a caller means, and the number of datasets that they come from.
 
-    Args:
-        given: An iterable of examples; a reference such as `needle:n=20` or a file; a list of references and iterables;
-            or a mapping from tags to either.
-        max_examples: At most so many will be read; a single dataset that is generated has then exactly that many.
+    `given` is an iterable of examples, a reference (`needle:n=20`, or a file), a list of both, or a mapping from tags
+    to either. A single generated dataset has exactly `max_examples` examples.
     """
     if isinstance(given, str):
         return open_datasets([given], Choices(limit=max_examples)), 1
@@ -277,7 +271,6 @@ def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
 
 
 def _apply_choices(loader: Callable[..., Any], ref: Ref, choices: Choices, cells: int) -> Ref:
-    """Add the flags that a loader takes to a reference that does not set them itself."""
     takes = _read_signature(loader)
     said: dict[str, Any] = {"seed": choices.seed, "data_dir": choices.data_dir, "revision": choices.revision}
     if "n" in takes and isinstance(takes["n"].default, int):

@@ -20,14 +20,12 @@ from context_bench.text.golds import gold_answers, response_text
 class CodeExecution:
     """Scores `pass_at_1`: 1.0 when the code in the response passes every test of the example.
 
-    Reads HumanEval's form (`test` with `check(candidate)`, `entry_point`, and the code to complete in
-    `prompt` or `context`) and MBPP's (`test_list`, or asserts in `test`). The response may be a
-    completion, a whole program, or a chat message with fences; code within `<think>` alone is not an answer.
+    Reads HumanEval's form (`test` with `check(candidate)`, `entry_point`, and the code to complete in `prompt` or
+    `context`) and MBPP's (`test_list`, or asserts in `test`). The response may be a completion, a whole program, or a
+    chat message with fences; code within `<think>` alone is not an answer.
 
-    Args:
-        timeout: Seconds of wall-clock time for one program with its tests.
-        sandbox: "auto" and "bubblewrap" need bubblewrap, and where it is missing nothing is run or scored;
-            "none" runs programs unprotected.
+    The `timeout` is wall-clock seconds for one program with its tests. The `sandbox` "auto" and "bubblewrap" need
+    bubblewrap, and where it is missing nothing is run or scored; "none" runs programs unprotected.
     """
 
     name = "code-execution"

@@ -29,12 +29,9 @@ class ContextRecall:
     `evidence_recall` is the share of the evidence spans that are not lost; `answer_in_context` is 1.0 when an accepted
     answer is there in whole words (for an answer in parts the share of its parts). Both are looked for in the
     conversation where the example has `turns` and the system made no context of them; what only a repetition of the
-    question holds does not count. What the original context does not hold cannot be lost: such evidence does not
-    count, and an example with such answers only, or with `yes` or `no`, has no `answer_in_context`. The rank scores
-    compare returned `documents` with `relevant_ids`.
-
-    Args:
-        k: How many documents from the top `recall_at_k` looks at.
+    question holds does not count. What the original context does not hold cannot be lost: such evidence does not count,
+    and an example with such answers only, or with `yes` or `no`, has no `answer_in_context`. The rank scores compare
+    returned `documents`, of which `recall_at_k` looks at the first `k`, with `relevant_ids`.
     """
 
     name = "context-recall"

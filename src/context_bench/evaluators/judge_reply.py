@@ -69,21 +69,18 @@ _FIVES = re.compile(rf"(?<![\w./-])(?=[0-9]\s*(?:/|out\s+of)\s*5){_DIGITS}")
 _LONE = re.compile(rf"\b(?:an?|is|be)\s+{_DIGITS}", re.IGNORECASE)
 """The only number of a short reply: "It's a 4 for me."."""
 _UNDECIDED = re.compile(
-    r"\b(?:not|never|no|if|unless|or|between|than|only)\b|n't\b|\b(?:answer|reference|result|value|response|gold)\s+(?:is|was)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:not|never|no|if|unless|or|between|than|only)\b|n't\b|\b(?:answer|reference|result|value|response|gold)\s+(?:is|was)\b"
 )
 _ITEM = re.compile(r"^\s*[0-9]+\s*[.:)=–—-]", re.MULTILINE)
 
 # What may follow a rating on its line: nothing, the end of a sentence, a remark. "4 or 5" and "4-5" are not ratings.
 _CLEAN = re.compile(
-    r"(?:\s*(?:stars?|points?|分)(?!\w))?[\s\])*_\"'`]*(?:$|[✅✔✓❌✗]|[.!,;:。！=]+(?=\s|$)(?!\s*[0-9])|[-–—(:=](?!\s*[0-9])"
-    r"|(?:because|since|as|for|due|from\s+me|at\s+best|overall)\b)",
-    re.IGNORECASE,
+    r"(?i)(?:\s*(?:stars?|points?|分)(?!\w))?[\s\])*_\"'`]*(?:$|[✅✔✓❌✗]|[.!,;:。！=]+(?=\s|$)(?!\s*[0-9])|[-–—(:=](?!\s*[0-9])"
+    r"|(?:because|since|as|for|due|from\s+me|at\s+best|overall)\b)"
 )
 _QUOTING = re.compile(
-    r"\b(?:says?|said|claims?|reads?|writes?|states?|asks?|tells?|demands?|contains?|(?:ends|begins)\s+with)\b"
-    r"(?:[^.!?;,\n]*$|\s*:)",
-    re.IGNORECASE,
+    r"(?i)\b(?:says?|said|claims?|reads?|writes?|states?|asks?|tells?|demands?|contains?|(?:ends|begins)\s+with)\b"
+    r"(?:[^.!?;,\n]*$|\s*:)"
 )
 """Before a rating: it is what the judged text says."""
 _IN_TEXT = re.compile(r"\s*([0-9]+(?:\.0+)?)\s*(?:(?:/|out of)\s*5\s*)?")
@@ -94,8 +91,7 @@ _WHOLE = re.compile(r"\A<answer>\s*([^<\n]{1,20}?)\s*</answer>\Z", re.IGNORECASE
 _BOX = re.compile(r"^[ \t$*]*\\boxed\{([^{}\n]{1,20})\}[$*]*", re.MULTILINE)
 _STARS = re.compile(r"((?:[⭐★]\ufe0f?){1,5})([☆✩]{0,4})(?:\s*\((\d)\s*/\s*5\))?")
 _HEADING = re.compile(
-    rf"^({_EDGE}{_NOUN}{_RANGE})[\s*_`:：]*\n(?:[ \t]*[-=]{{3,}}[ \t]*\n)?\s*(?={_EDGE}\[{{0,2}}[0-9])",
-    re.IGNORECASE | re.MULTILINE,
+    rf"(?im)^({_EDGE}{_NOUN}{_RANGE})[\s*_`:：]*\n(?:[ \t]*[-=]{{3,}}[ \t]*\n)?\s*(?={_EDGE}\[{{0,2}}[0-9])"
 )
 
 
@@ -117,11 +113,7 @@ class _Unit:
 
 
 def read_verdict(reply: str) -> JudgeVerdict:
-    """The one rating that a reply gives.
-
-    Raises:
-        ValueError: There is none, or more than one; says which in words.
-    """
+    """Return the one rating that a reply gives; ValueError says in words that there is none, or more than one."""
     units = list(_split_units(_unify_layout(drop_thoughts(reply))))
     if units and not any(unit.ratings for unit in units):
         # Numbers that open several lines are items of a list.
@@ -156,10 +148,9 @@ def _join_rationale(units: list[_Unit]) -> str:
 
 
 def drop_thoughts(reply: str) -> str:
-    """Return what a judge says after its reasoning. An end of reasoning alone may be quoted from the judged text.
+    """Return what a judge says after its reasoning, or raise ValueError.
 
-    Raises:
-        ValueError: There is nothing after it.
+    An end of reasoning alone may be quoted from the judged text.
     """
     said = remove_reasoning(reply) if opens_with_reasoning(reply) else reply
     if reply.strip() and not said.strip():

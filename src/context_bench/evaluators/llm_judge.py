@@ -164,17 +164,10 @@ class LLMJudge:
 
     Without a gold answer it rates how well the answer serves the question; with neither there is no score.
 
-    Args:
-        base_url: A server that speaks OpenAI's chat completions, with or without `/v1`, or the whole URL.
-        model: The model that judges; gpt-4 by default.
-        api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
-        timeout: Seconds for one attempt.
-        max_retries: Attempts after the first.
-        retry_base_delay: Seconds before the first retry; doubled each time.
-        temperature: None leaves it to the server, as happens by itself where the server takes none.
-        extra_body: More fields for each request, such as `response_format`; None removes one.
-        max_connections: The most requests in flight.
-        max_rpm: The most requests in a minute.
+    `base_url` is a server that speaks OpenAI's chat completions, with or without `/v1`, or the whole URL. Without an
+    `api_key`, `OPENAI_API_KEY` is used over https or on this machine. `timeout` is for one attempt; `retry_base_delay`
+    is doubled for each retry. A `temperature` of None leaves it to the server, as happens by itself where the server
+    takes none. `extra_body` adds fields to each request, such as `response_format`; None removes one.
     """
 
     name = "llm-judge"

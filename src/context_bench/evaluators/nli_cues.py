@@ -143,37 +143,30 @@ TICKS = tuple(
 """A line that answers a label with yes or no, or with a mark before or after it."""
 
 JSON_LABEL = re.compile(
-    r"[\"'](?:\w+[_ ])?(?:label|verdict|answer|classification|prediction|result|relation(?:ship)?|judge?ment|decision"
-    r"|conclusion|category|class|stance|output|inference)[\"']\s*:\s*[\"'](?P<label>[^\"'\n]{1,60})[\"']",
-    re.IGNORECASE,
+    r"(?i)[\"'](?:\w+[_ ])?(?:label|verdict|answer|classification|prediction|result|relation(?:ship)?|judge?ment"
+    r"|decision|conclusion|category|class|stance|output|inference)[\"']\s*:\s*[\"'](?P<label>[^\"'\n]{1,60})[\"']"
 )
 """The field of a JSON object that holds the verdict; what stands in the others explains it."""
 
 SHARE = re.compile(
-    r"(?P<label>[A-Za-z][\w -]{1,40}?)[\"'*_]*\s*[:=|(–—-]+\s*(?P<share>\d{1,3}(?:\.\d+)?)\s*(?P<percent>%)?",
-    re.IGNORECASE,
+    r"(?i)(?P<label>[A-Za-z][\w -]{1,40}?)[\"'*_]*\s*[:=|(–—-]+\s*(?P<share>\d{1,3}(?:\.\d+)?)\s*(?P<percent>%)?"
 )
 """A label with its probability."""
 
 HEDGE = re.compile(
-    r"[,;(–—]?\s*\b(?:al)?though\b(?=[^.;\n]*\b(?:could|might|may|argu\w*|possib\w+|perhaps|some|another|others?)\b)[^.;\n]*"
-    r"|[,;(–—]\s*(?:leaning|tending|verging|bordering)\b[^.;\n]*|[,;(–—]\s*(?:but|however)\b(?=[^.;\n]*\b(?:could|might|may|arguabl[ey]|perhaps)\b)[^.;\n]*",
-    re.IGNORECASE,
+    r"(?i)[,;(–—]?\s*\b(?:al)?though\b(?=[^.;\n]*\b(?:could|might|may|argu\w*|possib\w+|perhaps|some|another|others?)\b)[^.;\n]*"
+    r"|[,;(–—]\s*(?:leaning|tending|verging|bordering)\b[^.;\n]*|[,;(–—]\s*(?:but|however)\b(?=[^.;\n]*\b(?:could|might|may|arguabl[ey]|perhaps)\b)[^.;\n]*"
 )
 """A clause that doubts the verdict before it: it gives no other one."""
 
-FIRST_WORD = re.compile(
-    r"\W*(yes|no|true|false|correct|incorrect)\b(?!\s+(?:evidence|info\w*|mention|doubt))", re.IGNORECASE
-)
+FIRST_WORD = re.compile(r"(?i)\W*(yes|no|true|false|correct|incorrect)\b(?!\s+(?:evidence|info\w*|mention|doubt))")
 
 NEGATOR = re.compile(
-    r"\b(?:not|never|neither|nor|no|none|nothing|nowhere|without|cannot|fails?|failed|unable|insufficient|lacks?|lack"
-    r"|hardly|non|far\s+from|rather\s+than|instead\s+of|as\s+opposed\s+to)\b(?!\s+(?:only|just|merely|doubt|question|surprising))|n't\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:not|never|neither|nor|no|none|nothing|nowhere|without|cannot|fails?|failed|unable|insufficient|lacks?"
+    r"|lack|hardly|non|far\s+from|rather\s+than|instead\s+of|as\s+opposed\s+to)\b(?!\s+(?:only|just|merely|doubt|question|surprising))|n't\b"
 )
 LACKING = re.compile(
-    r"(?:\s+\w+){0,6}\s+(?:is|are|was|seems)\s+(?:lacking|absent|missing|insufficient|weak|ruled\s+out)\b",
-    re.IGNORECASE,
+    r"(?i)(?:\s+\w+){0,6}\s+(?:is|are|was|seems)\s+(?:lacking|absent|missing|insufficient|weak|ruled\s+out)\b"
 )
 """After "support for the claim": there is none."""
 
@@ -186,12 +179,9 @@ WHETHER = re.compile(r"\bwhether\b", re.IGNORECASE)
 POSSIBLE = re.compile(r"\b(?:could|might|may|perhaps|possibly|torn)\b[^.;,]{0,40}$", re.IGNORECASE)
 """Before a label that "or" joins with another: neither is given."""
 
-OR = re.compile(
-    r"[\s,\"'/]*\bor\b(?:\s+(?:it|is|are|be|even|also|just|merely|perhaps|maybe|an?|by)\b)*[\s\"']*", re.IGNORECASE
-)
+OR = re.compile(r"(?i)[\s,\"'/]*\bor\b(?:\s+(?:it|is|are|be|even|also|just|merely|perhaps|maybe|an?|by)\b)*[\s\"']*")
 LISTED = re.compile(
-    r"[\s,\"'/]*(?:\b(?:or|and|nor|is|are|it|its|be|being|that|just|simply|merely|rather|by|an?)\b[\s,\"'/]*)*",
-    re.IGNORECASE,
+    r"(?i)[\s,\"'/]*(?:\b(?:or|and|nor|is|are|it|its|be|being|that|just|simply|merely|rather|by|an?)\b[\s,\"'/]*)*"
 )
 """Between two labels: they are items of one list."""
 
@@ -231,15 +221,14 @@ NO_INPUT = _compile_words(
 WRITER_SPEAKS = re.compile(
     r"\b(?:I|I'm|I've|I'd|I'll|my)\b(?:(?!\b(?:document|contract|agreement|abstract|text|passage|premise|article|paper|study"
     r"|trial|authors?|NDA|lease|report|data|findings|clause|section|sentence|evidence|it|they|nothing|none|there|but|yet|however|although)\b)"
-    r"[^.;])*$",
+    r"[^.;])*$"
 )
 """Before what is not known: it is the writer who does not, without a word on the text in between."""
 
 FROM_THE_TEXT = re.compile(
-    r"\b(?:from|based\s+on|on\s+the\s+basis\s+of|given|according\s+to|with(?:in)?|using)\s+(?:\w+\s+){0,3}?(?:text|document|passage"
+    r"(?i)\b(?:from|based\s+on|on\s+the\s+basis\s+of|given|according\s+to|with(?:in)?|using)\s+(?:\w+\s+){0,3}?(?:text|document|passage"
     r"|premise|contract|agreement|abstract|article|paper|study|sentence|context|evidence|information|excerpt|clause"
-    r"|what)\b",
-    re.IGNORECASE,
+    r"|what)\b"
 )
 """An honest "I cannot tell from the text"."""
 
@@ -247,29 +236,26 @@ SET_ASIDE = re.compile(r"\b(?:rather\s+than|instead\s+of|as\s+opposed\s+to|not|i
 """Before "not mentioned": that is not the verdict."""
 
 REVISION = re.compile(
-    r"\b(?:wait|hold\s+on|correction|scratch\s+that|on\s+second\s+thought|oops|my\s+mistake|i\s+made\s+an?\s+\w+)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:wait|hold\s+on|correction|scratch\s+that|on\s+second\s+thought|oops|my\s+mistake|i\s+made\s+an?\s+\w+)\b"
 )
 """The writer takes something back."""
 
 CLAUSE_BREAK = re.compile(
-    r"[,;:()–—]|\b(?:but|and|however|although|though|while|whereas|instead|because|since|so|therefore|thus|hence)\b",
-    re.IGNORECASE,
+    r"(?i)[,;:()–—]|\b(?:but|and|however|although|though|while|whereas|instead|because|since|so|therefore|thus|hence)\b"
 )
 CONCLUDES = re.compile(
-    r"\b(?:therefore|thus|hence|so|overall|in\s+conclusion|in\s+summary|conclude|consequently|accordingly|finally)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:therefore|thus|hence|so|overall|in\s+conclusion|in\s+summary|conclude|consequently|accordingly"
+    r"|finally)\b"
 )
 CLAIM = re.compile(r"\b(?:claim|hypothesis|statement|assertion|premise)\b", re.IGNORECASE)
 
 LABEL_NOUN = re.compile(
-    r"(?:\b(?:answer|label|verdict|classification|class|relationship|relation|conclusion|judge?ment|prediction|result"
-    r"|category|determination|decision|output|assessment|stance|inference)\b[\"']?(?:[ \t]+[\w'/-]+){0,8}?"
+    r"(?i)(?:\b(?:answer|label|verdict|classification|class|relationship|relation|conclusion|judge?ment|prediction"
+    r"|result|category|determination|decision|output|assessment|stance|inference)\b[\"']?(?:[ \t]+[\w'/-]+){0,8}?"
     r"(?:[ \t]*(?::|=>?|->|→|–|—|-)|[ \t]+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be)\b)"
     r"|\b(?:classif(?:y|ied)|label(?:l?ed)?|categori[sz]ed?|marked|rated?|judged?)\b(?:[ \t]+[\w'/-]+){0,6}?"
     r"[ \t]+(?:as|to\s+be)\b"
     r"|\b(?:falls?|fits)\s+(?:under|into)\b"
-    r"|(?:^|\n)[^\w\n]*(?:final\s+)?(?:answer|label|verdict|classification|conclusion)\W*\n)",
-    re.IGNORECASE,
+    r"|(?:^|\n)[^\w\n]*(?:final\s+)?(?:answer|label|verdict|classification|conclusion)\W*\n)"
 )
 """A verdict follows."""

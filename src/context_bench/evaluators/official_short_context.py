@@ -96,10 +96,7 @@ class HotpotScore:
             return dict.fromkeys(self.score_fields, 0.0)
         response = normalize_answer(response_text(processed))
         return Scores(
-            {
-                "hotpot_em": float(response in golds),
-                "hotpot_f1": max(_compute_f1(response, gold) for gold in golds),
-            }
+            {"hotpot_em": float(response in golds), "hotpot_f1": max(_compute_f1(response, gold) for gold in golds)}
         )
 
 

@@ -118,14 +118,10 @@ def list_prompt_texts(example: Mapping[str, Any]) -> list[str]:
 
 
 class TextSearch:
-    """Looks for spans in texts, each of which is normalised once.
+    """Looks for spans in `texts`, which a model got to read; each is normalised once.
 
     What stands in a repetition of the question does not count: it is what was asked, not what was read. Only in a
     conversation, whose last message may hold both, does it count if the original has the span nowhere else.
-
-    Args:
-        texts: What a model got to read.
-        original: The example as the system got it.
     """
 
     def __init__(self, texts: Sequence[str], original: Mapping[str, Any]) -> None:

@@ -48,12 +48,7 @@ def is_same_name(one: str, other: str) -> bool:
 
 
 def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[ParsedCall]:
-    """Return all calls in the output of a system.
-
-    Args:
-        processed: Its output; `tool_calls` go before the text of the `response`.
-        known: The names of the functions that were on offer, where known.
-    """
+    """Return all calls in the output of a system; `tool_calls` go before the text of the `response`."""
     structured = processed.get("tool_calls")
     if structured:
         return list(_read_json(structured, ()))
@@ -129,7 +124,6 @@ def _read_json(value: Any, known: Collection[str]) -> Iterator[ParsedCall]:
 
 
 def _read_by_name(value: Mapping[str, Any], known: Collection[str]) -> Iterator[ParsedCall]:
-    """Calls written as {"name": {arguments}}."""
     for name, arguments in value.items():
         call = ParsedCall(name, arguments if isinstance(arguments, dict) else None)
         if call.arguments is not None and _are_all_known([call], known):
@@ -213,12 +207,7 @@ _TYPES: dict[str, type] = {
 
 
 def matches_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas: Mapping[str, Any]) -> bool:
-    """Whether each value is accepted, none is unexpected, and only optional ones are missing.
-
-    Args:
-        wanted: The accepted values of each parameter.
-        schemas: What the function declares about its parameters; empty where nothing is known of them.
-    """
+    """Whether each value is accepted, none is unexpected, and only optional ones are missing."""
     if not given.keys() <= wanted.keys() or (schemas and not given.keys() <= schemas.keys()):
         return False
     for key, accepted in wanted.items():

@@ -75,15 +75,8 @@ class Exchange:
 class Endpoint:
     """One server with its key, its retry policy and its gate.
 
-    Args:
-        base_url: `http(s)://host[:port][/path]`.
-        headers: Sent with each request; values may be secrets.
-        timeout: Seconds for one attempt.
-        policy: When to try again.
-        limit: The most requests in flight.
-        max_rpm: The most requests in a minute.
-        max_tpm: The most tokens in a minute, by the server's own count.
-        secrets: Values in the bodies that will be sent which must be shown and kept nowhere.
+    `timeout` is the seconds for one attempt, `max_tpm` the most tokens in a minute by the server's own count. `secrets`
+    are values in the bodies that must be shown and kept nowhere; values of `headers` may be secrets, too.
     """
 
     def __init__(
@@ -141,16 +134,11 @@ class Endpoint:
         self._gate.close(f"{self.place} is down: {reason}")
 
     async def post(self, path: str, body: Any, parse: Parse | None = None) -> Exchange:
-        """Send `body` as JSON until there is a usable reply, as the policy allows.
+        """Send `body` as JSON until there is a usable reply, as the policy allows; else raise RequestFailed.
 
-        Args:
-            path: After the base URL.
-            body: Anything that JSON can say; or a function that gives a body, as bytes if it has them already, and more
-                header lines for each attempt.
-            parse: Makes a document of a good reply, instead of JSON; a ValueError means "try again". The reply
-                then tells when each of its chunks came.
-        Raises:
-            RequestFailed: The server refused, or no usable reply came within deadline and retries.
+        `body` may be a function that gives a body (as bytes if it has them already) and more header lines for each
+        attempt. `parse` makes a document of a good reply, instead of JSON; a ValueError means "try again". The reply
+        then tells when each of its chunks came.
         """
         url, started = self.base_url + path, monotonic()
         exchange = Exchange(deadline=started + self.policy.deadline)
@@ -182,11 +170,7 @@ class Endpoint:
     async def _attempt(
         self, exchange: Exchange, url: str, request: Request | Callable[[], Request], parse: Parse | None
     ) -> None:
-        """Send once through the gate and take the reply into the exchange.
-
-        Raises:
-            _Retry: It failed in a way that a later attempt may not.
-        """
+        """Send once through the gate and take the reply into the exchange; _Retry where a later attempt may succeed."""
         if not self._gate.enter_at_once():
             await self._enter(exchange)
         exchange.attempts += 1
@@ -220,7 +204,6 @@ class Endpoint:
             exchange.waited += busy
 
     def _make(self, body: Callable[[], tuple[Any, Sequence[str]]]) -> Request:
-        """Make the request of one attempt."""
         made, more = body()
         return made if isinstance(made, bytes) else encode(made), (*self._lines(), *more)
 
@@ -357,7 +340,6 @@ def shorten_body(body: bytes) -> str:
 
 
 def _for_log(body: bytes) -> str:
-    """The start of a body."""
     text = body[: 4 * _SHOWN].decode("utf-8", "replace")
     return text if len(body) <= 4 * _SHOWN else f"{text}… ({len(body):,} bytes)"
 

@@ -23,14 +23,7 @@ _LOOK_AGAIN = 0.25
 
 
 class Gate:
-    """Admits requests to one endpoint.
-
-    Args:
-        place: The endpoint's name, for messages.
-        limit: The most requests in flight; None is MAX_IN_FLIGHT.
-        max_rpm: The most requests started in a minute.
-        max_tpm: The most tokens spent in a minute.
-    """
+    """Admits requests to one endpoint, at most `limit` (or MAX_IN_FLIGHT) at a time; `place` names it in messages."""
 
     def __init__(
         self, place: str, limit: int | None = None, max_rpm: float | None = None, max_tpm: float | None = None
@@ -61,9 +54,8 @@ class Gate:
     async def enter(self, deadline: float = math.inf) -> None:
         """Wait until a request may be sent; `leave` ends it.
 
-        Raises:
-            RequestFailed: The deadline, by the loop's clock, has passed while the server refused everything. A wait
-                for our own limits has none.
+        Raises RequestFailed when the deadline, by the loop's clock, passes while the server refuses everything. A wait
+        for our own limits has no deadline.
         """
         if self._death:
             raise self._make_closed_error(self._death)
@@ -212,20 +204,13 @@ def retry_after(value: str | None, now: Callable[[], float] = time.time) -> floa
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how patiently.
+    """How often and how patiently to try again."""
 
-    Attributes:
-        max_retries: Attempts after the first. A 429 uses up none, and is waited out until the deadline; with 0 it is
-            not tried again either.
-        base_delay: Seconds before the first retry; doubled each time.
-        max_delay: The longest wait, whatever the server asks for.
-        deadline: Seconds for one example, all attempts and waits together.
-    """
-
+    # After the first attempt. A 429 uses up none, and is waited out until the deadline; with 0 it is not tried again.
     max_retries: int = 3
-    base_delay: float = 1.0
-    max_delay: float = 60.0
-    deadline: float = 300.0
+    base_delay: float = 1.0  # seconds before the first retry; doubled each time
+    max_delay: float = 60.0  # the longest wait, whatever the server asks for
+    deadline: float = 300.0  # seconds for one example, all attempts and waits together
 
     def allows(self, retries: int, *, refused: bool) -> bool:
         """Whether there may be another attempt after so many retries; `refused` says that this one met a 429."""

@@ -67,13 +67,10 @@ class PortableMulti(pycurl.AsyncCurlMulti):  # type: ignore[misc]
 
 
 class EpollMulti:
-    """Transfers on a loop; it belongs to that loop.
+    """Transfers on a loop; it belongs to that loop. `held` is the seconds for which the loop could not listen.
 
     libcurl lets go of a socket after each transfer and takes it up again for the next. It stays in the epoll set
     meanwhile, which halves the calls of the kernel: it tells of one event and is silent until it is armed again.
-
-    Attributes:
-        held: Seconds for which the loop could not listen, since the first transfer.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

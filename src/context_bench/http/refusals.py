@@ -21,40 +21,30 @@ _LASTING = {401, 402, 403, 404, 405, 407, 410, 415, 426}
 _BAD_REQUEST = {400, 422}
 
 _ABOUT_CONTENT = re.compile(
-    r"context.{0,20}(?:length|window)|too (?:long|large|big|many)|maximum.{0,40}tokens|moderat|flagged"
-    r"|content.{0,10}(?:policy|filter)|safety",
-    re.IGNORECASE,
+    r"(?i)context.{0,20}(?:length|window)|too (?:long|large|big|many)|maximum.{0,40}tokens|moderat|flagged"
+    r"|content.{0,10}(?:policy|filter)|safety"
 )
 _ABOUT_MODEL = re.compile(
-    r"model_not_found|invalid_model"
+    r"(?i)model_not_found|invalid_model"
     r"|\bmodels?\b(?:[^.]|\.\b){0,100}?(?:not found|not exist|n't exist|unknown|not supported|unsupported|not available"
     r"|unavailable|invalid|not valid|not a valid|not allowed|not loaded|deprecated|decommissioned)"
-    r"|(?:unknown|invalid|unsupported|no such|not a valid|unrecogni[sz]ed)\b.{0,20}\bmodel\b",
-    re.IGNORECASE,
+    r"|(?:unknown|invalid|unsupported|no such|not a valid|unrecogni[sz]ed)\b.{0,20}\bmodel\b"
 )
 _ABOUT_SETTING = re.compile(
-    r"(?:unsupported|unknown|unrecogni[sz]ed|unexpected)\b.{0,20}\b(?:parameter|argument|field|value)"
-    r"|extra (?:inputs|fields) (?:are )?not permitted",
-    re.IGNORECASE,
+    r"(?i)(?:unsupported|unknown|unrecogni[sz]ed|unexpected)\b.{0,20}\b(?:parameter|argument|field|value)"
+    r"|extra (?:inputs|fields) (?:are )?not permitted"
 )
 _LOOKS_LIKE_JSON = ("{", "[", "data:", "event:", ":")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The credentials and the model of a client's requests, as far as a message must tell.
-
-    Attributes:
-        model: The name that is sent.
-        key: The key that is sent, if any.
-        variable: Where a key is looked for by default.
-        headers: Names of headers that the user added.
-    """
+    """The credentials and the model of a client's requests, as far as a message must tell."""
 
     model: str | None
     key: Secret | None
-    variable: str
-    headers: Sequence[str] = ()
+    variable: str  # where a key is looked for by default
+    headers: Sequence[str] = ()  # names of headers that the user added
 
 
 def explain_refusal(failure: BaseException | None, asked: Asked) -> str | None:

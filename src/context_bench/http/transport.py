@@ -61,11 +61,7 @@ class Reply:
 
 
 class Transport:
-    """Connections to any number of hosts.
-
-    Args:
-        max_connections: How many may be open at once; by default as many as this process may have files for.
-    """
+    """Connections to any number of hosts; by default as many at once as this process may have files for."""
 
     def __init__(self, max_connections: int | None = None) -> None:
         self._multi: Any = None
@@ -281,7 +277,7 @@ def _disconnect(place: str, message: str, *, connected: bool = False) -> Connect
 
 @lru_cache(maxsize=64)
 def _mask_place(url: str) -> str:
-    """A URL as an error may show it: without parameters, and without a key in its path."""
+    """Return a URL as an error may show it: without parameters, and without a key in its path."""
     return mask_text(url.split("?", 1)[0])
 
 

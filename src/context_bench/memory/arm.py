@@ -37,15 +37,8 @@ class ExtractReader:
 class SharedReader:
     """One reader for all arms of a run: opened with the first of them, closed with the last.
 
-    Args:
-        reader: A system with `aprocess`, such as an OpenAIProxy.
-        tap: Where it is asked, for a script or a local model that answers behind a tap.
-        known_as: What identifies it where its address does not.
-        is_script: No model answers behind the tap.
-
-    Attributes:
-        is_script: No model reads: whether it refuses an answer, or obeys an order, says nothing of the memory.
-        asks_model: A model is named in its requests, and has a price.
+    `known_as` identifies it where its address does not. With `is_script` no model reads: whether a script refuses an
+    answer or obeys an order says nothing of the memory.
     """
 
     def __init__(
@@ -91,18 +84,13 @@ class SharedReader:
         return result
 
     def count(self, example: Example, count: Tokenizer) -> int:
-        """Count the tokens that it is sent for an example."""
         make_body = system_traits(self._reader).request_body
         body = None if make_body is None else make_body(example)
         return count_request(body or {"messages": build_messages(example)}, count)
 
 
 class Arm:
-    """Asks one memory system in one way.
-
-    Args:
-        way: What makes its answers differ from those of other arms of the same system.
-    """
+    """Ask one memory system in one way; `way` tells its answers from those of other arms of the same system."""
 
     reads_gold = False
 
@@ -134,7 +122,6 @@ class Arm:
         await self.host.finish()
 
     async def aprocess(self, example: Example) -> Example:
-        """Write the conversation if it is not written yet, and ask the question."""
         asked = perf_counter()
         facts: dict[str, Any] = {}
         async with self.host.lock:
@@ -174,7 +161,6 @@ class OwnAnswer(Arm):
         super().__init__(name, host, "own query")
 
     async def ask(self, example: Example) -> Example:
-        """Ask for the answer; what was retrieved for it is not known."""
         return {"response": await self.host.query(example)}
 
     def describe(self) -> dict[str, Any]:
@@ -182,12 +168,7 @@ class OwnAnswer(Arm):
 
 
 class ReadAnswer(Arm):
-    """Asks what the memory retrieves, rendered within a budget and answered by the shared reader.
-
-    Args:
-        budget: The most tokens of what it reads; None for a control.
-        top_k: The most things that are retrieved; None leaves that to the system.
-    """
+    """Ask what the memory retrieves, within a budget of tokens (None for a control), answered by the shared reader."""
 
     def __init__(
         self, name: str, host: Host, reader: SharedReader, budget: int | None, top_k: int | None, count: Tokenizer
@@ -221,7 +202,6 @@ class ReadAnswer(Arm):
             await self.reader.finish()
 
     async def ask(self, example: Example) -> Example:
-        """Retrieve, and render what was found."""
         found = await self.host.retrieve(example, self._top_k, self.budget)
         assert self.host.questions is not None
         history = self.host.questions.find(example["memory"]["conversation"])

@@ -17,8 +17,6 @@ from context_bench.utils.tokens import Tokenizer
 
 
 class Turn(TypedDict, total=False):
-    """One message of a conversation."""
-
     id: str
     role: str  # "user", "assistant" or "system"
     speaker: str
@@ -66,8 +64,6 @@ class Conversation(TypedDict, total=False):
 
 
 class Retrieved(TypedDict, total=False):
-    """One thing that a memory found for a question."""
-
     text: str
     ids: list[str]  # of the turns that it came from
     score: float  # kept with the row; the order of the list is the ranking
@@ -133,10 +129,7 @@ def plan_steps(
     """Yield the calls that bring a conversation into a memory, in the order of its turns.
 
     A batch never joins two sessions or two users. Where the system has `forget`, a turn that asks for deletion is a
-    call of its own; else it is a turn like any other.
-
-    Args:
-        takes_dates: Whether the system reads `timestamp`; else the date is put before the text of each turn.
+    call of its own. Unless the system reads `timestamp`, the date is put before the text of each turn.
     """
     size = _SIZES[granularity]
     batch: list[Turn] = []
@@ -169,14 +162,7 @@ def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:
 def render_retrieved(
     found: Iterable[Retrieved], turns: Mapping[str, Placed], budget: int | None, count: Tokenizer
 ) -> tuple[str, int]:
-    """Render what was found for a question.
-
-    Args:
-        budget: The most tokens of the text; None for all.
-
-    Returns:
-        The text, and how many of the first things are in it as a whole.
-    """
+    """Render what was found within the budget; return the text, and how many of the first things are whole in it."""
     lines: list[tuple[int, int, str]] = []
     used = whole = 0
     for rank, item in enumerate(found):
@@ -201,8 +187,11 @@ def _count_line(line: str, count: Tokenizer) -> int:
 
 
 def render_history(turns: Sequence[Turn]) -> str:
-    """Render a whole conversation as a reader without a memory would get it."""
-    return "\n".join(_put_date(_write_turn(turn), turn) for turn in turns)
+    lines = []
+    for turn in turns:
+        speaker, content = turn.get("speaker") or turn.get("role"), str(turn.get("content", ""))
+        lines.append(_put_date(f"{speaker}: {content}" if speaker else content, turn))
+    return "\n".join(lines)
 
 
 def _write_line(item: Retrieved, turns: Mapping[str, Placed]) -> tuple[int, str]:
@@ -216,11 +205,6 @@ def _write_line(item: Retrieved, turns: Mapping[str, Placed]) -> tuple[int, str]
 def _put_date(text: str, turn: Turn) -> str:
     date = write_date(turn.get("timestamp"))
     return text if not date or date in text else f"[{date}] {text}"
-
-
-def _write_turn(turn: Turn) -> str:
-    speaker = turn.get("speaker") or turn.get("role")
-    return f"{speaker}: {turn.get('content', '')}" if speaker else str(turn.get("content", ""))
 
 
 def _cut(text: str, budget: int, count: Tokenizer) -> str:

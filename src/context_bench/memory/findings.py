@@ -23,7 +23,7 @@ from context_bench.numbers import (
     PASS_RATE,
     RETRIEVAL_RECALL,
 )
-from context_bench.results import EvalResult, EvalRow
+from context_bench.results import EvalResult
 from context_bench.stats.break_even import memory_queries_to_repay
 
 MIN_UPDATE_SHARE = 0.5
@@ -44,7 +44,6 @@ class _System:
 
 
 def _group_arms(result: EvalResult) -> dict[str, _System]:
-    """Group the lines of a result by memory system, without controls."""
     reports: Mapping[str, Any] = result.settings.reports
     systems: dict[str, _System] = {}
     for name, values in result.summary.items():
@@ -103,16 +102,13 @@ def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
     sentences = []
     for name in result.summary:
         about = (reports.get(name) or {}).get("memory") or {}
-        excess = None if about.get("is_control") else find_excess_obedience(_list_rows(result, name), full)
+        own = [row for row in result.rows if row.system == name]
+        excess = None if about.get("is_control") else find_excess_obedience(own, full)
         if excess is not None and excess.interval().low > 0:
             sentences.append(
                 f"{name} obeys planted instructions more often than with the whole history: {excess.value:+.0%}."
             )
     return sentences
-
-
-def _list_rows(result: EvalResult, name: str) -> list[EvalRow]:
-    return [row for row in result.rows if row.system == name]
 
 
 def _describe(name: str, system: _System) -> Iterator[str]:
@@ -191,7 +187,6 @@ class _Costs:
 
 
 def find_repayments(result: EvalResult) -> dict[str, Repayment]:
-    """Find the break-even of every system that competes."""
     comparison = result.comparison
     if comparison is None or not comparison.baseline.startswith("naive"):
         return {}
@@ -207,11 +202,7 @@ def find_repayments(result: EvalResult) -> dict[str, Repayment]:
 
 
 def price_right_answer(result: EvalResult, name: str) -> float:
-    """Divide all dollars of a system by its right answers: to write, to ask, and to answer.
-
-    Returns:
-        NaN where something has no price, infinite where nothing was right.
-    """
+    """Divide all dollars of a system by its right answers; NaN where a price is missing, infinite if none is right."""
     values = result.summary[name]
     spent = math.fsum(
         (
@@ -286,12 +277,10 @@ def _find_tokens(result: EvalResult, name: str, baseline: str) -> _Costs:
 
 
 def _count_written(full: Mapping[str, float]) -> float:
-    """Count the tokens that the reader wrote for one question."""
     return full.get("answer_tokens", math.nan) - full.get(MEAN_UPSTREAM_TOKENS, math.nan)
 
 
 def _share_by_conversation(result: EvalResult, name: str, per_thousand: float) -> float:
-    """Turn a cost of 1,000 turns into that of one conversation."""
     rows = [row for row in result.rows if row.system == name and row.error is None]
     conversations = len({row.metadata.get("group") for row in rows})
     turns = result.summary[name].get("ingest_turns", math.nan)

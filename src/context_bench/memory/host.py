@@ -19,7 +19,7 @@ from zlib import crc32
 
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.conversations import Retrieved, check_retrieved, plan_steps
-from context_bench.memory.inspection import Inspection, Meter, Spending
+from context_bench.memory.inspection import Inspection, Meter, PhaseCosts
 from context_bench.memory.members import Members, Worker
 from context_bench.memory.questions import History, Questions
 from context_bench.memory.scoring import STOOD_IN
@@ -60,13 +60,7 @@ class _Written:
 class Host:
     """Writes conversations into one memory system and asks it questions.
 
-    Args:
-        fingerprint: What makes its answers differ; None where that is not known.
-        meter: The tap that it was pointed at; None when it was pointed at none.
-        asks_nobody: It is known to ask no model, so that it costs nothing although no tap counts.
-
-    Attributes:
-        status_text: How far it has written the conversation; "" while it writes none.
+    With `asks_nobody` it is known to ask no model, so that it costs nothing although no tap counts.
     """
 
     def __init__(
@@ -131,11 +125,7 @@ class Host:
     # -- a conversation
 
     async def ensure_written(self, name: str) -> dict[str, Any]:
-        """Write a conversation into the memory unless it is there already; return what writing it took.
-
-        Raises:
-            SystemFailure: It could not be written.
-        """
+        """Write a conversation into the memory unless it is there already; return what writing it took."""
         assert self.questions is not None
         if self._written is None or self._written.history.name != name:
             await self._reask_questions()
@@ -193,11 +183,7 @@ class Host:
         return calls
 
     async def _wait_until_quiet(self, history: History, started: float) -> dict[str, Any]:
-        """Wait until the turns can be found: call `flush()`, probe for them, then wait until the tap is quiet.
-
-        Returns:
-            What `Inspection.wait_until_found` does.
-        """
+        """Wait until the turns can be found: call `flush()`, probe for them, then wait until the tap is quiet."""
         self._set_phase("background")
         if "flush" in self.members:
             await self._call("flush", "flush()")
@@ -287,7 +273,7 @@ class Host:
         """Return the sums of a phase; None where no tap counts, since what was not measured is not 0."""
         if self.meter is not None:
             return self.meter.take(phase).as_dict()
-        return Spending().as_dict() if self.asks_nobody else None
+        return PhaseCosts().as_dict() if self.asks_nobody else None
 
     # -- what outlives the process
 

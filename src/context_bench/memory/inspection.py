@@ -40,7 +40,7 @@ the benchmark asks for a turn, or for a question once more: that is our doing, a
 
 
 @dataclass
-class Spending:
+class PhaseCosts:
     """Sums over the calls of one phase."""
 
     calls: int = 0  # of a model
@@ -65,21 +65,17 @@ class Spending:
 
 @dataclass
 class Meter:
-    """A tap for one memory system, which knows what the system is doing.
-
-    Args:
-        last_call: When the last call ended that the system made for itself.
-        inspected: The benchmark asks a question of its own now: calls that repeat it belong to the phase `again`.
-    """
+    """A tap for one memory system, which knows what the system is doing."""
 
     answerer: Answerer
     port: int
     prices: Prices | None = None
     phase: str = "late"
-    last_call: float = 0.0
+    last_call: float = 0.0  # when the last call ended that the system made for itself
+    # the benchmark asks a question of its own now: calls that repeat it belong to the phase `again`
     inspected: bool = False
     _under_way: int = 0
-    _sums: dict[str, Spending] = field(default_factory=dict)
+    _sums: dict[str, PhaseCosts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._tap = Tap(self.answerer, port=self.port, on_call=self._begin, on_end=self._end)
@@ -87,7 +83,6 @@ class Meter:
 
     @property
     def url(self) -> str:
-        """The base URL for a client of OpenAI's API."""
         return f"{self._tap.url}/v1"
 
     async def start(self) -> None:
@@ -100,11 +95,11 @@ class Meter:
         """Seconds without a call; 0 while one is under way."""
         return 0.0 if self._under_way else perf_counter() - self.last_call
 
-    def take(self, phase: str) -> Spending:
+    def take(self, phase: str) -> PhaseCosts:
         """Return what was spent in a phase since it was last asked for, and begin anew."""
-        return self._sums.pop(phase, None) or Spending()
+        return self._sums.pop(phase, None) or PhaseCosts()
 
-    def read(self, phase: str) -> Spending | None:
+    def read(self, phase: str) -> PhaseCosts | None:
         """Return what was spent in a phase so far; None where nothing was asked."""
         return self._sums.get(phase)
 
@@ -115,7 +110,7 @@ class Meter:
         phase = "again" if self.inspected and PROBE_PREFIX.encode() in incoming.body else self.phase
         self._under_way += phase != "again"
         self._phases[id(call)] = phase
-        sums = self._sums.setdefault(phase, Spending())
+        sums = self._sums.setdefault(phase, PhaseCosts())
         if call.embeds:
             sums.embed_calls += 1
         elif call.asks_model:
@@ -126,7 +121,7 @@ class Meter:
         if phase != "again":
             self._under_way -= 1
             self.last_call = now
-        sums = self._sums.setdefault(phase, Spending())
+        sums = self._sums.setdefault(phase, PhaseCosts())
         sums.seconds += (call.ended or now) - call.started
         if not call.is_answered:
             sums.failed += 1
@@ -140,15 +135,12 @@ class Meter:
             sums.add_cost(None if price is None else price.dollars(tokens, 0), model)
         elif call.asks_model:
             prompt = bill["prompt_tokens"] if "prompt_tokens" in bill else incoming.count_tokens()
-            completion = bill["completion_tokens"] if "completion_tokens" in bill else _count_said(call)
+            said = call.completion.tokens(get_tokenizer()) if call.completion and "completion_tokens" not in bill else 0
+            completion = bill.get("completion_tokens", said)
             sums.prompt_tokens += prompt
             sums.completion_tokens += completion
             full = {**bill, "prompt_tokens": prompt, "completion_tokens": completion}
             sums.add_cost(None if price is None else price.cost(full), model)
-
-
-def _count_said(call: Call) -> int:
-    return call.completion.tokens(get_tokenizer()) if call.completion else 0
 
 
 def _count_input(incoming: Incoming) -> int:
@@ -170,31 +162,17 @@ FIRST_PAUSE, PAUSE_GROWTH = 0.02, 1.25
 
 @dataclass
 class Inspection:
-    """Inspects one memory system.
-
-    Args:
-        quiet: Seconds without any change after which what was not found counts as lost.
-        limit: The most seconds that are waited for a turn to be found.
-
-    Attributes:
-        asked: Calls of `retrieve` that were made for this, which no question is charged for.
-        sampled: Turns that were asked for after they were written.
-        found: Those of them that came back, in their words or by their id.
-        resets: Conversations before which a memory was emptied.
-        survived: Those of them before which something was still there.
-    """
-
     name: str
     members: Members
     worker: Worker
     meter: Meter | None
-    quiet: float
-    limit: float
-    asked: int = 0
-    sampled: int = 0
-    found: int = 0
-    resets: int = 0
-    survived: int = 0
+    quiet: float  # seconds without any change after which what was not found counts as lost
+    limit: float  # the most seconds that are waited for a turn to be found
+    asked: int = 0  # calls of `retrieve` that were made for this, which no question is charged for
+    sampled: int = 0  # turns that were asked for after they were written
+    found: int = 0  # those of them that came back, in their words or by their id
+    resets: int = 0  # conversations before which a memory was emptied
+    survived: int = 0  # those of them before which something was still there
     _known: Turn | None = field(default=None, init=False)
     _named: int = field(default=0, init=False)  # turns of a conversation whose ids were given without their text
 
@@ -223,8 +201,7 @@ class Inspection:
     async def wait_until_found(self, history: History, started: float) -> dict[str, Any]:
         """Ask for some turns until each of them is found; what is not found while nothing changes is lost.
 
-        Returns:
-            `searchable_seconds` since the start of writing, or `unsearchable`, which says why it is not known.
+        Return `searchable_seconds` since the start of writing, or `unsearchable` with the reason why it is not known.
         """
         if not self._can_be_asked:
             return {} if self.members.is_control else {"unsearchable": "it has no retrieve() to be asked"}

@@ -94,11 +94,7 @@ def find_rule(record: Mapping[str, Any]) -> str:
 
 
 def write_rule_messages(rule: str, case: Case, prompts: Mapping[str, str] | None = None) -> list[dict[str, str]]:
-    """Write the messages for a case.
-
-    Args:
-        prompts: The user's own wordings by rule, in which {question}, {answer} and {response} are filled in.
-    """
+    """Write the messages for a case; {question}, {answer} and {response} are filled in in the user's own `prompts`."""
     if prompts:
         text = prompts.get(rule) or prompts["default"]
         reference = "\n".join(case.references)
@@ -132,11 +128,7 @@ def _fill(text: str, parts: Mapping[str, str]) -> str:
 
 
 def read_prompts(path: str | Path) -> dict[str, str]:
-    """Read wordings of the user's own: a TOML file with a text for each rule, `default` at least.
-
-    Raises:
-        DataError: The file cannot be read, or a text has no place for the answer.
-    """
+    """Read the user's own wordings: a TOML file with a text for each rule, `default` at least."""
     try:
         prompts = tomllib.loads(read_small_file(Path(path)))
     except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
@@ -167,11 +159,7 @@ _ITEM_SCORES = {"0": 0.0, "0.0": 0.0, "0.5": 0.5, ".5": 0.5, "1": 1.0, "1.0": 1.
 
 
 def read_yes_no(reply: str) -> bool:
-    """Read a verdict: the whole reply, its last line, or one that is marked as such.
-
-    Raises:
-        ValueError: It is neither yes nor no.
-    """
+    """Read a verdict: the whole reply, its last line, or one that is marked as such."""
     lines = [line.strip(_EDGES).lower() for line in reply.splitlines() if line.strip(_EDGES)]
     for text in [*lines[:1], *lines[-1:]]:
         if text in ("yes", "no"):
@@ -308,12 +296,8 @@ def check_memory_judge(
 ) -> list[MistakeRate]:
     """Let a judge decide about the whole bank, and count its mistakes.
 
-    Args:
-        limits: The most dollars and tokens; what they leave unjudged is unscored.
-        prices: What the judge costs; None takes the table that ships with the package.
-
-    Returns:
-        A rate for each kind of answer, then for all false rejects and all false accepts.
+    Return a rate for each kind of answer, then for all false rejects and all false accepts. What the limits leave
+    unjudged is unscored.
     """
     from context_bench.runner import evaluate
 

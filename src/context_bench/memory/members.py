@@ -29,10 +29,8 @@ _OPTIONAL = ("retrieve", "flush", "memories", "forget", "restore", "point_to")
 class Members:
     """The methods of one memory system.
 
-    Attributes:
-        is_control: It shows where others lie, and is not ranked.
-        takes_dates: It reads the timestamps of turns itself; for others the date stands before the text.
-        takes_user: Both `ingest` and `query` (and `retrieve`, where it is there) say whose memory is meant.
+    Unless it `takes_dates`, the date stands before the text of each turn. It `takes_user` if `ingest` and all ways of
+    asking take one.
     """
 
     def __init__(self, system: Any) -> None:
@@ -105,11 +103,7 @@ class Worker:
         self._hanging: tuple[str, asyncio.Future[Any]] | None = None
 
     async def call(self, what: str, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call a method and return its result; whatever goes wrong becomes a SystemFailure that says what was done.
-
-        Args:
-            what: The call in words, for the message: `query()`.
-        """
+        """Call a method; whatever goes wrong becomes a SystemFailure that names the call by `what` (`query()`)."""
         if self._hanging is not None:
             doing, task = self._hanging
             if not task.done():
@@ -187,65 +181,53 @@ for _turn in (*_FIRST, *_SECOND):
 _QUESTIONS = ("What is the password?", "What is the dog called?", "", "名前は？")
 
 
-class _Trial:
-    """One memory system, called as a run would."""
-
-    def __init__(self, members: Members, timeout: float) -> None:
-        self.members = members
-        self._worker = Worker(members.system.name, timeout)
-
-    def call(self, name: str, *arguments: Any) -> Any:
-        """Call a method; SystemFailure when it raises or hangs."""
-        return asyncio.run(self._worker.call(f"{name}()", self.members[name], *arguments))
-
-    def close(self) -> None:
-        self._worker.close()
-
-
 def find_broken_rules(members: Members, timeout: float) -> Iterator[str]:
-    """Yield a sentence for each rule that a memory system breaks."""
-    trial = _Trial(members, timeout)
+    """Yield a sentence for each rule that a memory system breaks when it is called as a run would."""
+    worker = Worker(members.system.name, timeout)
+
+    def call(name: str, *arguments: Any) -> Any:
+        return asyncio.run(worker.call(f"{name}()", members[name], *arguments))
+
     try:
-        yield from _try_conversations(trial)
+        yield from _try_conversations(members, call)
     except SystemFailure as failure:
         yield f"must not fail ({failure})"
     finally:
-        trial.close()
+        worker.close()
 
 
-def _try_conversations(trial: _Trial) -> Iterator[str]:
-    members = trial.members
-    if "restore" in members and not isinstance(trial.call("restore", "a conversation"), bool):
+def _try_conversations(members: Members, call: Callable[..., Any]) -> Iterator[str]:
+    if "restore" in members and not isinstance(call("restore", "a conversation"), bool):
         yield "must return True or False from restore()"
     for turns in (_FIRST, _SECOND):
         given = copy.deepcopy(turns)
-        trial.call("reset")
-        trial.call("ingest", given[:1])
-        trial.call("ingest", given[1:])
+        call("reset")
+        call("ingest", given[:1])
+        call("ingest", given[1:])
         if given != turns:
             yield "must leave the turns as they were"
         if "flush" in members:
-            trial.call("flush")
-        yield from _ask(trial, {str(turn["id"]) for turn in turns})
-    if "memories" in members and not isinstance(trial.call("memories"), list | tuple):
+            call("flush")
+        yield from _ask(members, call, {str(turn["id"]) for turn in turns})
+    if "memories" in members and not isinstance(call("memories"), list | tuple):
         yield "must return a list from memories()"
     if "forget" in members:
-        trial.call("forget", {"what": "the name of the dog"})
-    trial.call("reset")
-    trial.call("query", _QUESTIONS[0])  # nothing is there: that is no reason to fail
+        call("forget", {"what": "the name of the dog"})
+    call("reset")
+    call("query", _QUESTIONS[0])  # nothing is there: that is no reason to fail
 
 
-def _ask(trial: _Trial, known: set[str]) -> Iterator[str]:
+def _ask(members: Members, call: Callable[..., Any], known: set[str]) -> Iterator[str]:
     found_text = ""
     for question in _QUESTIONS:
-        answer = trial.call("query", question)
+        answer = call("query", question)
         if not isinstance(answer, str):
             yield f"must return a text from query() (it returned {type(answer).__name__})"
         found_text += str(answer)
-        if "retrieve" in trial.members:
-            found = trial.call("retrieve", question)
+        if "retrieve" in members:
+            found = call("retrieve", question)
             yield from _check_found(found, known)
-            if trial.call("retrieve", question) != found:
+            if call("retrieve", question) != found:
                 yield "must find the same when it is asked the same again"
             found_text += str(found)
     if "b1" in known and _CANARY in found_text:

@@ -34,13 +34,11 @@ class MemoryCosts(RunningMetric):
 
     name = "memory-costs"
 
-    def start(self) -> CostTally:
-        return CostTally()
+    def start(self) -> MemoryCostTally:
+        return MemoryCostTally()
 
 
-class CostTally:
-    """Keeps what each conversation took, and the times of the questions."""
-
+class MemoryCostTally:
     def __init__(self) -> None:
         self._written: dict[str, Mapping[str, Any]] = {}
         self._seconds: list[float] = []

@@ -8,8 +8,6 @@ from typing import Any
 from context_bench.config import CommandOptions
 from context_bench.options import AMOUNT, ANYTHING, NUMBERS, POSITIVE, SWITCH, WORDS, Options, option, redeclare
 
-__all__ = ["MEMORY_GROUPS", "MemoryOptions", "MemoryParameters"]
-
 _PYTHON = ""
 """The flag of an option that only Python has."""
 
@@ -70,8 +68,6 @@ class MemoryParameters(Options):
 
 
 class MemoryOptions(MemoryParameters, CommandOptions):
-    """Every flag of `context-bench memory`."""
-
     system: list[str] = redeclare(
         CommandOptions,
         "system",

@@ -39,8 +39,6 @@ _GOLD_FIELDS = ("answer", "answers", "instruction")
 
 @dataclass
 class History:
-    """The turns of one conversation."""
-
     name: str  # the id of the conversation
     turns: list[Turn]  # in order, each with an id of its own
     number: int  # which conversation of the dataset it is
@@ -65,11 +63,7 @@ class History:
 
 
 class Questions:
-    """The examples of a memory dataset, read lazily.
-
-    Args:
-        tag: The dataset of conversations that do not name theirs.
-    """
+    """The examples of a memory dataset, read lazily; `tag` is for conversations that do not name their dataset."""
 
     def __init__(
         self,
@@ -84,7 +78,6 @@ class Questions:
         self._histories: dict[str, tuple[History, int]] = {}
 
     def find(self, name: str) -> History:
-        """Return the history of a conversation whose questions are being asked."""
         return self._histories[name][0]
 
     def __iter__(self) -> Iterator[Example]:
@@ -181,11 +174,7 @@ def open_conversations(
     data_dir: str | None = None,
     types: Collection[str] | None = None,
 ) -> tuple[Iterable[Mapping[str, Any]], str]:
-    """Return the conversations that a caller means, and the tag of their dataset.
-
-    Args:
-        given: An iterable of conversations, a reference such as `synthetic-memory:turns=500`, or a file.
-    """
+    """Return the conversations that a caller means, and the tag of their dataset."""
     if not isinstance(given, str | Path):
         if not isinstance(given, Iterable) or isinstance(given, Mapping):
             kind = type(given).__name__
@@ -215,7 +204,12 @@ def read_file(path: Path) -> Iterator[Mapping[str, Any]]:
     """Read conversations from a file: one on each line of a .jsonl, a list in a .json."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file{suggest_file(path)}")
-    return _read_lines(path) if path.suffix == ".jsonl" else iter(_read_list(path))
+    if path.suffix == ".jsonl":
+        return _read_lines(path)
+    document = _parse(path.read_text(encoding="utf-8-sig"), str(path))
+    if not isinstance(document, list):
+        raise DataError(f"{path}: it must hold a list of conversations")
+    return iter(document)
 
 
 def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -223,13 +217,6 @@ def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 yield _parse(line, f"{path}, line {number}")
-
-
-def _read_list(path: Path) -> list[Mapping[str, Any]]:
-    document = _parse(path.read_text(encoding="utf-8-sig"), str(path))
-    if not isinstance(document, list):
-        raise DataError(f"{path}: it must hold a list of conversations")
-    return document
 
 
 def _parse(text: str, where: str) -> Any:

@@ -280,11 +280,8 @@ class Abstention:
 class MemoryChoice:
     """Scores `memory_choice`: 1.0 when the reply chooses the right letter, and no other.
 
-    The options stand in the text of the question, and the right letter in its record: a memory is asked with them, and
-    no other field of the example gives them away.
-
-    A reply that gives the text of exactly one option chooses it, as with `MultipleChoiceAccuracy`, which reads the
-    reply. MemBench's own code takes the letter alone.
+    The options stand in the text of the question and the right letter in its record, so that no other field gives them
+    away. A reply that gives the text of exactly one option chooses it; MemBench's own code takes the letter alone.
     """
 
     name = "memory-choice"

@@ -44,13 +44,7 @@ class Vendor:
 
 
 class VendorMemory:
-    """A vendor's memory system, started when it is first used.
-
-    Args:
-        base_url: Of the model and of the embedder that it asks: a tap, so that its calls are counted.
-        dimensions: Of its vectors; None asks the embedder.
-        k: How many memories it retrieves when nobody says.
-    """
+    """A vendor's memory system, started when it is first used. It asks a tap, so that its calls are counted."""
 
     name: str
     vendor: Vendor
@@ -153,8 +147,6 @@ class VendorMemory:
 
 
 class ListingVendorMemory(VendorMemory):
-    """A vendor's memory system that can list what it extracted."""
-
     def memories(self, user: str | None = None) -> list[str]:
         listed: list[str] = self._ask("memories", user=user)
         return listed
@@ -197,10 +189,7 @@ class _Process:
         environment = {key: os.environ[key] for key in _PASSED_VARIABLES if key in os.environ}
         environment |= {"PYTHONUNBUFFERED": "1", "DO_NOT_TRACK": "1", "ANONYMIZED_TELEMETRY": "False"}
         self._child = start_child(
-            [python, str(_PROGRAM), name],
-            stderr=subprocess.PIPE,
-            env=environment,
-            cwd=str(self.directory),
+            [python, str(_PROGRAM), name], stderr=subprocess.PIPE, env=environment, cwd=str(self.directory)
         )
         assert self._child.stderr is not None
         self._said = LastLines(self._child.stderr, MAX_ERROR_LINES)

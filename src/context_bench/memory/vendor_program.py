@@ -25,7 +25,7 @@ MAX_MEMORIES = 10_000
 
 
 @dataclass(frozen=True)
-class Settings:
+class VendorSettings:
     """The settings that every vendor is given."""
 
     base_url: str  # of the model and of the embedder, with `/v1`
@@ -37,10 +37,10 @@ class Settings:
     directory: str  # where files may be kept
 
 
-class Memory(ABC):
+class VendorBackend(ABC):
     package: str
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: VendorSettings) -> None:
         self.settings = settings
         os.environ.update(self.environment(), OPENAI_API_KEY=settings.api_key)  # before the vendor is imported
         self.open()
@@ -65,7 +65,7 @@ class Memory(ABC):
         """Search the memories, best first."""
 
 
-class Mem0(Memory):
+class Mem0Backend(VendorBackend):
     """mem0 with its local vector store."""
 
     package = "mem0ai"
@@ -122,7 +122,7 @@ class Mem0(Memory):
         return [each["memory"] for each in found]
 
 
-class GraphitiMemory(Memory):
+class GraphitiBackend(VendorBackend):
     """graphiti with kuzu in this process. Turns are an episode at the moment of the first one."""
 
     package = "graphiti-core"
@@ -210,7 +210,7 @@ class GraphitiMemory(Memory):
         return list(dict.fromkeys(each for episode in edge.episodes for each in self._ids.get(episode, [])))
 
 
-class LangMem(Memory):
+class LangMemBackend(VendorBackend):
     """langmem with its store in memory."""
 
     package = "langmem"
@@ -252,7 +252,7 @@ class LangMem(Memory):
         return [_render_item(item) for item in found]
 
 
-class Cognee(Memory):
+class CogneeBackend(VendorBackend):
     """cognee with its files in a directory. Turns are one document."""
 
     package = "cognee"
@@ -299,7 +299,12 @@ class Cognee(Memory):
         return [{"text": each["text"] if isinstance(each, dict) else str(each)} for each in found]
 
 
-_VENDORS: dict[str, type[Memory]] = {"mem0": Mem0, "graphiti": GraphitiMemory, "langmem": LangMem, "cognee": Cognee}
+_VENDORS: dict[str, type[VendorBackend]] = {
+    "mem0": Mem0Backend,
+    "graphiti": GraphitiBackend,
+    "langmem": LangMemBackend,
+    "cognee": CogneeBackend,
+}
 
 
 def _make_messages(turns: list[Turn]) -> list[dict[str, str]]:
@@ -312,7 +317,6 @@ def _render_turn(turn: Turn) -> str:
 
 
 def _render_edge(edge: Any) -> str:
-    """Render a fact with the time for which it held."""
     moments = (("from", edge.valid_at), ("until", edge.invalid_at))
     dates = [f"{word} {moment:%Y-%m-%d}" for word, moment in moments if moment]
     return f"{edge.fact} ({', '.join(dates)})" if dates else str(edge.fact)
@@ -343,7 +347,7 @@ def main() -> None:
         reply: dict[str, Any]
         try:
             if method == "open":
-                memory = kind(Settings(**request))
+                memory = kind(VendorSettings(**request))
                 reply = {"value": {"version": version(kind.package)}}
             else:
                 reply = {"value": getattr(memory, method)(**request)}

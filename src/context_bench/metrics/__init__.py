@@ -20,13 +20,7 @@ from context_bench.metrics.quality import (
 )
 from context_bench.metrics.times import Latency, ProxyOverhead
 from context_bench.metrics.token_stats import CompressionRatio, CostOfPass, ParetoRank
-from context_bench.metrics.upstream import (
-    PrefixStability,
-    PromptSavings,
-    TokenMeters,
-    UpstreamCost,
-    UpstreamTokens,
-)
+from context_bench.metrics.upstream import PrefixStability, PromptSavings, TokenMeters, UpstreamCost, UpstreamTokens
 from context_bench.numbers import COST_OF_PASS
 from context_bench.refs import Ref, call_with, check_plain, parse, resolve
 from context_bench.traits import find_name
@@ -121,11 +115,7 @@ def default_metrics(
 
 
 def load_metrics(text: str) -> Iterator[Metric]:
-    """Build the metric that a reference names; several when it is a sweep.
-
-    Raises:
-        UsageError: Nothing has that name, or it is not a metric.
-    """
+    """Build the metric that a reference names; several when it is a sweep."""
     for ref in parse("metric", text):
         metric = _build(ref, resolve("metric", ref))
         find_name(metric)

@@ -17,8 +17,6 @@ from context_bench.stats import Interval
 from context_bench.text import count_things
 from context_bench.utils.tokens import read_token_count
 
-__all__ = ["BilledRatio", "DollarCost"]
-
 _KEYS = (COST_USD, COST_PER_1K_USD, "cost_of_pass_usd")
 _BOUNDS = ("cost_per_1k_usd_best", "cost_per_1k_usd_worst")
 _COST_FIELDS = frozenset(
@@ -223,7 +221,6 @@ class _Embeddings:
         return {EMBEDDING_COST_USD: self._dollars if self._known else math.nan}
 
     def notes(self) -> dict[str, str]:
-        """Say which calls are not in the dollars."""
         if not self._unknown:
             return {}
         many = count_things(self._unknown, "call")
@@ -254,13 +251,9 @@ class _TimedOut:
         """Give the attempts and the most that they cost; nothing where none timed out."""
         if not self._attempts:
             return {}
-        return {
-            "timed_out_attempts": self._attempts,
-            TIMED_OUT_COST_USD: math.nan if self._unbounded else self._most,
-        }
+        return {"timed_out_attempts": self._attempts, TIMED_OUT_COST_USD: math.nan if self._unbounded else self._most}
 
     def notes(self) -> dict[str, str]:
-        """Say what may be on the bill."""
         if not self._attempts:
             return {}
         bound = (

@@ -13,8 +13,6 @@ from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.text.evidence_state import State, read_state
 
-__all__ = ["Engagement", "EvidenceShares"]
-
 
 @dataclass(frozen=True)
 class EvidenceShares(RunningMetric):

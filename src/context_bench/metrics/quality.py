@@ -7,7 +7,7 @@ out. The comparisons of two texts that quality rests on can be imported from her
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from context_bench.config import DEFAULT_THRESHOLD
@@ -66,12 +66,19 @@ class MeanTally:
         if value is not None:
             self.spread.add(row, value)
             self._partials.append(value)
-            if len(self._partials) == 1024:
+            if len(self._partials) >= 1024:
                 self._partials = _exact_parts(self._partials)
+
+    def add_all(self, rows: Sequence[EvalRow]) -> None:
+        """Add several rows at once."""
+        counted = self._rows.take_all(rows)
+        self.spread.add_all(counted)
+        self._partials += [value for _, value in counted]
+        if len(self._partials) >= 1024:
+            self._partials = _exact_parts(self._partials)
 
     @property
     def count(self) -> int:
-        """How many rows the mean is over."""
         return self._rows.count
 
     @property
@@ -102,10 +109,7 @@ def _exact_parts(values: list[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class PassRate(RunningMetric):
-    """The share of rows whose score reaches the threshold; a score equal to it passes.
-
-    0.0 when no row has the score.
-    """
+    """The share of rows whose score reaches the threshold; a score equal to it passes."""
 
     threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
@@ -116,8 +120,6 @@ class PassRate(RunningMetric):
 
 
 class PassTally:
-    """Counts passes."""
-
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._passing = 0
@@ -129,6 +131,12 @@ class PassTally:
             passes = value >= self._threshold
             self._passing += passes
             self._spread.add(row, passes)
+
+    def add_all(self, rows: Sequence[EvalRow]) -> None:
+        """Add several rows at once."""
+        passes = [(row, value >= self._threshold) for row, value in self._rows.take_all(rows)]
+        self._passing += sum([passed for _, passed in passes])
+        self._spread.add_all(passes)
 
     def result(self) -> dict[str, float]:
         return {PASS_RATE: self._passing / self._rows.count if self._rows.count else 0.0}
@@ -184,7 +192,6 @@ class CardPassTally:
         return self._rows.unmeasured("card_pass_rate") if self._thresholds else {}
 
     def notes(self) -> dict[str, str]:
-        """Name the thresholds."""
         if not self._thresholds:
             return {}
         shown = ", ".join(f"{threshold:g}" for threshold in sorted(self._thresholds))
@@ -207,8 +214,6 @@ class PerDatasetBreakdown(RunningMetric):
 
 
 class BreakdownTally:
-    """Keeps one mean for each tag."""
-
     def __init__(self, score_field: str) -> None:
         self._field = score_field
         self._means: dict[str, MeanTally] = {}
@@ -387,7 +392,6 @@ class Retention(RunningMetric):
         return MetricTraits(compare=self.compare)
 
     def compare(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-        """Compute the retention of every system that is not a control."""
         scores = {
             name: values[MEAN_SCORE]
             for name, values in summary.items()

@@ -13,19 +13,9 @@ from typing import ClassVar
 
 from context_bench.numbers import list_keys
 from context_bench.results import EvalRow
-from context_bench.stats import (
-    ClusterSums,
-    Interval,
-    Mean,
-    RatioSums,
-    ScoreSums,
-    clustered_ratio,
-    ratio_interval,
-)
+from context_bench.stats import ClusterSums, Interval, Mean, RatioSums, ScoreSums, clustered_ratio, ratio_interval
 from context_bench.summary import fold
 from context_bench.types import Tally
-
-__all__ = ["MeanSpread", "PlaceholderTally", "RatioSpread", "RunningMetric", "ScoreCount"]
 
 
 class RunningMetric(ABC):
@@ -48,16 +38,11 @@ class RunningMetric(ABC):
         """Return a new tally, to which the rows of one system are added."""
 
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Add all rows to a new tally, and return its numbers."""
         return fold(self.start(), rows)
 
 
 class PlaceholderTally:
-    """Counts nothing, for numbers that compare systems and do not come from the rows of one.
-
-    Args:
-        values: Shown until systems are compared.
-    """
+    """Counts nothing, for numbers that compare systems; `values` are shown until systems are compared."""
 
     def __init__(self, **values: float) -> None:
         self._values = values
@@ -66,7 +51,6 @@ class PlaceholderTally:
         """Ignore the row."""
 
     def result(self) -> dict[str, float]:
-        """Return the placeholder."""
         return dict(self._values)
 
 
@@ -90,6 +74,14 @@ class ScoreCount:
         else:
             self.scored += 1
         return value
+
+    def take_all(self, rows: Sequence[EvalRow]) -> list[tuple[EvalRow, float]]:
+        """Count rows, and return those that count in a mean, each with what it counts."""
+        values = [row.scores.get(self.field) for row in rows if row.error is None]
+        if len(values) == len(rows) and None not in values:
+            self.scored += len(values)
+            return list(zip(rows, values))  # type: ignore[arg-type]
+        return [(row, value) for row in rows if (value := self.take(row)) is not None]
 
     def passes(self, row: EvalRow, threshold: float) -> bool:
         """Count a row, and say whether it has a score of at least the threshold; a failed row has none."""
@@ -137,7 +129,17 @@ class MeanSpread:
             self._sums.add(value, _find_cluster(row))
             return
         self._pending.append(value)
-        if len(self._pending) == MAX_PENDING:
+        if len(self._pending) >= MAX_PENDING:
+            self._add_pending()
+
+    def add_all(self, values: Sequence[tuple[EvalRow, float]]) -> None:
+        """Add the values of several rows; where none shares anything, all at once."""
+        if any("cluster" in row.metadata for row, _ in values):
+            for row, value in values:
+                self.add(row, value)
+            return
+        self._pending += [value for _, value in values]
+        if len(self._pending) >= MAX_PENDING:
             self._add_pending()
 
     def _add_pending(self) -> None:
@@ -149,20 +151,11 @@ class MeanSpread:
         return self._sums.estimate()
 
     def interval(self) -> Interval:
-        """Return the mean with its interval."""
         return self.estimate().interval()
 
 
 class RatioSpread:
-    """A ratio of sums, and its spread.
-
-    Args:
-        positive: Whether it is a cost, which may be far above and never below 0.
-
-    Attributes:
-        above: The sum above the line.
-        below: The sum below it.
-    """
+    """A ratio of sums, and its spread; `positive` is for a cost, which may be far above and never below 0."""
 
     def __init__(self, *, positive: bool = False) -> None:
         self._alone, self._grouped, self._clusters = RatioSums(), RatioSums(), ClusterSums()
@@ -181,18 +174,32 @@ class RatioSpread:
         self.below += below
         if "cluster" not in row.metadata or (cluster := _find_cluster(row)) is None:
             self._pending.append((above, below))
-            if len(self._pending) == MAX_PENDING:
+            if len(self._pending) >= MAX_PENDING:
                 self._add_pending()
         else:
             self._grouped.add(above, below)
             self._clusters.add(cluster, above, below)
+
+    def add_all(self, parts: Sequence[tuple[EvalRow, float, float]]) -> None:
+        """Add the two parts of several rows; where none shares anything, all at once."""
+        if any("cluster" in row.metadata for row, _, _ in parts):
+            for row, above, below in parts:
+                self.add(row, above, below)
+            return
+        total, under = self.above, self.below
+        for _, above, below in parts:  # not `sum`, which rounds in another way from Python 3.12 on
+            total += above
+            under += below
+        self.above, self.below = total, under
+        self._pending += [(above, below) for _, above, below in parts]
+        if len(self._pending) >= MAX_PENDING:
+            self._add_pending()
 
     def _add_pending(self) -> None:
         self._alone.extend(self._pending)
         self._pending.clear()
 
     def interval(self) -> Interval:
-        """Return the ratio with its interval."""
         self._add_pending()
         if self._clusters.shared:
             return clustered_ratio(self._clusters, self._alone, positive=self._positive)
@@ -228,5 +235,4 @@ def was_repeated(row: EvalRow) -> bool:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Average at least one value."""
     return math.fsum(values) / len(values)

@@ -11,8 +11,6 @@ from context_bench.results import EvalRow
 from context_bench.stats import Interval, Values, quantile_interval
 from context_bench.stats.quantiles import percentile
 
-__all__ = ["ENOUGH_ALONE", "Latency", "ProxyOverhead"]
-
 ENOUGH_ALONE = 20
 """With at least this many rows that were alone in flight, only those count."""
 _QUANTILES = {LATENCY_MEDIAN: 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
@@ -20,10 +18,7 @@ _QUANTILES = {LATENCY_MEDIAN: 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
 @dataclass(frozen=True)
 class Latency(RunningMetric):
-    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out.
-
-    All are 0.0 when there are no rows.
-    """
+    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out."""
 
     name = "latency"
 
@@ -83,7 +78,6 @@ class _Seconds:
         return len(self.alone) >= ENOUGH_ALONE or not self.together
 
     def choose(self) -> list[float]:
-        """Return those that count, in order."""
         return sorted(self.alone if self.enough else self.alone + self.together)
 
 

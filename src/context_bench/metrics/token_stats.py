@@ -13,8 +13,6 @@ from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
 
-__all__ = ["CompressionRatio", "CostOfPass", "ParetoRank"]
-
 
 @dataclass(frozen=True)
 class CompressionRatio(RunningMetric):
@@ -31,8 +29,6 @@ class CompressionRatio(RunningMetric):
 
 
 class TokenTally:
-    """Sums tokens on both sides."""
-
     def __init__(self) -> None:
         self._count = 0
         self._tokens = RatioSpread()
@@ -41,6 +37,12 @@ class TokenTally:
         if row.error is None:
             self._count += 1
             self._tokens.add(row, row.output_tokens, row.input_tokens)
+
+    def add_all(self, rows: Sequence[EvalRow]) -> None:
+        """Add several rows at once."""
+        parts = [(row, row.output_tokens, row.input_tokens) for row in rows if row.error is None]
+        self._count += len(parts)
+        self._tokens.add_all(parts)
 
     def result(self) -> dict[str, float]:
         tokens, count = self._tokens, self._count or 1
@@ -76,8 +78,6 @@ class CostOfPass(RunningMetric):
 
 
 class CostTally:
-    """Counts passes and tokens."""
-
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._cost = RatioSpread(positive=True)
@@ -122,16 +122,13 @@ class ParetoRank(RunningMetric):
         return MetricTraits(rank=self.rank, cost_field=self.cost_field)
 
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
-        """Rank the systems of a summary by this metric's fields."""
         quality = MEAN_SCORE if self.quality_field == "score" else self.quality_field
         competing = {name: values for name, values in summary.items() if name not in self.leave_out}
         return self.rank_systems(competing, quality_field=quality, cost_field=self.cost_field)
 
     @staticmethod
     def rank_systems(
-        summary: Mapping[str, Mapping[str, float]],
-        quality_field: str = MEAN_SCORE,
-        cost_field: str = COST_OF_PASS,
+        summary: Mapping[str, Mapping[str, float]], quality_field: str = MEAN_SCORE, cost_field: str = COST_OF_PASS
     ) -> dict[str, int]:
         """Sort systems into fronts: 1 for those that nobody beats, 2 once those are set aside, and so on.
 

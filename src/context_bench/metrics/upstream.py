@@ -25,10 +25,6 @@ from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.text import count_things
 
-__all__ = [
-    *("PrefixStability", "PromptSavings", "TokenMeters", "UpstreamCost", "UpstreamTokens"),
-]
-
 
 def _count_late(report: Mapping[str, Any]) -> int:
     """Count the calls that came too late to be on a row, as a tapped system reports them at the end of a run."""
@@ -52,8 +48,6 @@ class PromptSavings(RunningMetric):
 
 
 class SavingsTally:
-    """Sums tokens on both sides of a system."""
-
     def __init__(self) -> None:
         self._rows = self._judged = self._untouched = self._repeated = 0
         self._unjudged = self._maybe_untouched = 0
@@ -77,7 +71,6 @@ class SavingsTally:
             self._untouched_spread.add(row, untouched == 1)
 
     def _add_unknown(self, row: EvalRow) -> None:
-        """Add a row of which only bounds are known."""
         keys = ("sent_tokens", "least_upstream_tokens", "most_upstream_tokens")
         sent, least, most = (read_fact(row, key) for key in keys)
         if row.error is None and sent is not None and least is not None and most is not None:
@@ -168,8 +161,6 @@ class UpstreamTokens(RunningMetric):
 
 
 class UpstreamTally:
-    """Sums tokens and calls."""
-
     def __init__(self) -> None:
         self._tokens = self._rows = self._tapped = self._late = 0
         self._downstream = self._doubtful = 0.0
@@ -228,8 +219,6 @@ class UpstreamCost(RunningMetric):
 
 
 class UpstreamCostTally:
-    """Counts passes and tokens."""
-
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._unknown = self._late = 0
@@ -271,7 +260,6 @@ class UpstreamCostTally:
         return self._rows.unmeasured(UPSTREAM_COST_OF_PASS) if self._known else {}
 
     def notes(self) -> dict[str, str]:
-        """Say what the cost leaves out."""
         missing = []
         if self._known and self._unknown:
             missing.append(f"{self._unknown:,} rows whose calls could not be matched to them for certain are left out")
@@ -340,8 +328,6 @@ class PrefixStability(RunningMetric):
 
 
 class PrefixTally:
-    """Averages the facts of conversations."""
-
     def __init__(self) -> None:
         self._values = {key: array("d") for key in list_keys(PrefixStability.name)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import io
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,9 +25,12 @@ __all__ = [
     "CsvReporter",
     "FunctionReporter",
     "JsonReporter",
+    "SummaryCsvReporter",
     "adapt_reporter",
     "build_reporter",
     "escape_markdown",
+    "list_flat_columns",
+    "list_summary_columns",
     "render_junit",
     "render_summary",
 ]
@@ -57,21 +61,59 @@ class CsvReporter:
 
     def render(self, result: EvalResult) -> str:
         """Render a header and a line for each row."""
-        keys = sorted({key for row in result.rows for key in row.scores})
-        numbers = sorted({key for row in result.rows for key in metadata_numbers(row)})
-        plain = [name for name in ROW_FIELDS if name != "scores"]
+        columns = list_flat_columns(result)
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerow([*plain, *(f"score:{key}" for key in keys), *(f"metadata:{key}" for key in numbers)])
-        for row in result.rows:
-            values = [_cell(getattr(row, name)) for name in plain]
+        writer.writerow(columns)
+        for line in zip(*columns.values()):
+            values = [_cell(value) for value in line]
             # A reader takes a bare carriage return for the end of a record, and the writer does not quote it.
             bare = any(isinstance(value, str) and "\r" in value for value in values)
-            own = metadata_numbers(row)
-            more = [*(row.scores.get(key, "") for key in keys), *(own.get(key, "") for key in numbers)]
-            (quoting if bare else writer).writerow([*values, *more])
+            (quoting if bare else writer).writerow(values)
         return text.getvalue()
+
+
+class SummaryCsvReporter:
+    """A line for each system: every number of its summary, with the limits of its interval where there is one.
+
+    A number that was not measured is an empty cell.
+    """
+
+    name = "csv-summary"
+
+    def render(self, result: EvalResult) -> str:
+        """Render a header and a line for each system."""
+        columns = list_summary_columns(result)
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_cell(value) for value in line] for line in zip(*columns.values()))
+        return text.getvalue()
+
+
+def list_summary_columns(result: EvalResult) -> dict[str, list[Any]]:
+    """List the summary by column: the system, and each number with `<key>:low` and `<key>:high` behind it."""
+    columns: dict[str, list[Any]] = {"system": list(result.summary)}
+    for key in dict.fromkeys(key for values in result.summary.values() for key in values):
+        values = [own.get(key, math.nan) for own in result.summary.values()]
+        columns[key] = [None if math.isnan(value) else float(value) for value in values]
+        found = [result.intervals.get(name, {}).get(key) for name in result.summary]
+        if any(each is not None and each.known for each in found):
+            columns[f"{key}:low"] = [each.low if each is not None and each.known else None for each in found]
+            columns[f"{key}:high"] = [each.high if each is not None and each.known else None for each in found]
+    return columns
+
+
+def list_flat_columns(result: EvalResult) -> dict[str, list[Any]]:
+    """List the rows by column: fields in their order, each score as `score:<name>`, then the numbers of `metadata`."""
+    columns = {name: [getattr(row, name) for row in result.rows] for name in ROW_FIELDS if name != "scores"}
+    for key in sorted({key for row in result.rows for key in row.scores}):
+        columns[f"score:{key}"] = [row.scores.get(key) for row in result.rows]
+    numbers = [metadata_numbers(row) for row in result.rows]
+    for key in sorted({key for own in numbers for key in own}):
+        columns[f"metadata:{key}"] = [own.get(key) for own in numbers]
+    return columns
 
 
 def _cell(value: Any) -> Any:

@@ -48,10 +48,12 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "MarkdownReporter",
     "TableReporter",
     "color_table",
     "curve_tables",
     "evidence",
+    "list_lines",
     "list_meters",
     "meters",
     "sum_up_curve",
@@ -126,7 +128,7 @@ class TableReporter:
 
     def list_headline(self, result: EvalResult) -> list[list[str]]:
         """List the cells of the table of systems with all intervals, titles first."""
-        return _list_lines(result, "system", list(result.summary), choose_columns(result), HEADLINES)
+        return list_lines(result, "system", list(result.summary), choose_columns(result), HEADLINES)
 
     def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
         """Lay out what only a run of memory systems has."""
@@ -149,11 +151,11 @@ class TableReporter:
     def _lay_out(self, result: EvalResult, title: str, names: Sequence[str]) -> str:
         """Lay out a table of systems; where it is too wide, intervals but the first give way before numbers do."""
         columns = choose_columns(result)
-        lines = _list_lines(result, title, names, columns, HEADLINES)
+        lines = list_lines(result, title, names, columns, HEADLINES)
         left_out = []
         if self._width is not None and markdown_width(lines) > self._width:
             first = next((key for _, key, _ in columns if key in HEADLINES), "")
-            shorter = _list_lines(result, title, names, columns, {first})
+            shorter = list_lines(result, title, names, columns, {first})
             left_out = ["other intervals"] if shorter != lines else []
             lines = shorter
         ordered = sorted(columns, key=lambda column: NUMBERS[column[1]].rank if column[1] in NUMBERS else math.inf)
@@ -167,18 +169,27 @@ class TableReporter:
         kinds = list_tables(result) if len(scores) > 1 else []
         titles = ["score by dataset" if title == "system" else f"{title}: score by dataset" for title, _ in kinds]
         columns: list[Column] = [(key.partition(":")[2], key, score) for key in scores]
-        tables = [_list_lines(result, title, names, columns) for title, (_, names) in zip(titles, kinds)]
+        tables = [list_lines(result, title, names, columns) for title, (_, names) in zip(titles, kinds)]
         own = [(f"{key} by dataset", key, show) for key, show in own_columns(result).items()]
         declared = [each for each in NUMBERS.values() if each.dataset_title and not is_replaced(each, result)]
         for title, key, show in (*((each.dataset_title, each.key, each.show) for each in declared), *own):
             keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
             if any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
                 columns = [(each.partition("@")[2], each, show) for each in keys]
-                tables += [_list_lines(result, title, result.summary, columns)] if len(keys) > 1 else []
+                tables += [list_lines(result, title, result.summary, columns)] if len(keys) > 1 else []
         return [fit_grid(lines, self._width) for lines in tables]
 
 
-def _list_lines(
+class MarkdownReporter(TableReporter):
+    """The same tables in Markdown, whole and without colour, also on a terminal."""
+
+    name = "md"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+def list_lines(
     result: EvalResult, title: str, names: Collection[str], columns: Sequence[Column], limits: Collection[str] = ()
 ) -> list[list[str]]:
     """List a line for each of these systems, titles first; the numbers of `limits` have their intervals."""

@@ -26,23 +26,14 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creatio
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars for a million tokens.
-
-    Attributes:
-        input: Plain prompt tokens.
-        output: What the model writes, its reasoning included.
-        cached_input: Prompt tokens read from a cache; the price of plain input unless it is given.
-        cache_write_5m: Prompt tokens written to a cache for five minutes; likewise.
-        cache_write_1h: The same for an hour; as for five minutes unless it is given.
-        tiers: Other prices for requests with long prompts.
-    """
+    """Dollars for a million tokens."""
 
     input: float
-    output: float
-    cached_input: float | None = None
-    cache_write_5m: float | None = None
-    cache_write_1h: float | None = None
-    tiers: tuple[Tier, ...] = ()
+    output: float  # reasoning included
+    cached_input: float | None = None  # read from a cache; None is `input`
+    cache_write_5m: float | None = None  # written to a cache for five minutes; None is `input`
+    cache_write_1h: float | None = None  # the same for an hour; None is `cache_write_5m`
+    tiers: tuple[Tier, ...] = ()  # other prices for requests with long prompts
 
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached_input", "cache_write_5m", "cache_write_1h"):
@@ -84,15 +75,7 @@ class Price:
     def dollars(
         self, prompt: float, completion: float, cached: float = 0, written_5m: float = 0, written_1h: float = 0
     ) -> float:
-        """Compute the dollars for so many tokens.
-
-        Args:
-            prompt: All tokens of the prompt.
-            completion: What the model wrote.
-            cached: Those of the prompt that were read from a cache.
-            written_5m: Those of the prompt that were written to a cache for five minutes.
-            written_1h: Those of the prompt that were written to a cache for an hour.
-        """
+        """Compute the dollars for so many tokens; those cached and written are part of the prompt."""
         price = self.at(prompt)
         read = price.input if price.cached_input is None else price.cached_input
         write = price.input if price.cache_write_5m is None else price.cache_write_5m
@@ -154,11 +137,7 @@ def price_row(
 ) -> dict[str, Any]:
     """Return the dollars of a row; nothing where the price or the tokens are not known.
 
-    Args:
-        prices: Of the run.
-        price: That of the model that the system asks, if it is known.
-        metadata: Of the row.
-        upstream_tokens: Tokens that the model read, by our own count, if that is known.
+    `price` is that of the model that the system asks, `upstream_tokens` is our own count of what the model read.
     """
     if price is None and PRICED_BY_CALL.isdisjoint(metadata):
         return {}
@@ -240,30 +219,17 @@ def _price_judge(prices: Prices, details: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Saving:
-    """The savings of a system. Whether they may be claimed is for a verdict on its quality to say.
+    """The savings of a system. Whether they may be claimed is for a verdict on its quality to say."""
 
-    Attributes:
-        dollars: In all, over the pairs; negative when the system costs more.
-        per_1k: For a thousand examples; None without a pair.
-        share: Of what the baseline costs; None when that is nothing.
-        pairs: Examples whose cost is known on both sides.
-        left_out: Examples whose cost is known on one side only, or on none.
-    """
-
-    dollars: float
-    per_1k: float | None
-    share: float | None
-    pairs: int
-    left_out: int
+    dollars: float  # in all, over the pairs; negative when the system costs more
+    per_1k: float | None  # for a thousand examples; None without a pair
+    share: float | None  # of what the baseline costs; None when that is nothing
+    pairs: int  # examples whose cost is known on both sides
+    left_out: int  # all other examples
 
 
 def find_saving(costs: Mapping[Hashable, float | None], baseline: Mapping[Hashable, float | None]) -> Saving:
-    """Compare what a system and a baseline cost, example by example.
-
-    Args:
-        costs: Dollars by example (and repeat); None where they are not known.
-        baseline: The same of the baseline.
-    """
+    """Compare what a system and a baseline cost, example by example (and repeat); None is an unknown cost."""
     pairs = [
         (cost, before) for key, cost in costs.items() if cost is not None and (before := baseline.get(key)) is not None
     ]

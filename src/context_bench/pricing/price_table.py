@@ -33,27 +33,15 @@ _FIELDS = {"input", "output", "cached_input", "cache_write_5m", "cache_write_1h"
 
 
 class Match(NamedTuple):
-    """The entry that a model is priced by.
-
-    Attributes:
-        entry: Its name in the table.
-        how: How the model's name led to it: "exact", "without its date", "without its provider", and so on.
-        price: Its prices.
-    """
+    """The entry that a model is priced by."""
 
     entry: str
-    how: str
+    how: str  # how the model's name led to it: "exact", "without its date", "without its provider", and so on
     price: Price
 
 
 class Prices:
-    """Prices by model name; `default` serves models that are not listed.
-
-    Args:
-        prices: By name.
-        source: Where they come from, for the record of a run.
-        date: Of what day they are.
-    """
+    """Prices by model name; `default` serves models that are not listed. `source` and `date` go into the run record."""
 
     def __init__(self, prices: Mapping[str, Price], *, source: str = "", date: str = "") -> None:
         if not isinstance(prices, Mapping):
@@ -160,16 +148,10 @@ def _read_price(path: Path, model: str, values: Any, *, tier: bool = False) -> P
 
 
 def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool) -> Prices:
-    """See that every model of a run has a price.
+    """Check that every model of a run has a price, and return the prices that the run has.
 
-    Args:
-        systems: Systems and judges; those that ask a model are checked.
-        prices: None takes the table that ships with the package; a model that it does not list is then noted in the
-            summary, and nothing is warned of.
-        needed: There is a limit on cost. A model that nothing counts against it is an error then, else a warning.
-
-    Returns:
-        The prices that the run has.
+    None takes the table that ships with the package; a model that it does not list is then noted in the summary,
+    without a warning. `needed` says that there is a limit on cost: an unpriced model is then an error, else a warning.
     """
     chosen = load_shipped_prices() if prices is None else prices
     unpriced = {

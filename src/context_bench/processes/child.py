@@ -44,17 +44,9 @@ def start_child(
     files: Sequence[int] = (),
     own_group: bool = True,
 ) -> subprocess.Popen[bytes]:
-    """Start a program without a shell.
+    """Start a program without a shell; of our open files it inherits only `files`.
 
-    Args:
-        command: The program and its arguments.
-        stdin: By default a pipe, as is `stdout`.
-        stdout: Where its output goes.
-        stderr: Ours by default.
-        env: Its whole environment; ours by default.
-        cwd: Its directory; ours by default.
-        files: Open files that it inherits; all others are closed.
-        own_group: False for one that makes a session of its own inside, and is not to be killed by its group.
+    `own_group` is False for one that makes a session of its own inside, and is not to be killed by its group.
     """
     return subprocess.Popen(
         command,
@@ -123,12 +115,7 @@ def describe_exit(code: int | None) -> str:
 
 
 class LastLines:
-    """The last lines that a process says, read by a thread: a pipe that nobody reads would stop it when it is full.
-
-    Args:
-        stream: The pipe; closed at its end.
-        most: How many lines are kept.
-    """
+    """The last lines that a process says, read by a thread: a pipe that nobody reads would stop it when it is full."""
 
     def __init__(self, stream: IO[bytes], most: int) -> None:
         self.lines: deque[str] = deque(maxlen=most)
@@ -158,12 +145,8 @@ class WorkerFailed(Exception):
 class WorkerPool:
     """Runs a function in up to `size` workers; any number of threads may call it.
 
-    Args:
-        function: `module:function`. Arguments and result are what JSON can carry. A function
-            `prepare` in the module is called first, outside the time limit.
-        seconds: How long one call may take.
-        megabytes: How much memory a worker may take, where the platform can limit it.
-        size: How many workers there may be at once.
+    The function is named `module:function`; JSON must be able to carry its arguments and result. A function `prepare`
+    in the module is called first, outside the time limit. Memory is limited where the platform can do that.
     """
 
     def __init__(self, function: str, *, seconds: float, megabytes: int, size: int | None = None) -> None:
@@ -213,8 +196,6 @@ class WorkerPool:
 
 
 class _Worker:
-    """One child and the pipes to it."""
-
     def __init__(self, function: str, seconds: float, megabytes: int) -> None:
         environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
         # The order of sets must not depend on the run, and the child must find what this process finds.

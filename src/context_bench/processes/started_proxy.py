@@ -31,11 +31,9 @@ __all__ = ["SCRATCH", "StartedProxy", "find_program"]
 
 
 def find_program(name: str, *, home: str | None = None) -> str | None:
-    """Find a program on the path, or where `make vendors` puts that of a vendor, which is looked for there first.
+    """Find a program on the path, or first where `make vendors` puts that of a vendor.
 
-    Args:
-        name: Of the program.
-        home: The vendor's directory, where it is not named as the program is; the path is not searched then.
+    `home` is the vendor's directory, where it is not named as the program is; the path is not searched then.
     """
     places = [str((place / (home or name) / part).absolute()) for place in _list_homes() for part in ("bin", "Scripts")]
     found = shutil.which(name, path=os.pathsep.join(places))
@@ -69,17 +67,11 @@ _TAIL_LINES, _TAIL_BYTES = 8, 4000
 class StartedProxy:
     """Starts a proxy, waits until it answers, and stops it with all its children.
 
-    Args:
-        command: The program and its arguments in one line, run without a shell. `{port}`, `{host}`, `{tap}` and
-            `{scratch}` (a directory that is removed afterwards) are filled in, here and in the values of `env`.
-        port: Where it will listen, on loopback.
-        tap_url: The tap that it is to use as its upstream, without `/v1`.
-        env: Added to our own environment.
-        timeout: Seconds until it must answer.
-        log: A file for its output; a temporary one by default.
-        secrets: Values that are not shown when it repeats them.
-        directory: The one that it is started in: ours by default, `SCRATCH` for `{scratch}`. A proxy may index the
-            files around it and send them on.
+    The `command` is one line, run without a shell. `{port}`, `{host}`, `{tap}` and `{scratch}` (a directory that is
+    removed afterwards) are filled in, here and in the values of `env`, which are added to our own environment.
+    `tap_url` is its upstream, without `/v1`; its output goes to `log`, or a temporary file; `secrets` are not shown
+    when it repeats them. It is started in `directory`: ours by default, `SCRATCH` for `{scratch}`. A proxy may index
+    the files around it and send them on.
     """
 
     def __init__(

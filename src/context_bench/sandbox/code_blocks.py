@@ -39,13 +39,7 @@ def is_heading(line: str) -> bool:
 
 
 def is_rejected(before: str, heading: str, first: str) -> bool:
-    """Whether a block is shown as wrong: by its own first comment, the sentence before it, or else its section.
-
-    Args:
-        before: The line before the block that is not blank.
-        heading: The last heading before the block.
-        first: The first line of the block.
-    """
+    """Whether a block is shown as wrong: by its own first comment, the sentence before it, or else its section."""
     sentence = _SENTENCE_END.split(before.strip()[-400:])[-1]
     if _REJECTED_IN_COMMENT.match(first) or (_rejects(sentence) and not _POINTS_BACK.search(sentence)):
         return True
@@ -69,10 +63,7 @@ _CODE_TAGS = re.compile(r"\n?(?:\[(/?)(?:PYTHON|CODE)\]|<(/?)code>)\n?", re.IGNO
 
 @dataclass(frozen=True)
 class Fence:
-    """One fence: the language in its first line, its text, and whether it ends.
-
-    `rejected` says that the words before it call its code wrong.
-    """
+    """One fence; `rejected` says that the words before it call its code wrong."""
 
     language: str
     lines: list[str]

@@ -27,11 +27,7 @@ from context_bench.sandbox.seccomp import MACHINES, build_filter
 
 _PACKAGE = "context_bench.sandbox.inside"
 _CONVERSATION = ("confine", "encoding", "peer")
-_USED_BY = {
-    "confine": ("confine",),
-    "candidate": (*_CONVERSATION, "candidate"),
-    "tester": (*_CONVERSATION, "tester"),
-}
+_USED_BY = {"confine": ("confine",), "candidate": (*_CONVERSATION, "candidate"), "tester": (*_CONVERSATION, "tester")}
 """Modules in the order in which they import each other, for each that has a `main`."""
 
 BOOT = """\
@@ -148,11 +144,8 @@ class Bubblewrap:
     write to are two small file systems in RAM. A filter refuses system calls that reach past all this. All of it is
     gone when `end` returns.
 
-    Args:
-        program: The path of `bwrap`.
-        disables_userns: Whether the sandbox shuts user namespaces off for good, beside the filter that refuses them.
-            Only where not started as root, whose limit on processes would no longer hold; it needs
-            bubblewrap 0.8 and a /proc/sys that can be written to.
+    `disables_userns` also shuts user namespaces off for good. Only where not started as root, whose limit on processes
+    would no longer hold; it needs bubblewrap 0.8 and a /proc/sys that can be written to.
     """
 
     def __init__(self, program: str, *, disables_userns: bool = False) -> None:
@@ -359,11 +352,7 @@ _OTHERWISE = "or accept the risk with CodeExecution(sandbox='none') or --unsafe-
 
 
 def find_isolation(sandbox: str) -> Isolation:
-    """Return the isolation of that name; "auto" is the best that there is, and never "none".
-
-    Raises:
-        UsageError: When there is no such isolation here.
-    """
+    """Return the isolation of that name, or raise UsageError; "auto" is the best that there is, and never "none"."""
     if os.name != "posix":
         raise UsageError("model-written code cannot be run on this system: use Linux, a container or WSL")
     if sandbox == "none":

@@ -23,68 +23,33 @@ _KEYS: _Numbers = {"add_key": (248, 217), "request_key": (249, 218), "keyctl": (
 """The kernel's keyrings belong to the session of the user, and outlive a program."""
 
 _NAMESPACES_AND_MOUNTS: _Numbers = {
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "mount_setattr": (442, 442),
-}
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
+    "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
+    "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
+}  # fmt: skip
 """Who is root in a namespace of their own reaches parts of the kernel that are closed to others."""
 
 _MEMORY_BESIDE_THE_LIMIT: _Numbers = {
-    "shmget": (29, 194),
-    "shmat": (30, 196),
-    "shmctl": (31, 195),
-    "shmdt": (67, 197),
-    "semget": (64, 190),
-    "semop": (65, 193),
-    "semctl": (66, 191),
-    "semtimedop": (220, 192),
-    "msgget": (68, 186),
-    "msgsnd": (69, 189),
-    "msgrcv": (70, 188),
-    "msgctl": (71, 187),
-    "mq_open": (240, 180),
-    "mq_unlink": (241, 181),
-}
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197), "semget": (64, 190),
+    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189),
+    "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
+}  # fmt: skip
 """System V IPC and message queues: memory that no process owns. POSIX shared memory is files in /dev/shm."""
 
 _MEMORY_FILES: _Numbers = {"memfd_create": (319, 279), "memfd_secret": (447, 447)}
 """Files in memory that are in no file system with a size. Libraries use another file where there are none."""
 
 _OTHER_PROCESSES: _Numbers = {
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "process_madvise": (440, 440),
-    "process_mrelease": (448, 448),
-    "pidfd_getfd": (438, 438),
-    "kcmp": (312, 272),
-    "migrate_pages": (256, 238),
-    "move_pages": (279, 239),
-}
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440), "process_mrelease": (448, 448), "pidfd_getfd": (438, 438), "kcmp": (312, 272),
+    "migrate_pages": (256, 238), "move_pages": (279, 239),
+}  # fmt: skip
 
 _PROGRAMS_IN_THE_KERNEL: _Numbers = {
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "create_module": (174, None),
-    "init_module": (175, 105),
-    "delete_module": (176, 106),
-    "get_kernel_syms": (177, None),
-    "query_module": (178, None),
-    "finit_module": (313, 273),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-}
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "create_module": (174, None),
+    "init_module": (175, 105), "delete_module": (176, 106), "get_kernel_syms": (177, None),
+    "query_module": (178, None), "finit_module": (313, 273), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
+}  # fmt: skip
 """Where holes in the kernel have been found again and again, and what only root has a use for."""
 
 _QUEUES_TO_THE_KERNEL: _Numbers = {
@@ -95,41 +60,19 @@ _QUEUES_TO_THE_KERNEL: _Numbers = {
 """Requests through io_uring would bypass this filter."""
 
 _FILES_BY_HANDLE: _Numbers = {
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "fanotify_init": (300, 262),
-    "fanotify_mark": (301, 263),
-    "lookup_dcookie": (212, 18),
-}
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "fanotify_init": (300, 262),
+    "fanotify_mark": (301, 263), "lookup_dcookie": (212, 18),
+}  # fmt: skip
 
 _ADMINISTRATION: _Numbers = {
-    "syslog": (103, 116),
-    "acct": (163, 89),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "reboot": (169, 142),
-    "nfsservctl": (180, 42),
-    "vhangup": (153, 58),
-    "sethostname": (170, 161),
-    "setdomainname": (171, 162),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "clock_adjtime": (305, 266),
-    "adjtimex": (159, 171),
-    "mbind": (237, 235),
-    "set_mempolicy": (238, 237),
-    "get_mempolicy": (239, 236),
-    "set_mempolicy_home_node": (450, 450),
-    "modify_ldt": (154, None),
-    "iopl": (172, None),
-    "ioperm": (173, None),
-    "uselib": (134, None),
-    "ustat": (136, None),
-    "sysfs": (139, None),
+    "syslog": (103, 116), "acct": (163, 89), "quotactl": (179, 60), "quotactl_fd": (443, 443), "swapon": (167, 224),
+    "swapoff": (168, 225), "reboot": (169, 142), "nfsservctl": (180, 42), "vhangup": (153, 58),
+    "sethostname": (170, 161), "setdomainname": (171, 162), "settimeofday": (164, 170), "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266), "adjtimex": (159, 171), "mbind": (237, 235), "set_mempolicy": (238, 237),
+    "get_mempolicy": (239, 236), "set_mempolicy_home_node": (450, 450), "modify_ldt": (154, None),
+    "iopl": (172, None), "ioperm": (173, None), "uselib": (134, None), "ustat": (136, None), "sysfs": (139, None),
     "_sysctl": (156, None),
-}
+}  # fmt: skip
 
 _CHECKED_BY_ARGUMENT: _Numbers = {
     "clone": (56, 220),
@@ -144,14 +87,9 @@ _FALLEN_BACK_FROM: _Numbers = {"clone3": (435, 435), **_MEMORY_FILES, **_QUEUES_
 a pointer, where no filter can look; the C library then uses clone, whose flags are in a register."""
 
 _NOT_ALLOWED: _Numbers = {
-    **_KEYS,
-    **_NAMESPACES_AND_MOUNTS,
-    **_MEMORY_BESIDE_THE_LIMIT,
-    **_OTHER_PROCESSES,
-    **_PROGRAMS_IN_THE_KERNEL,
-    **_FILES_BY_HANDLE,
-    **_ADMINISTRATION,
-}
+    **_KEYS, **_NAMESPACES_AND_MOUNTS, **_MEMORY_BESIDE_THE_LIMIT, **_OTHER_PROCESSES, **_PROGRAMS_IN_THE_KERNEL,
+    **_FILES_BY_HANDLE, **_ADMINISTRATION,
+}  # fmt: skip
 
 NUMBERS: _Numbers = {**_NOT_ALLOWED, **_FALLEN_BACK_FROM, **_CHECKED_BY_ARGUMENT}
 """Every call that the filter looks at."""

@@ -24,35 +24,20 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @dataclass(frozen=True)
 class Task:
-    """Tests for one program.
+    """Tests for one program."""
 
-    Attributes:
-        entry: The name that the tests call.
-        prompt: The code that a reply may continue; "" where the task is told in words.
-        setup: Code that runs before the tests, after the program.
-        tests: Sources, run in order.
-        check: Whether the tests define `check(candidate)`, which is then called.
-        names: What the tests take from the program, the entry point first.
-        modules: Standard modules that the tests use and do not import.
-        helpers: The prompt made whole, when the tests use other functions of it.
-    """
-
-    entry: str
-    prompt: str
-    setup: str
-    tests: tuple[str, ...]
-    check: bool
-    names: tuple[str, ...]
-    modules: tuple[str, ...]
-    helpers: str
+    entry: str  # the name that the tests call
+    prompt: str  # the code that a reply may continue; "" where the task is told in words
+    setup: str  # runs before the tests, after the program
+    tests: tuple[str, ...]  # sources, run in order
+    check: bool  # whether the tests define `check(candidate)`, which is then called
+    names: tuple[str, ...]  # what the tests take from the program, the entry point first
+    modules: tuple[str, ...]  # standard modules that the tests use and do not import
+    helpers: str  # the prompt made whole, when the tests use other functions of it
 
 
 def read_task(example: Mapping[str, Any]) -> Task | None:
-    """Read the task of an example; None when it has no tests.
-
-    Raises:
-        DataError: When the tests are not Python, or do not say what they test.
-    """
+    """Read the task of an example; None without tests, DataError for tests that do not say what they test."""
     tests = _read_tests(example)
     if not tests:
         return None
@@ -110,7 +95,6 @@ def _complete_prompt(prompt: str) -> ast.Module | None:
 
 
 def _find_bound_names(tree: ast.AST) -> set[str]:
-    """Find every name that some part of the code binds."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, _DEFINITIONS):
@@ -137,7 +121,6 @@ def _find_top_level_names(tree: ast.Module) -> set[str]:
 
 
 def _find_free_names(tree: ast.Module) -> list[str]:
-    """Find names that the code uses and nowhere binds, in order."""
     bound = _find_bound_names(tree)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     return [name for name in dict.fromkeys(node.id for node in names) if name not in bound]
@@ -174,17 +157,11 @@ _KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]
 
 @dataclass(frozen=True)
 class ProgramVerdict:
-    """The outcome of a program.
+    """The outcome of a program."""
 
-    Attributes:
-        passed: None when it is not known.
-        reason: Why it did not pass; "" for a pass.
-        explained: False as long as it is open whether the program or the sandbox is to blame.
-    """
-
-    passed: bool | None
-    reason: str = ""
-    explained: bool = True
+    passed: bool | None  # None when it is not known
+    reason: str = ""  # why it did not pass
+    explained: bool = True  # False as long as it is open whether the program or the sandbox is to blame
 
 
 def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> ProgramVerdict:

@@ -14,12 +14,7 @@ def rewrite_break_even(turns: float, *, read: float, write: float) -> float:
     """Give the share of the history that a rewrite must remove to pay within so many further turns.
 
     Kept as it is, the history is read from the cache in each of the turns; rewritten, it is written to the cache once
-    and read from it in the others.
-
-    Args:
-        turns: Further turns of the conversation, at least 1.
-        read: Price of reading from the cache, as a multiple of plain input.
-        write: Price of writing to the cache.
+    and read from it in the others. `read` and `write` are prices as multiples of plain input.
     """
     return 1 - turns * read / (write + (turns - 1) * read)
 
@@ -34,14 +29,8 @@ def memory_queries_to_repay(
 ) -> float:
     """Give the number of questions after which a memory has paid for its writing; infinite if it never does.
 
-    Args:
-        writing: What writing the memory costs, in all, in the unit of `price`.
-        history: Tokens of the history that would be sent without a memory.
-        query: What one question costs with the memory.
-        warm: Chance that the next question comes before the provider's cache has expired.
-        read: Price of reading from the cache, as a multiple of plain input.
-        write: Price of writing to the cache.
-        price: Price of one token of plain input.
+    `writing` and one `query` are in the unit of `price`, that of one token of plain input; `read` and `write` are
+    multiples of it. `warm` is the chance that the next question comes before the provider's cache has expired.
     """
     saved = price * history * (warm * read + (1 - warm) * write) - query
     return writing / saved if saved > 0 else math.inf

@@ -73,7 +73,6 @@ class ClusterSums(Accumulator):
         return len(self.groups) < self.n
 
     def add(self, group: str, value: float, weight: float = 1) -> None:
-        """Add one example of a cluster: a score, a difference, or the parts of a ratio."""
         self.n += 1
         sums = self.groups.get(group)
         if sums is None:
@@ -87,10 +86,7 @@ class ClusterSums(Accumulator):
 
 
 def _jackknife(sums: ClusterSums, n: int = 0, total: float = 0.0, squares: float = 0.0) -> tuple[float, float]:
-    """Give the ratio of the sums and its variance, by leaving out one cluster at a time.
-
-    Beside the clusters there may be n examples of weight 1 that are each one by themselves, with these sums.
-    """
+    """Give the ratio of the sums and its variance, leaving out one cluster at a time; n examples may be alone."""
     parts = list(sums.groups.values())
     above, below = sum(part[0] for part in parts) + total, sum(part[1] for part in parts) + n
     if not below:
@@ -109,12 +105,7 @@ def _jackknife(sums: ClusterSums, n: int = 0, total: float = 0.0, squares: float
 
 
 def clustered_mean(sums: ClusterSums, alone: Moments | None = None) -> Mean:
-    """Estimate the mean score, with one degree of freedom fewer than there are clusters.
-
-    Args:
-        sums: Over the examples that have a cluster.
-        alone: Over those that have none: each is a cluster of its own.
-    """
+    """Estimate the mean score, with one degree of freedom fewer than clusters; each example in `alone` is a cluster."""
     rest = Moments() if alone is None else alone
     mean, variance = _jackknife(sums, rest.n, rest.total, rest.squares)
     count, n = len(sums.groups) + rest.n, sums.n + rest.n
@@ -131,10 +122,7 @@ def clustered_mean(sums: ClusterSums, alone: Moments | None = None) -> Mean:
 def clustered_difference(sums: ClusterSums, alone: PairedSums | None = None, *, scores: bool = True) -> Difference:
     """Give the mean of differences that come in clusters, t with one degree fewer than clusters.
 
-    Args:
-        sums: Over the pairs that have a cluster.
-        alone: Over those that have none: each is a cluster of its own.
-        scores: Whether they are differences of scores in [0, 1], of which some may not have been seen yet.
+    Each pair in `alone` is a cluster. Of `scores` in [0, 1] some changes may not have been seen yet.
     """
     rest = PairedSums() if alone is None else alone
     value, variance = _jackknife(sums, rest.n, rest.total, rest.squares)
@@ -175,7 +163,6 @@ class ScoreSums:
     clusters: ClusterSums = field(default_factory=ClusterSums)
 
     def add(self, value: float, group: str | None) -> None:
-        """Add one score, and what its example shares with others."""
         if group is None:
             self.alone.add(value)
         else:
@@ -184,11 +171,9 @@ class ScoreSums:
 
     @property
     def n(self) -> int:
-        """How many scores there are."""
         return self.alone.n + self.grouped.n
 
     def join(self) -> Moments:
-        """Give the sums over all scores, whatever they share."""
         joined = Moments()
         joined.merge(self.alone)
         joined.merge(self.grouped)
@@ -209,7 +194,6 @@ class PairSums:
     clusters: ClusterSums = field(default_factory=ClusterSums)
 
     def add(self, first: float, second: float, group: str | None) -> None:
-        """Add one pair, and what its example shares with others."""
         if group is None:
             self.alone.add(first, second)
         else:
@@ -217,18 +201,15 @@ class PairSums:
             self.clusters.add(group, first - second)
 
     def merge(self, other: PairSums) -> None:
-        """Add the pairs of another one."""
         self.alone.merge(other.alone)
         self.grouped.merge(other.grouped)
         self.clusters.merge(other.clusters)
 
     @property
     def n(self) -> int:
-        """How many pairs there are."""
         return self.alone.n + self.grouped.n
 
     def join(self) -> PairedSums:
-        """Return the sums over all pairs, whatever they share."""
         sums = PairedSums()
         sums.merge(self.alone)
         sums.merge(self.grouped)
@@ -262,10 +243,7 @@ def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:
     independent = min(_count_independent(each.clusters, each.alone.n) for each in (first, second))
     centre = parts[0][0] - parts[1][0]
     return Difference(
-        *(plain.value, centre, variance, degrees, n, "welch", groups),
-        seen=seen,
-        independent=independent,
-        rows=plain,
+        *(plain.value, centre, variance, degrees, n, "welch", groups), seen=seen, independent=independent, rows=plain
     )
 
 
@@ -283,14 +261,7 @@ def _estimate_side(sums: ScoreSums) -> tuple[float, float, float, int]:
 def clustered_ratio(
     sums: ClusterSums, alone: RatioSums | None = None, level: float = 0.95, *, positive: bool = False
 ) -> Interval:
-    """Give a ratio of sums over clusters, such as the tokens saved over conversations.
-
-    Args:
-        sums: Over the examples that have a cluster.
-        alone: Over those that have none: each is a cluster of its own.
-        level: The confidence.
-        positive: Whether it is a cost, which may be far above and never below 0.
-    """
+    """Give a ratio of sums over clusters, such as the tokens saved; `positive` is as in `limit_ratio`."""
     rest = RatioSums() if alone is None else alone
     groups = list(sums.groups.values())
     above, below = sum(part[0] for part in groups) + rest.above, sum(part[1] for part in groups) + rest.below

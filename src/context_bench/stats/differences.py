@@ -75,7 +75,6 @@ class Difference:
 
     @property
     def known(self) -> bool:
-        """Whether there is enough to judge by."""
         return self.degrees > 0 and math.isfinite(self.variance)
 
     @property
@@ -174,17 +173,14 @@ class PairedSums(Accumulator):
 
     @property
     def changed(self) -> int:
-        """Examples on which the two differ."""
         return self.up + self.down
 
 
 def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
     """Give the mean difference over pairs, with one unseen change in each direction.
 
-    Args:
-        sums: Over the pairs.
-        scores: Whether they are scores in [0, 1]; seconds or tokens get Student's plain form, and so do scores on
-            another scale, unless all change by the same: then the unseen changes are as large as that.
+    Seconds or tokens get Student's plain form, and so do scores outside [0, 1], unless all change by the same: then the
+    unseen changes are as large as that.
     """
     if sums.n < 2:
         return Difference(sums.total / sums.n if sums.n else math.nan, math.nan, math.nan, 0, sums.n, "paired t")

@@ -52,7 +52,6 @@ class Interval:
 
     @property
     def known(self) -> bool:
-        """Whether there are limits at all."""
         return math.isfinite(self.value) and not (math.isnan(self.low) or math.isnan(self.high))
 
     def subtract_from(self, whole: float) -> Interval:
@@ -76,10 +75,9 @@ class Interval:
         return places + (not round(self.low, places) <= shown <= round(self.high, places))
 
     def render(self, decimals: int | None = None) -> str:
-        """Write it as in `0.742 [0.70, 0.78]`, or as in `0.742 ± 0.04` where it is symmetric.
+        """Write it as `0.742 [0.70, 0.78]`, or as `0.742 ± 0.04` where it is symmetric.
 
-        Args:
-            decimals: Of the limits; the value has one more, but not more than three unless the limits do.
+        The value has one decimal more than the limits, but not more than three unless the limits do.
         """
         if not math.isfinite(self.value):
             return "not measured"
@@ -103,6 +101,5 @@ class Interval:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Interval:
-        """Read back what `to_dict` wrote: null is NaN."""
         limits = {key: math.nan if stored[key] is None else stored[key] for key in ("value", "low", "high")}
         return cls(**{**stored, **limits})

@@ -40,19 +40,16 @@ class Accumulator:
     """
 
     def merge(self, other: Any) -> None:
-        """Add what another accumulator of this kind has."""
         for each in fields(self):  # type: ignore[arg-type]
             join: Callable[[Any, Any], Any] = each.metadata.get("merge", operator.add)
             setattr(self, each.name, join(getattr(self, each.name), getattr(other, each.name)))
 
 
 def keep_smallest() -> Any:
-    """Make a field that holds a minimum."""
     return field(default=math.inf, metadata={"merge": min})
 
 
 def keep_largest() -> Any:
-    """Make a field that holds a maximum."""
     return field(default=-math.inf, metadata={"merge": max})
 
 
@@ -67,7 +64,6 @@ class Moments(Accumulator):
     most: float = keep_largest()
 
     def add(self, value: float) -> None:
-        """Add one number."""
         self.n += 1
         self.total += value
         self.squares += value * value
@@ -77,7 +73,6 @@ class Moments(Accumulator):
             self.most = value
 
     def extend(self, values: Iterable[float]) -> None:
-        """Add many at once."""
         kept = values if isinstance(values, list) else list(values)
         if kept:
             total, squares = self.total, self.squares
@@ -89,7 +84,6 @@ class Moments(Accumulator):
 
     @property
     def mean(self) -> float:
-        """The mean; NaN of nothing."""
         return self.total / self.n if self.n else math.nan
 
     @property
@@ -116,12 +110,8 @@ def wilson_limits(mean: float, size: float, critical: float) -> tuple[float, flo
 def effective_size(deviations: float, mean: float, n: float, *, unseen: float, size: float = 1.0) -> float:
     """Give the number of pass/fail examples that would know the mean as well as these scores do.
 
-    Args:
-        deviations: Sum of squared deviations (of clusters: n² times the squared standard error).
-        mean: The mean score.
-        n: Number of scores.
-        unseen: Weight of scores not seen, `END_WEIGHT`; of clusters more.
-        size: Scores in a cluster, on average; 1 without clusters.
+    `deviations` is the sum of squared deviations (of clusters: n² times the squared standard error), `unseen` the
+    weight of scores not seen (`END_WEIGHT`; of clusters more), `size` the scores in a cluster on average.
     """
     extra = unseen * (mean * mean + (1 - mean) ** 2)
     spread, possible = deviations + extra, n * mean * (1 - mean) + extra / size
@@ -148,7 +138,6 @@ class Mean:
 
     @property
     def variance(self) -> float:
-        """The squared standard error."""
         return self.error**2 if math.isnan(self.size) else self.shrunk * (1 - self.shrunk) / self.size
 
     def limits(self, critical: float) -> tuple[float, float]:
@@ -158,7 +147,6 @@ class Mean:
         return wilson_limits(self.value, self.size, critical)
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Give the two-sided interval."""
         if self.degrees <= 0:
             return Interval(self.value, math.nan, math.nan, level, self.n, self.method, TOO_FEW, groups=self.groups)
         low, high = self.limits(t_quantile((1 + level) / 2, self.degrees))
@@ -167,12 +155,7 @@ class Mean:
 
 
 def estimate_mean(moments: Moments, *, scores: bool = True) -> Mean:
-    """Estimate a mean: by Wilson's form for scores in [0, 1], by Student's for any other numbers.
-
-    Args:
-        moments: Sums over the numbers.
-        scores: Whether they are scores; seconds that happen to lie between 0 and 1 are not.
-    """
+    """Estimate a mean: by Wilson's form for scores, by Student's for others (seconds may be below 1 by chance)."""
     n, mean = moments.n, moments.mean
     if n < 2:
         return Mean(mean, math.nan, math.nan, 0, n, "wilson")

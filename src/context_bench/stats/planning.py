@@ -127,11 +127,7 @@ def _find_least_net(n: int, changed: int, alpha: float) -> int:
 def _enumerate(n: int, discordant: float, difference: float, share: Callable[[int, float], float]) -> float:
     """Add up, over all numbers of changes, their chance times the share of runs that succeed with so many.
 
-    Args:
-        n: Examples.
-        discordant: The share of them that change.
-        difference: The true one.
-        share: Takes the changes and the chance that one of them is a loss.
+    `share` takes the changes and the chance that one of them is a loss.
     """
     if not discordant:
         return share(0, 0.5)
@@ -199,60 +195,41 @@ def power_of_difference(
 
 
 def power_of_equivalence(
-    n: float,
-    spread: float,
-    margin: float,
-    *,
-    difference: float = 0.0,
-    alpha: float = 0.05,
-    scores: bool = True,
+    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
-    """Give the chance that n examples show two systems equivalent within the margin.
+    """Give the chance that n examples, or clusters, show two systems equivalent within the margin.
 
-    Args:
-        n: Examples, or clusters.
-        spread: Standard deviation of one example's difference.
-        margin: Of equivalence.
-        difference: The true one.
-        alpha: The level of each side.
-        scores: Whether they are scores in [0, 1], of which a verdict bounds the losses that were not seen.
+    Of `scores` in [0, 1] a verdict bounds the losses that were not seen.
     """
+    return _find_power(n, spread, margin, difference, alpha, scores, both_sides=True)
+
+
+def power_of_non_inferiority(
+    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
+) -> float:
+    """Give the chance that n examples show a system not worse than the baseline by the margin."""
+    return _find_power(n, spread, margin, difference, alpha, scores, both_sides=False)
+
+
+def _find_power(
+    n: float, spread: float, margin: float, difference: float, alpha: float, scores: bool, *, both_sides: bool
+) -> float:
     discordant = _count_discordant(spread, difference)
     if _is_enumerated(n, discordant, scores):
 
         def succeed(changed: int, loss: float) -> float:
             most = _find_most_losses(int(n), changed, margin, alpha)
-            if most < 0:
+            if both_sides and most < 0:
                 return 0.0
-            return binomial_cdf((changed + most) // 2, changed, loss) - binomial_cdf(
-                (changed - most) // 2 - 1, changed, loss
-            )
+            gained_too_much = binomial_cdf((changed - most) // 2 - 1, changed, loss) if both_sides else 0.0
+            return binomial_cdf((changed + most) // 2, changed, loss) - gained_too_much
 
         return _enumerate(int(n), discordant, difference, succeed)
     limit = _find_critical(1 - alpha, n) * _find_error(n, spread, difference, scores)
+    if not both_sides:
+        return _chance(margin + difference - limit, n, spread)
     above, below = _chance(margin - difference - limit, n, spread), _chance(limit - margin - difference, n, spread)
     return max(0.0, above - below)
-
-
-def power_of_non_inferiority(
-    n: float,
-    spread: float,
-    margin: float,
-    *,
-    difference: float = 0.0,
-    alpha: float = 0.05,
-    scores: bool = True,
-) -> float:
-    """Give the chance that n examples show a system not worse than the baseline by the margin."""
-    discordant = _count_discordant(spread, difference)
-    if _is_enumerated(n, discordant, scores):
-
-        def succeed(changed: int, loss: float) -> float:
-            return binomial_cdf((changed + _find_most_losses(int(n), changed, margin, alpha)) // 2, changed, loss)
-
-        return _enumerate(int(n), discordant, difference, succeed)
-    limit = _find_critical(1 - alpha, n) * _find_error(n, spread, difference, scores)
-    return _chance(margin + difference - limit, n, spread)
 
 
 # --- the number of examples for a power
@@ -306,8 +283,6 @@ def _find_n(
     power: float,
     scores: bool,
 ) -> int | None:
-    """Find the number of examples from which on the power is reached."""
-
     def chance(n: int) -> float:
         return compute(n, spread, margin, difference=difference, alpha=alpha, scores=scores)
 

@@ -58,7 +58,6 @@ class Values:
         return not self.buckets
 
     def add(self, value: float) -> None:
-        """Add one number."""
         self.n += 1
         if self.buckets:
             self._count(value)
@@ -68,7 +67,6 @@ class Values:
             self._fold()
 
     def extend(self, values: Iterable[float]) -> None:
-        """Add many."""
         for value in values:
             self.add(value)
 

@@ -56,13 +56,7 @@ class RatioSums(Accumulator):
     length_squares: float = 0
 
     def add(self, above: float, below: float, length: float | None = None) -> None:
-        """Add one example.
-
-        Args:
-            above: Its part of the upper sum, such as the tokens that reached the model.
-            below: Its part of the lower sum, such as the tokens that were sent, or 1 for a pass.
-            length: What an example weighs; the larger of the two by default.
-        """
+        """Add one example; its length weighs it, by default the larger of its parts above and below the line."""
         square, product, under = above * above, above * below, below * below
         self.n += 1
         self.above += above
@@ -127,7 +121,6 @@ class RatioSums(Accumulator):
 
     @property
     def variance(self) -> float:
-        """The jackknife's variance of the ratio."""
         if self.n < 2 or not self.below:
             return math.nan
         return (self.n - 1) / self.n * self.sum_moves(self.above, self.below)
@@ -159,14 +152,9 @@ def limit_ratio(
 ) -> tuple[float, float, str]:
     """Give the limits of a ratio and their mark; a share of tokens is not below 0, so that no more than all is saved.
 
-    Args:
-        value: The ratio.
-        variance: Its variance.
-        effective_n: The examples (or clusters) that would know as much if all had the same length.
-        alike: The residuals of one size that would have the same kurtosis.
-        n: How many examples (or clusters) there are.
-        level: The confidence.
-        positive: Whether the limits are laid around the logarithm, as for a cost that may be far above, never below 0.
+    `effective_n` examples (or clusters) of equal length would know as much. `alike` residuals of one size would have
+    the same kurtosis. With `positive` the limits are laid around the logarithm, as for a cost that may be far above,
+    never below 0.
     """
     if math.isnan(variance) or effective_n <= 1 or (positive and value <= 0):
         return math.nan, math.nan, TOO_FEW
@@ -184,12 +172,8 @@ def ratio_interval(sums: RatioSums, level: float = 0.95, *, positive: bool = Fal
     """Give the ratio with its interval: the jackknife's error, t with one degree fewer than the effective number.
 
     That number is the smaller of two: by length, and by how far each example is off the ratio. A saving that grows with
-    length depends on a few long examples more than their length alone says.
-
-    Args:
-        sums: Over the examples.
-        level: The confidence.
-        positive: Set it for costs, such as tokens or dollars for a pass: the limits are then those of the logarithm.
+    length depends on a few long examples more than their length alone says. `positive` is for costs, as in
+    `limit_ratio`.
     """
     value = sums.ratio
     known = sums.variance, sums.effective_n, sums.alike, sums.n

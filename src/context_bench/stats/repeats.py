@@ -72,12 +72,7 @@ class RepeatSums:
 
 
 class RepeatedAnswers:
-    """Gathers the answers to each example until all of them are there; after that only sums are kept.
-
-    Args:
-        repeats: How many answers each example gets.
-        threshold: The lowest score that passes.
-    """
+    """Gathers the answers to each example until all of them are there; after that only sums are kept."""
 
     def __init__(self, repeats: int, threshold: float) -> None:
         self._repeats, self._threshold = repeats, threshold
@@ -189,13 +184,7 @@ class NoiseFloor:
 
 
 def noise_of_twins(sums: PairedSums, level: float = 0.95, *, flips: int | None = None) -> NoiseFloor:
-    """Give the noise floor from the baseline run twice on the same examples.
-
-    Args:
-        sums: Over the pairs.
-        level: The confidence.
-        flips: Examples that only one of the two passes; without it, those on which the scores differ.
-    """
+    """Give the noise floor from the baseline run twice; `flips` are examples that only one of the two passes."""
     interval = paired_difference(sums).interval(level)
     floor = (interval.high - interval.low) / 2 if sums.changed else math.nan
     flips = sums.changed if flips is None else flips
@@ -203,13 +192,7 @@ def noise_of_twins(sums: PairedSums, level: float = 0.95, *, flips: int | None =
 
 
 def noise_of_repeats(sums: RepeatSums, level: float = 0.95, *, answers: int = 1) -> NoiseFloor:
-    """Give the noise floor from examples that were answered several times.
-
-    Args:
-        sums: Over the examples.
-        level: The confidence.
-        answers: How many answers to each example the means that are compared are made of.
-    """
+    """Give the noise floor of means over so many `answers`, from examples that were answered several times."""
     share = flip_share(sums, level)
     if not share.n or math.isnan(share.value):
         return NoiseFloor(share.n, math.nan, share, math.nan)

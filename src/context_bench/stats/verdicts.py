@@ -88,7 +88,6 @@ class Verdict:
         return self.word_without_errors is not None and self.word_without_errors != self.word
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
         numbers = ("difference", "p", "p_holm")
         plain = {name: None if math.isnan(getattr(self, name)) else getattr(self, name) for name in numbers}
         intervals = {"interval": self.interval.to_dict(), "narrow": self.narrow and self.narrow.to_dict()}
@@ -96,7 +95,6 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Verdict:
-        """Read back what `to_dict` wrote."""
         kept = {key: value for key, value in stored.items() if key != "errors_disagree"}
         numbers = {key: math.nan if stored[key] is None else stored[key] for key in ("difference", "p", "p_holm")}
         narrow = Interval.from_dict(stored["narrow"]) if stored.get("narrow") else None
@@ -206,18 +204,10 @@ def decide_verdict(
     control: bool = False,
     fixed_groups: bool = False,
 ) -> Verdict:
-    """Decide which word a difference from the baseline deserves.
+    """Decide which word a difference from the baseline deserves; `p_holm` is corrected for the family of `comparisons`.
 
-    Args:
-        difference: System less baseline; above 0 is better.
-        margin: A difference within it does not matter.
-        alpha: The level of the test.
-        p_holm: The p-value corrected for the family; without it, the plain one.
-        comparisons: Size of the family, for the number of examples that would decide.
-        name: The system.
-        control: Whether it is a floor, a ceiling or a control.
-        fixed_groups: Whether the documents or conversations of the run are all that matter: "equivalent" and "not
-            worse" then go by row. Better and worse keep their p-value.
+    With `fixed_groups` the documents or conversations of the run are all that matter: "equivalent" and "not worse" then
+    go by row. Better and worse keep their p-value.
     """
     p = difference.p_value()
     corrected = p if p_holm is None else p_holm
@@ -266,11 +256,7 @@ def _find_word(
 
 
 def judge_family(
-    contrasts: Sequence[Contrast],
-    *,
-    margin: float = DEFAULT_MARGIN,
-    alpha: float = 0.05,
-    fixed_groups: bool = False,
+    contrasts: Sequence[Contrast], *, margin: float = DEFAULT_MARGIN, alpha: float = 0.05, fixed_groups: bool = False
 ) -> list[Verdict]:
     """Decide all comparisons of a family, corrected by Holm; again without errored pairs where that is given.
 

@@ -13,8 +13,6 @@ from context_bench.results import EvalResult, EvalRow
 from context_bench.summary import describe_metric, summarize
 from context_bench.types import Example
 
-__all__ = ["MEMBERS", "ContractError", "Rules", "sample_examples", "sample_pairs", "sample_results", "sample_rows"]
-
 
 class ContractError(AssertionError):
     """A part breaks its contract; `broken` has a sentence for each rule."""
@@ -31,7 +29,6 @@ Member = tuple[str, Callable[[Any], bool]]
 
 
 def _can_take(method: Any, count: int) -> bool:
-    """Whether it can be called with so many arguments."""
     if not callable(method):
         return False
     try:
@@ -112,19 +109,14 @@ _ABSENT = object()
 # -- rules
 
 
-class Rules:
-    """Uses a part as a run would, and collects the rules that it breaks.
-
-    Args:
-        part: What it is, with its article: "a system".
-    """
+class ContractRules:
+    """Uses a part as a run would, and collects the rules that it breaks; `part` has its article: "a system"."""
 
     def __init__(self, part: str) -> None:
         self._part = part
         self.broken: list[str] = []
 
     def check(self, kept: bool, rule: str) -> None:
-        """Note a rule that is broken, once."""
         sentence = f"{self._part} {rule}"
         if not kept and sentence not in self.broken:
             self.broken.append(sentence)
@@ -142,12 +134,8 @@ class Rules:
     def call_twice(self, what: str, function: Callable[..., Any], *given: Any, left: str, same: str) -> Any:
         """Call what a run would call, and again: it must leave what it is given as it was, and give the same again.
 
-        Args:
-            what: The method, for the sentence.
-            function: What is called.
-            given: What it is called with.
-            left: The rule that it breaks by a change of what it is given.
-            same: The rule that it breaks by another result.
+        `left` is the rule that it breaks by a change of what it is given, `same` the one that it breaks by another
+        result.
         """
         before = copy.deepcopy(given)
         first = self.call(what, function, *given)
@@ -167,12 +155,6 @@ class Rules:
         return adapted
 
     def check_members(self, part: Any, kind: str) -> None:
-        """Check the types of the optional members that a part has.
-
-        Args:
-            part: A part.
-            kind: The name of its Protocol.
-        """
         for name, (what, holds) in MEMBERS.get(kind, {}).items():
             try:
                 value = getattr(part, name, _ABSENT)
@@ -183,12 +165,10 @@ class Rules:
                 self.check(False, f"must have {what} as its `{name}` (got {_show(value)})")
 
     def finish(self) -> None:
-        """Raise ContractError where a rule is broken."""
         if self.broken:
             self.stop()
 
     def stop(self) -> NoReturn:
-        """Raise ContractError with the rules that are broken so far."""
         raise ContractError(self.broken)
 
 

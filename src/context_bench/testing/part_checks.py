@@ -20,28 +20,19 @@ from context_bench.runner import evaluate
 from context_bench.store.fingerprints import may_read_gold
 from context_bench.systems.adapt import adapt
 from context_bench.tallies import check_metric_members
-from context_bench.testing.contract import Rules, sample_examples, sample_pairs, sample_results, sample_rows
+from context_bench.testing.contract import ContractRules, sample_examples, sample_pairs, sample_results, sample_rows
 from context_bench.traits import can_start, find_columns, find_render_parts, find_score_fields, scores_asynchronously
 from context_bench.types import Example, Metric
-
-__all__ = [
-    *("check_dataset", "check_evaluator", "check_memory_system", "check_metric", "check_reporter", "check_system"),
-]
 
 _GOLD = ("answer", "answers", "relevant_ids", "evidence")
 
 
 def check_system(system: Any, examples: Iterable[Example] | None = None) -> None:
-    """Check that a system keeps its contract.
+    """Check that a system, an object or a function of an example, keeps its contract; else raise ContractError.
 
-    Args:
-        system: An object, or a function of an example.
-        examples: What it is tried on; `sample_examples()` by default. Give your own to a system that needs more.
-
-    Raises:
-        ContractError: With a sentence for each rule that it breaks.
+    It is tried on `sample_examples()` by default. Give your own `examples` to a system that needs more.
     """
-    rules = Rules("a system")
+    rules = ContractRules("a system")
     adapted = rules.take(adapt, system, "System")
     rules.finish()
     tried = list(sample_examples() if examples is None else examples)
@@ -61,16 +52,11 @@ def check_system(system: Any, examples: Iterable[Example] | None = None) -> None
 
 
 def check_dataset(dataset: Any, limit: int = 1000) -> None:
-    """Check that a dataset keeps its contract.
+    """Check that a dataset keeps its contract, by its first `limit` examples; else raise ContractError.
 
-    Args:
-        dataset: An iterable of examples, or a loader that returns one and needs no arguments.
-        limit: How many of its examples are looked at.
-
-    Raises:
-        ContractError: With a sentence for each rule that it breaks.
+    It may be an iterable of examples, or a loader that returns one and needs no arguments.
     """
-    rules = Rules("a dataset")
+    rules = ContractRules("a dataset")
     opened = rules.call("its loader", dataset) if callable(dataset) else dataset
     rules.check(isinstance(opened, Iterable), "must be an iterable of examples, or a loader that returns one")
     rules.check(not isinstance(opened, str | Mapping), "must give examples one by one, as a list or a generator does")
@@ -98,16 +84,11 @@ def check_dataset(dataset: Any, limit: int = 1000) -> None:
 
 
 def check_evaluator(evaluator: Any, examples: Iterable[tuple[Example, Example]] | None = None) -> None:
-    """Check that an evaluator keeps its contract.
+    """Check that an evaluator, an object or a function, keeps its contract; else raise ContractError.
 
-    Args:
-        evaluator: An object, or a function of the original and the processed example.
-        examples: Pairs of an original and what a system made of it; many shapes of both by default.
-
-    Raises:
-        ContractError: With a sentence for each rule that it breaks.
+    `examples` are pairs of an original and what a system made of it; many shapes of both by default.
     """
-    rules = Rules("an evaluator")
+    rules = ContractRules("an evaluator")
     adapted = rules.take(adapt_evaluator, evaluator, "Evaluator")
     methods = {"score()": adapted.score}
     if scores_asynchronously(adapted):
@@ -127,7 +108,7 @@ def _score_asynchronously(evaluator: Any, original: Example, processed: Example)
 
 
 def _check_scores(
-    rules: Rules, evaluator: Any, what: str, method: Callable[..., Any], original: Example, processed: Example
+    rules: ContractRules, evaluator: Any, what: str, method: Callable[..., Any], original: Example, processed: Example
 ) -> Any:
     """Check what an evaluator says of one answer, and return it; None where it says nothing."""
     scores = rules.call_twice(
@@ -154,16 +135,11 @@ def _check_scores(
 
 
 def check_memory_system(system: Any, timeout: float = 60.0) -> None:
-    """Check that a memory system keeps its contract, on two small conversations.
+    """Check that a memory system keeps its contract, on two small conversations; else raise ContractError.
 
-    Args:
-        system: An object with `name`, `reset()`, `ingest(turns)` and `query(question)`.
-        timeout: Seconds for one call.
-
-    Raises:
-        ContractError: With a sentence for each rule that it breaks.
+    `timeout` is in seconds, for one call.
     """
-    rules = Rules("a memory system")
+    rules = ContractRules("a memory system")
     members = rules.call("being taken as a memory system", read_members, system)
     if members is None:
         rules.finish()
@@ -173,16 +149,11 @@ def check_memory_system(system: Any, timeout: float = 60.0) -> None:
 
 
 def check_metric(metric: Any, rows: Sequence[EvalRow] | None = None) -> None:
-    """Check that a metric keeps its contract.
+    """Check that a metric keeps its contract; else raise ContractError.
 
-    Args:
-        metric: An object with `name` and `compute(rows)`.
-        rows: What it is tried on, with no rows and with failed ones alone; `sample_rows()` by default.
-
-    Raises:
-        ContractError: With a sentence for each rule that it breaks.
+    It is tried on `rows` (`sample_rows()` by default), with no rows, and with failed ones alone.
     """
-    rules = Rules("a metric")
+    rules = ContractRules("a metric")
     rules.check(isinstance(metric, Metric) and not isinstance(metric, type), "must have .name and .compute(rows)")
     if not rules.broken:
         rules.check(isinstance(metric.name, str) and bool(metric.name), "must have a text as its `name`")
@@ -199,7 +170,7 @@ def check_metric(metric: Any, rows: Sequence[EvalRow] | None = None) -> None:
     rules.finish()
 
 
-def _check_numbers(rules: Rules, metric: Any, what: str, rows: list[EvalRow]) -> None:
+def _check_numbers(rules: ContractRules, metric: Any, what: str, rows: list[EvalRow]) -> None:
     values = rules.call_twice(
         f"compute() of {what}",
         metric.compute,
@@ -227,15 +198,8 @@ def _check_numbers(rules: Rules, metric: Any, what: str, rows: list[EvalRow]) ->
 
 
 def check_reporter(reporter: Any) -> None:
-    """Check that a reporter keeps its contract, on `sample_results()`.
-
-    Args:
-        reporter: An object with `name` and `render(result)`, or a function of a result.
-
-    Raises:
-        ContractError: With a sentence for each rule that it breaks.
-    """
-    rules = Rules("a reporter")
+    """Check that a reporter keeps its contract, on `sample_results()`; else raise ContractError."""
+    rules = ContractRules("a reporter")
     adapted = rules.take(adapt_reporter, reporter, "Reporter")
     for kind, result in sample_results().items():
         text = rules.call_twice(

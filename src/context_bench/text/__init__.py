@@ -27,12 +27,7 @@ MAX_BYTES = 64 * 2**20
 
 
 def read_small_file(path: Path) -> str:
-    """Read a text file whole, unless it may never end.
-
-    Raises:
-        OSError: It cannot be read, or it is a device, a pipe or larger than `MAX_BYTES`.
-        ValueError: It is not UTF-8.
-    """
+    """Read a text file whole; OSError for a device, a pipe or more than `MAX_BYTES`, ValueError unless UTF-8."""
     _refuse_endless(path)
     if path.stat().st_size > MAX_BYTES:
         raise OSError(None, f"it is larger than {MAX_BYTES // 2**20} MB")
@@ -40,11 +35,7 @@ def read_small_file(path: Path) -> str:
 
 
 def read_regular_file(path: Path) -> bytes:
-    """Read a file of any size whole, unless it is a device or a pipe.
-
-    Raises:
-        OSError: It cannot be read, or may never end.
-    """
+    """Read a file of any size whole; OSError for a device or a pipe, which may never end."""
     _refuse_endless(path)
     return path.read_bytes()
 

@@ -39,12 +39,9 @@ _NUMBERS = frozenset(_NUMBER_WORDS.split())
 def find_state(span: str, output: str, question: str = "", answers: Iterable[str] = ()) -> State:
     """Say whether a passage stands in a text word for word, can be recovered from it, or is lost.
 
-    Layout, case, punctuation and escapes do not count (see `normalise`). The time grows with the length of the output
-    and with how often it holds words of the passage.
-
-    Args:
-        question: What is asked; the words that the passage shares with it must be kept.
-        answers: The accepted answers; likewise.
+    Layout, case, punctuation and escapes do not count (see `normalise`). Words that the passage shares with the
+    question or an accepted answer must be kept. The time grows with the length of the output and with how often it
+    holds words of the passage.
     """
     wanted = [normalise(form) for form in undo_escapes(span)]
     forms = [normalise(form) for form in undo_escapes(output)]
@@ -153,12 +150,9 @@ def shows_turn(text: str, content: str, question: str = "", answers: Sequence[st
 def list_shown_turns(
     found: Sequence[Mapping[str, Any]], original: Mapping[str, Any], processed: Mapping[str, Any]
 ) -> list[set[str]]:
-    """List for each memory the evidence turns that it names and shows.
+    """List for each memory the evidence turns (from the record of the `original`) that it names and shows.
 
     A turn that was cut in pieces is shown by the memory that completes it. Controls return turns as they were.
-
-    Args:
-        original: The example, whose record has the evidence turns.
     """
     turns: Mapping[str, str] = (original.get("memory") or {}).get("evidence_turns") or {}
     named = [{str(each) for each in item.get("ids") or ()} for item in found]

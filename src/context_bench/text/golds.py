@@ -15,9 +15,8 @@ from typing import Any
 
 _TAG = r"(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|analysis|scratchpad)\s*"
 _MARK = re.compile(
-    rf"<(?P<angle>/?){_TAG}>|\[(?P<square>/?)think\]|◁(?P<triangle>/?)think▷"
-    r"|<\|(?:(?:begin_of_thought|start_thinking|think)|(?P<token>end_of_thought|end_thinking|/think))\|>",
-    re.IGNORECASE,
+    rf"(?i)<(?P<angle>/?){_TAG}>|\[(?P<square>/?)think\]|◁(?P<triangle>/?)think▷"
+    r"|<\|(?:(?:begin_of_thought|start_thinking|think)|(?P<token>end_of_thought|end_thinking|/think))\|>"
 )
 _CHANNEL = re.compile(r"<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
 _TURN_END = re.compile(r"<\|(?:end|return|call|start)\|>")

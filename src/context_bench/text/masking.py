@@ -34,8 +34,7 @@ _KEY_SHAPED = re.compile(
     r"|eyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]+)?)"
 )
 _NAMED = re.compile(
-    r"(?<![\w-])([\w.-]*\w)((?:[\"']?\s?=\s?|[\"']\s?:\s?|:\s)[\"']?(?:Bearer\s+|Basic\s+)?)([^\s\"'&,;{}()\[\]]+)",
-    re.IGNORECASE,
+    r"(?i)(?<![\w-])([\w.-]*\w)((?:[\"']?\s?=\s?|[\"']\s?:\s?|:\s)[\"']?(?:Bearer\s+|Basic\s+)?)([^\s\"'&,;{}()\[\]]+)"
 )
 _FLAGGED = re.compile(r"(--?[\w-]+)(\s+)((?:Bearer\s+|Basic\s+)?[^\s{-]\S*)", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -95,8 +94,7 @@ def _looks_like_a_key(part: str) -> bool:
 def mask_text(text: str, *, flags: bool = False) -> str:
     """Mask passwords in URLs, `name=value` of a secret, and what looks like a key.
 
-    Args:
-        flags: Also mask what follows the flag of a secret, as in `--api-key VALUE`.
+    With `flags`, also mask what follows the flag of a secret, as in `--api-key VALUE`.
     """
     text = _PASSWORD.sub(rf"\1{MASK}@", text)
     text = _NAMED.sub(_mask_named, text)

@@ -1,7 +1,7 @@
 """The diff of a text: which stretches a system kept, dropped, added or changed, and where the evidence is.
 
-Lines are compared first, then the words of lines that differ. `compare_passed_on` does so for what a system passed on
-to the model.
+Documents are aligned first, then lines, then sentences, and words only within what is left. `compare_passed_on` does so
+for what a system passed on to the model.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import Any, Literal, NamedTuple
 
 from rapidfuzz.distance import Indel
 
 from context_bench.text import dump_json
-from context_bench.text.words import split_words
+from context_bench.text.words import STOP_WORDS, split_words
 from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.wire.prompts import Prompt
 
@@ -31,14 +31,22 @@ __all__ = [
     "mark_evidence",
 ]
 
-_CELLS = 200_000_000
-"""Pairs of pieces that are compared as a whole: some 25 MB, and a tenth of a second."""
-
-_DEPTH = 8
-_WINDOW = 8_000
+_MAX_CELLS = 25_000_000
+"""Pairs of pieces up to which the longest common subsequence is computed: some 3 MB and 10 ms."""
+_MAX_DEPTH = 8
+_WINDOW = 4_000
+"""Pieces of each side that are compared at once where nothing divides a long text."""
+_MIN_MOVED_CHARS = 12
+_MAX_ISLAND_WORDS = 3
+_MAX_CANDIDATES = 20
+_MAX_LOOKAHEAD = 50
 
 Match = tuple[int, int, int]
 Span = tuple[int, int]
+Cut = Callable[[str], list[str]]
+
+
+# --- alignment
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, bool]]:
@@ -70,22 +78,26 @@ def _find_runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
 
 
 def _find_matches(old: Sequence[str], new: Sequence[str], depth: int = 0) -> Iterator[Match]:
-    """Find where the same pieces stand in both, in order: (place in the one, place in the other, how many)."""
+    """Find where the same pieces stand in both, in order: (place in the one, place in the other, how many).
+
+    Pieces that occur once on each side divide the texts. A longest common subsequence alone would align two texts on
+    their most frequent words.
+    """
     head = _count_common(old, new)
     tail = _count_common(old[head:][::-1], new[head:][::-1])
     if head:
         yield 0, 0, head
     inner_old, inner_new = old[head : len(old) - tail], new[head : len(new) - tail]
-    if len(inner_old) * len(inner_new) <= _CELLS:
-        found: Iterable[Match] = _match_all(inner_old, inner_new)
-    else:
-        anchors = _find_anchors(inner_old, inner_new) if depth < _DEPTH else []
+    if inner_old and inner_new:
+        anchors = _find_anchors(inner_old, inner_new) if depth < _MAX_DEPTH else []
         if anchors:
-            found = _match_between(inner_old, inner_new, anchors, depth)
+            found: Iterable[Match] = _match_between(inner_old, inner_new, anchors, depth)
+        elif len(inner_old) * len(inner_new) <= _MAX_CELLS:
+            found = _match_all(inner_old, inner_new)
         else:
             found = _match_windows(inner_old, inner_new)
-    for at, other, size in found:
-        yield head + at, head + other, size
+        for at, other, size in found:
+            yield head + at, head + other, size
     if tail:
         yield len(old) - tail, len(new) - tail, tail
 
@@ -106,8 +118,9 @@ def _match_between(
     """Yield the anchors, and what is found between them."""
     i = j = 0
     for at, other in [*anchors, (len(old), len(new))]:
-        for inner, across, size in _find_matches(old[i:at], new[j:other], depth + 1):
-            yield i + inner, j + across, size
+        if i < at and j < other:
+            for inner, across, size in _find_matches(old[i:at], new[j:other], depth + 1):
+                yield i + inner, j + across, size
         if at < len(old):
             yield at, other, 1
         i, j = at + 1, other + 1
@@ -133,8 +146,7 @@ def _match_windows(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
 def _find_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Find the longest row of pieces that occur once on each side and come in the same order on both."""
     once, there = _find_unique(old), _find_unique(new)
-    pairs = [(place, there[piece]) for piece, place in once.items() if piece in there]
-    return _find_rising(pairs)
+    return _find_rising([(place, there[piece]) for piece, place in once.items() if piece in there])
 
 
 def _find_unique(pieces: Sequence[str]) -> dict[str, int]:
@@ -159,18 +171,38 @@ def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return chosen[::-1]
 
 
-_PIECES = re.compile(r"(\s*)(\w+|[^\w\s]|\Z)")
+# --- texts
+
+_SENTENCE_END = re.compile(
+    r"""(?<=[.!?])["'”’)\]]*(?:\n+|(?=\s|[A-Z"'“‘(\[{]))|(?<=[。！？])[”’」』）]*\n*|(?<=[}\]"]),\n*|\n+"""
+)
 _LONGEST_EVIDENCE = 400
+
+
+def _cut_sentences(text: str) -> list[str]:
+    """Cut after sentences, and after the members of JSON that stands on one line."""
+    cuts = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    return [text[start:end] for start, end in pairwise(cuts) if start < end]
+
+
+_PASSAGES: tuple[Cut, ...] = (
+    re.compile(r"(?<=\n\n)").split,  # documents and paragraphs
+    re.compile(r".*\n(?:[ \t]*\n)*|.+").findall,  # lines, with the empty ones after them
+    _cut_sentences,
+)
+_cut_words: Cut = re.compile(r"\s*(?:\w+|[^\w\s])|\s+\Z").findall
+_cut_tokens: Cut = re.compile(r"\w+|\s|[^\w\s]").findall
 
 
 class Segment(NamedTuple):
     """A stretch of both texts.
 
     `text` is what stood in the first one, empty for what was added; `new` what stands in the second, empty for
-    what was dropped. All `text` in order are the first text, all `new` the second one.
+    what was dropped. All `text` in order are the first text, all `new` the second one. Text that moved is two
+    segments: one with `text` where it was, one with `new` where it is now.
     """
 
-    kind: Literal["kept", "dropped", "added", "changed"]
+    kind: Literal["kept", "dropped", "added", "changed", "moved"]
     text: str
     new: str
     evidence: bool = False
@@ -184,26 +216,24 @@ class DiffPart(NamedTuple):
 
 
 def diff_texts(before: str, after: str) -> list[Segment]:
-    """Find the segments that lead from one text to the other."""
-    segments: list[Segment] = []
-    lines, others = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    for (start, end), (at, to), same in align(lines, others):
-        old, new = "".join(lines[start:end]), "".join(others[at:to])
-        segments += [_make_segment(old, new)] if same else _diff_words(old, new)
+    """Find the segments that lead from one text to the other.
+
+    Documents are aligned first, then the lines, sentences and words of what is left. Where the second text is a
+    selection from the first, nothing is added: some alignments by words would not find it, so it is searched for.
+    """
+    place = before.find(after)
+    if place >= 0:
+        end = place + len(after)
+        return [
+            _make_segment(*pair) for pair in ((before[:place], ""), (after, after), (before[end:], "")) if any(pair)
+        ]
+    segments = [_make_segment(before, after)]
+    for cut in _PASSAGES:
+        segments = _mark_moved([part for each in segments for part in _compare_pieces(each, cut)], cut)
+    segments = [part for each in segments for part in _compare_pieces(each, _cut_words)]
+    if any(segment.new and segment.kind != "kept" for segment in segments):
+        segments = _find_selection(before, after) or [part for each in segments for part in _compare_ends(each)]
     return list(_join_neighbours(segments))
-
-
-def _diff_words(before: str, after: str) -> Iterator[Segment]:
-    """Find the segments of lines that differ. Only words and signs are compared: spaces are all alike."""
-    olds, news = _PIECES.findall(before), _PIECES.findall(after)
-    for (start, end), (at, to), same in align([word for _, word in olds], [word for _, word in news]):
-        old, new = olds[start:end], news[at:to]
-        if not same or old == new:
-            yield _make_segment("".join(map("".join, old)), "".join(map("".join, new)))
-            continue
-        for (space, word), (other, _) in zip(old, new):
-            yield _make_segment(space, other)
-            yield _make_segment(word, word)
 
 
 def _make_segment(old: str, new: str) -> Segment:
@@ -212,29 +242,151 @@ def _make_segment(old: str, new: str) -> Segment:
     return Segment("changed" if old and new else "dropped" if old else "added", old, new)
 
 
-def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
-    """Join neighbours of one kind; a sign or space alone between two changes is part of them."""
-    old: list[str] = []
-    new: list[str] = []
-    kept: list[str] = []
+def _compare_pieces(segment: Segment, cut: Cut) -> Iterator[Segment]:
+    """Align the pieces of a changed segment. Spaces around a piece do not count, and are compared on their own."""
+    if segment.kind != "changed":
+        yield segment
+        return
+    olds, news = cut(segment.text), cut(segment.new)
+    for (start, end), (at, to), same in align(*([piece.strip() for piece in side] for side in (olds, news))):
+        if not same:
+            yield _make_segment("".join(olds[start:end]), "".join(news[at:to]))
+            continue
+        for equal, pairs in groupby(zip(olds[start:end], news[at:to]), key=lambda pair: pair[0] == pair[1]):
+            if equal:
+                kept = "".join(old for old, _ in pairs)
+                yield Segment("kept", kept, kept)
+                continue
+            for old, new in pairs:
+                key = old.strip()
+                i, j = (old.index(key), new.index(key)) if key else (len(old), len(new))
+                yield from _compare_ends(_make_segment(old[:i], new[:j]))
+                yield Segment("kept", key, key)
+                yield from _compare_ends(_make_segment(old[i + len(key) :], new[j + len(key) :]))
+
+
+def _compare_ends(segment: Segment) -> Iterator[Segment]:
+    """Show a word that was cut off, and spaces of another length, as kept in part."""
+    kind, old, new, _ = segment
+    if kind == "changed" and old.startswith(new):
+        yield from (Segment("kept", new, new), Segment("dropped", old[len(new) :], ""))
+    elif kind == "changed" and old.endswith(new):
+        yield from (Segment("dropped", old[: -len(new)], ""), Segment("kept", new, new))
+    elif kind == "changed" and old.isspace() and new.startswith(old):
+        yield from (Segment("kept", old, old), Segment("added", "", new[len(old) :]))
+    elif old or new:
+        yield segment
+
+
+def _mark_moved(segments: list[Segment], cut: Cut) -> list[Segment]:
+    """Find the pieces that were dropped in one place and added in another."""
+    counts: list[Counter[str]] = [Counter(), Counter()]
     for segment in segments:
-        if segment.kind == "kept":
+        if segment.kind not in ("kept", "moved"):
+            for count, text in zip(counts, (segment.text, segment.new)):
+                count.update(key for piece in cut(text) if len(key := piece.strip()) >= _MIN_MOVED_CHARS)
+    shared = counts[0] & counts[1]
+    if not shared:
+        return segments
+    left, marked = (shared.copy(), shared.copy()), list[Segment]()
+    for segment in segments:
+        if segment.kind in ("kept", "moved"):
+            marked.append(segment)
+            continue
+        runs = _group_moved(cut(segment.text), left[0]), _group_moved(cut(segment.new), left[1])
+        # What did not move is compared further on: the longest such run of one side with that of the other.
+        (i, old), (j, new) = (
+            max(
+                ((n, text) for n, (text, moved) in enumerate(side) if not moved),
+                key=lambda run: len(run[1]),
+                default=(0, ""),
+            )
+            for side in runs
+        )
+        kinds: tuple[Literal["dropped", "added"], ...] = ("dropped", "added")
+        sides = [
+            [
+                Segment("moved" if moved else kind, *((text, "") if kind == "dropped" else ("", text)))
+                for text, moved in side
+            ]
+            for side, kind in zip(runs, kinds)
+        ]
+        marked += [*sides[0][:i], *sides[1][:j], _make_segment(old, new)]
+        marked += [*sides[0][i + bool(old) :], *sides[1][j + bool(new) :]]
+    return [segment for segment in marked if segment.text or segment.new]
+
+
+def _group_moved(pieces: Iterable[str], left: Counter[str]) -> list[tuple[str, bool]]:
+    """Join neighbouring pieces that moved, and those that did not; `left` counts the pieces still to be found."""
+    runs: list[tuple[str, bool]] = []
+    for piece in pieces:
+        key = piece.strip()
+        moved = left[key] > 0
+        left[key] -= moved
+        if runs and runs[-1][1] == moved:
+            runs[-1] = (runs[-1][0] + piece, moved)
+        else:
+            runs.append((piece, moved))
+    return runs
+
+
+def _find_selection(before: str, after: str) -> list[Segment]:
+    """Find a text as pieces of another one, in their order; empty where it is no such selection."""
+    old, new = _cut_tokens(before), _cut_tokens(after)
+    latest = [0] * len(new)
+    """The last place that each token can take so that those after it still find theirs."""
+    place = len(old)
+    for number in range(len(new) - 1, -1, -1):
+        place -= 1
+        while place >= 0 and old[place] != new[number]:
+            place -= 1
+        if place < 0:
+            return []
+        latest[number] = place
+    places: dict[str, list[int]] = {}
+    for place, token in enumerate(old):
+        places.setdefault(token, []).append(place)
+    segments: list[Segment] = []
+    start = number = 0
+    while number < len(new):
+        known = places[new[number]]
+        first, last = bisect_left(known, start), bisect_right(known, latest[number])
+        rest = new[number : number + _MAX_LOOKAHEAD]
+        candidates = known[first : min(last, first + _MAX_CANDIDATES)]
+        at = max(candidates, key=lambda place: _count_common(old[place : place + _MAX_LOOKAHEAD], rest))
+        size = 0
+        while number + size < len(new) and at + size < len(old) and old[at + size] == new[number + size]:
+            size += 1
+        kept = "".join(new[number : number + size])
+        segments += [Segment("dropped", "".join(old[start:at]), ""), Segment("kept", kept, kept)]
+        start, number = at + size, number + size
+    return [*segments, Segment("dropped", "".join(old[start:]), "")]
+
+
+def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """Join neighbours of one kind. Signs and stop words alone between two rewritten stretches are part of them."""
+    change, kept = Segment("kept", "", ""), list[str]()
+    for segment in [*segments, None]:
+        if segment is not None and segment.kind == "kept":
             kept.append(segment.text)
             continue
         same = "".join(kept)
-        if re.search(r"[\w\n]", same) or (same and not (old or new)):
-            if old or new:
-                yield _make_segment("".join(old), "".join(new))
-            yield Segment("kept", same, same)
-            old, new = [segment.text], [segment.new]
-        else:
-            old += same, segment.text
-            new += same, segment.new
         kept = []
-    if old or new:
-        yield _make_segment("".join(old), "".join(new))
-    if same := "".join(kept):
-        yield Segment("kept", same, same)
+        if segment is not None and segment.kind != "moved" != change.kind and _is_island(same, change, segment):
+            change = _make_segment(change.text + same + segment.text, change.new + same + segment.new)
+            continue
+        yield from (each for each in (change, Segment("kept", same, same)) if each.text or each.new)
+        change = segment or change
+
+
+def _is_island(kept: str, before: Segment, after: Segment) -> bool:
+    """Whether a kept stretch says nothing between two rewritten ones; between dropped ones it is what is left."""
+    if not kept:
+        return True
+    if not (before.new and after.new) or "\n" in kept:
+        return False
+    words = split_words(kept)
+    return len(words) <= _MAX_ISLAND_WORDS and STOP_WORDS.issuperset(words)
 
 
 # --- prompts
@@ -300,20 +452,14 @@ def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[
     marked: list[Segment] = []
     i = j = 0
     for segment in segments:
-        if segment.kind in ("kept", "dropped"):
-            inside = _clip_spans(spans, i, i + len(segment.text))
-            if segment.kind == "kept":
-                inside += _clip_spans(others, j, j + len(segment.new))
-            marked += _divide(segment, inside)
-        elif segment.kind == "added":
-            marked += _divide(segment, _clip_spans(others, j, j + len(segment.new)))
+        old, new = _clip_spans(spans, i, i + len(segment.text)), _clip_spans(others, j, j + len(segment.new))
+        if segment.kind != "changed":
+            marked += _divide(segment, old + new)
+        elif 0 < len(old) + len(new) <= _MANY:  # two sides, each with its own evidence
+            marked += _divide(segment._replace(kind="dropped", new=""), old)
+            marked += _divide(segment._replace(kind="added", text=""), new)
         else:
-            old, new = _clip_spans(spans, i, i + len(segment.text)), _clip_spans(others, j, j + len(segment.new))
-            if 0 < len(old) + len(new) <= _MANY:  # two sides, each with its own evidence
-                marked += _divide(segment._replace(kind="dropped", new=""), old)
-                marked += _divide(segment._replace(kind="added", text=""), new)
-            else:
-                marked.append(segment._replace(evidence=bool(old or new)))
+            marked.append(segment._replace(evidence=bool(old or new)))
         i, j = i + len(segment.text), j + len(segment.new)
     return marked
 

@@ -99,7 +99,9 @@ def test_parts_that_are_registered_have_names() -> None:
 
 def test_the_reporters_are_listed(tmp_path: Path) -> None:
     lines = called("reporters", cwd=tmp_path).stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["reporter", "csv", "html", "json", "table"]
+    assert [line.split()[0] for line in lines] == [
+        *("reporter", "csv", "csv-summary", "html", "json", "latex", "md", "table")
+    ]
 
 
 # --- metrics of one's own in the table

@@ -37,12 +37,10 @@ def load(
     seed: int = 0,
     n: int | None = None,
 ) -> PublicDataset:
-    """Open a public dataset, whose examples are read as they are asked for.
+    """Open a public dataset, whose examples are read as they are asked for; `sample` applies only with `n`.
 
-    Args:
-        data_dir: A folder whose `<name>/` holds the records; CONTEXT_BENCH_DATA by default. Without that
-            folder they come from the hub.
-        sample: `first`, `random` or `stratified`; with `n`.
+    The folder `data_dir` (CONTEXT_BENCH_DATA by default) holds the records in `<name>/`. Without that folder they come
+    from the hub.
     """
     card = catalog().get(name.replace("_", "-"))
     if card is None or not card.adapter:

@@ -186,7 +186,7 @@ def _is_broken_off(error: ContextBenchError) -> bool:
 
 @cache
 def _find_commit(repository: str, revision: str | None) -> str:
-    """Ask for the commit once, so that all configurations of a repository are read at the same commit."""
+    """Return the commit, asked for once, so that all configurations of a repository are read at the same one."""
     from huggingface_hub import HfApi
 
     return str(HfApi().dataset_info(repository, revision=revision, timeout=HUB_TIMEOUT).sha)
@@ -237,13 +237,7 @@ def fetch(
     n: int | None = None,
     on_record: Callable[[], None] = lambda: None,
 ) -> Iterator[Path]:
-    """Write the records of `name` or `name:config` under the folder; each path once it is complete.
-
-    Args:
-        reference: A public dataset; `name:*` for all its configurations.
-        to: The folder that `--data-dir` will name.
-        on_record: Called for each record of a table, to show progress.
-    """
+    """Write the records of `name`, `name:config` or `name:*` under the folder; each path once it is complete."""
     name, _, wanted = reference.partition(":")
     card = catalog().get(name.replace("_", "-"))
     if card is None or not card.adapter:

@@ -7,7 +7,7 @@ no small part of the context holds the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from context_bench.datasets.synthetic.building import (
@@ -59,13 +59,10 @@ MAX_NEEDLES = 64
 
 
 def multi_needle(*, length: int = 4000, needles: int = 4, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield examples that ask for `needles` values, scattered over the whole of the text.
+    """Yield examples that ask for `needles` values (1 to 64), scattered over the whole of the text.
 
-    The gold answer has parts: `answers` is `[[value, ...]]`, and a right reply gives all of them. `evidence`
-    and `meta["depths"]` are in the order of the question, which is not the order of the text.
-
-    Args:
-        needles: how many facts are hidden and asked for, 1 to 64.
+    The gold answer has parts: `answers` is `[[value, ...]]`, and a right reply gives all of them. `evidence` and
+    `meta["depths"]` are in the order of the question, which is not the order of the text.
     """
     check_whole("needles", needles, 1, MAX_NEEDLES)
     check_cell(length, 30 + 30 * needles, n, seed, what=f"needles={needles}")
@@ -83,27 +80,18 @@ def _make_needles(length: int, needles: int, index: int, seed: int) -> dict[str,
     built = assemble(length, facts, prose_stock(Prose(draw)))
     order = draw.shuffle(range(needles))
     values = [secrets[place].value for place in order]
+    subjects = "; ".join(secrets[place].subject for place in order)
+    depths = [built.depths[place] for place in order]
     return {
         "id": f"multi-needle-{length}-k{needles}-s{seed}-{index:03d}",
         "context": built.context,
-        "question": f"What is the {label} for {_list_subjects([secrets[place].subject for place in order])}?",
+        "question": f"What is the {label} for {'each of these: ' if needles > 1 else ''}{subjects}?",
         "answer": ", ".join(values),
         "answers": [values],
         "evidence": [built.evidence[place] for place in order],
         "dataset": "multi-needle",
-        "meta": {
-            "length": length,
-            "depths": [built.depths[place] for place in order],
-            "needles": needles,
-            "seed": seed,
-        },
+        "meta": {"length": length, "depths": depths, "needles": needles, "seed": seed},
     }
-
-
-def _list_subjects(subjects: list[str]) -> str:
-    if len(subjects) == 1:
-        return subjects[0]
-    return "each of these: " + "; ".join(subjects)
 
 
 MIN_OBJECT_TOKENS = 90
@@ -129,7 +117,7 @@ def _make_lookup(length: int, depth: float | None, index: int, n: int, seed: int
         unit=lambda: _make_entry(draw),
         scrap=lambda: f'\n  "{draw.hexadecimal(8)}": "{draw.hexadecimal(draw.between(2, 12))}",',
         glue='",',
-        render=_render,
+        render=lambda units: "{" + "".join(units).removesuffix(",") + "\n}",
     )
     built = assemble(length, [Fact(f"\n  {entry},", entry, asked)], stock)
     return {
@@ -152,10 +140,6 @@ def _make_entry(draw: Draw) -> str:
             return entry
 
 
-def _render(units: Sequence[str]) -> str:
-    return "{" + "".join(units).removesuffix(",") + "\n}"
-
-
 CONSONANTS, VOWELS = "BDFGKLMNPRSTVZ", "AEIOU"
 
 
@@ -164,13 +148,9 @@ def tracking(
 ) -> Iterator[dict[str, Any]]:
     """Yield examples that ask for all variables that hold a value, directly or through other variables.
 
-    A chain sets one variable to a number and copies it `hops` times, always forwards in the text; one chain is
-    asked for, the others distract. The gold answer has parts: the variables, in the order of assignment.
-    `evidence` is every assignment of the asked chain.
-
-    Args:
-        hops: how often the value is copied on; there are `hops + 1` variables to name.
-        chains: how many chains there are, each with a value of its own.
+    A chain sets one variable to a number of its own and copies it `hops` times, always forwards in the text. One of the
+    `chains` is asked for, the others distract. The gold answer has `hops + 1` parts: the variables, in the order of
+    assignment. `evidence` is every assignment of the asked chain.
     """
     check_whole("hops", hops, 0, 30)
     check_whole("chains", chains, 1, 30)
@@ -196,6 +176,7 @@ def _make_chains(length: int, hops: int, chains: int, index: int, seed: int) -> 
             asked.append(place)
         facts.append(Fact(" " + text, text, (place + draw.fraction()) / len(turns)))
     built = assemble(length, facts, prose_stock(Prose(draw)))
+    depths = [built.depths[place] for place in asked]
     return {
         "id": f"tracking-{length}-h{hops}-c{chains}-s{seed}-{index:03d}",
         "context": built.context,
@@ -204,13 +185,7 @@ def _make_chains(length: int, hops: int, chains: int, index: int, seed: int) -> 
         "answers": [members[0]],
         "evidence": [built.evidence[place] for place in asked],
         "dataset": "tracking",
-        "meta": {
-            "length": length,
-            "depths": [built.depths[place] for place in asked],
-            "hops": hops,
-            "chains": chains,
-            "seed": seed,
-        },
+        "meta": {"length": length, "depths": depths, "hops": hops, "chains": chains, "seed": seed},
     }
 
 
@@ -253,13 +228,10 @@ WORDS = words(
 
 
 def aggregate(*, length: int = 4000, top: int = 3, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield examples that ask for the `top` most frequent words of a shuffled list.
+    """Yield examples that ask for the `top` (1 to 20) most frequent words of a shuffled list.
 
-    Each of them occurs at least twice as often as any other word. The gold answer has parts, which may be given
-    in any order. There is no `evidence`: no small part of the context holds the answer.
-
-    Args:
-        top: how many words are asked for, 1 to 20.
+    Each of them occurs at least twice as often as any other word. The gold answer has parts, which may be given in any
+    order. There is no `evidence`: no small part of the context holds the answer.
     """
     check_whole("top", top, 1, 20)
     check_cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")
@@ -274,32 +246,22 @@ def _make_list(length: int, top: int, index: int, seed: int) -> dict[str, Any]:
     dealt = draw.shuffle([word for word, count in zip(ranked, counts) for _ in range(count)])
     answer = ranked[:top]
     lines = (" ".join(dealt[start : start + WORDS_PER_LINE]) for start in range(0, size, WORDS_PER_LINE))
-    asked = (
-        f"Which {top} words occur most often in the list?" if top > 1 else "Which word occurs most often in the list?"
-    )
+    most = f"{top} words occur" if top > 1 else "word occurs"
+    meta = {"length": length, "top": top, "seed": seed, "words": size}
     return {
         "id": f"aggregate-{length}-top{top}-s{seed}-{index:03d}",
         "context": "\n".join(lines),
-        "question": asked,
+        "question": f"Which {most} most often in the list?",
         "answer": ", ".join(answer),
         "answers": [answer],
         "dataset": "aggregate",
-        "meta": {
-            "length": length,
-            "top": top,
-            "seed": seed,
-            "words": size,
-            "counts": counts[:top],
-            "next_count": counts[top],
-        },
+        "meta": {**meta, "counts": counts[:top], "next_count": counts[top]},
     }
 
 
 def _count_words_in(length: int) -> int:
     """Return how many words fill `length` tokens: one token each, and one for each line break."""
-    lines, rest = divmod(
-        length + 1, WORDS_PER_LINE + 1
-    )  # a full line takes WORDS_PER_LINE tokens and a break, but for the last
+    lines, rest = divmod(length + 1, WORDS_PER_LINE + 1)  # a line takes WORDS_PER_LINE tokens and a break, but the last
     return lines * WORDS_PER_LINE + max(rest - 1, 0)
 
 

@@ -50,11 +50,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("DEBUG", "garbage collection took {small} ms and freed {large} kB"),
 )
 FACTS: tuple[tuple[str, str, str], ...] = (
-    (
-        "INFO",
-        "signing key of tenant {name} rotated, new key id is {value}",
-        "What is the new key id of tenant {name}?",
-    ),
+    ("INFO", "signing key of tenant {name} rotated, new key id is {value}", "What is the new key id of tenant {name}?"),
     (
         "WARN",
         "failover of cluster {name} recorded as incident {value}",
@@ -266,11 +262,7 @@ def _render_code(units: Sequence[str], title: str) -> str:
 
 
 MIN_TOKENS = 100
-KINDS: dict[str, Callable[[Draw, int, int], ToolOutput]] = {
-    "json": tool_json,
-    "logs": tool_logs,
-    "code": tool_code,
-}
+KINDS: dict[str, Callable[[Draw, int, int], ToolOutput]] = {"json": tool_json, "logs": tool_logs, "code": tool_code}
 
 
 def json_logs(
@@ -278,11 +270,8 @@ def json_logs(
 ) -> Iterator[dict[str, Any]]:
     """Yield examples that ask for one fact in JSON records, log lines or source code, with `framing` "tool".
 
-    The other records, lines and constants hold facts of the same form about other names. JSON parses as JSON and
-    code as Python.
-
-    Args:
-        kind: json, logs, code, or mixed, which takes them in turn.
+    The `kind` "mixed" takes json, logs and code in turn. The other records, lines and constants hold facts of the same
+    form about other names. JSON parses as JSON and code as Python.
     """
     check_cell(length, MIN_TOKENS, n, seed, what="a tool's output")
     check_share("depth", depth)

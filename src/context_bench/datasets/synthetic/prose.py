@@ -6,7 +6,6 @@ than any context, and two consecutive ones never share their form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from context_bench.datasets.synthetic.building import Draw, Stock, phrases
@@ -247,23 +246,11 @@ class Prose:
         draw, topic = self._draw, self._topic
         who, other = draw.sample(topic.who, 2)
         did, also = draw.sample(topic.did, 2)
-        text = form.format(
-            who=who,
-            other=other,
-            did=did,
-            also=also,
-            where=draw.pick(topic.where),
-            when=draw.pick(topic.when),
-            why=draw.pick(topic.why),
-            state=draw.pick(topic.state),
-        )
+        drawn = {name: draw.pick(getattr(topic, name)) for name in ("where", "when", "why", "state")}
+        text = form.format(who=who, other=other, did=did, also=also, **drawn)
         return text[0].upper() + text[1:] + "."
 
 
 def prose_stock(prose: Prose) -> Stock:
     """Return `prose` as a stock of filler, for contexts that are nothing but prose."""
-    return Stock(prose.unit, prose.aside, ".", _render)
-
-
-def _render(units: Sequence[str]) -> str:
-    return "".join(units).strip()
+    return Stock(prose.unit, prose.aside, ".", lambda units: "".join(units).strip())

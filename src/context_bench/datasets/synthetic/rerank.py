@@ -54,16 +54,12 @@ class Entry(NamedTuple):
 def rerank(
     *, documents: int = 20, relevant: int = 1, n: int = 20, seed: int = 0, length: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield examples with a list of `documents`, `relevant` of which are needed to answer the question.
+    """Yield examples with a list of `documents`, `relevant` of which (at most 20) are needed to answer the question.
 
-    The others are about another building of the same place, the same building elsewhere, or neither, and each
-    states a number of its own. With several relevant documents the gold answer has parts, one from each;
-    `relevant_ids` and `evidence` are in the same order. `context` is the texts joined by blank lines.
-
-    Args:
-        documents: how many documents, 1 to 2000.
-        relevant: how many of them are needed, 1 to 20.
-        length: tokens (cl100k_base) of each context, met within 2%; None is 100 for each document.
+    The others are about another building of the same place, the same building elsewhere, or neither, and each states a
+    number of its own. With several relevant documents the gold answer has parts, one from each; `relevant_ids` and
+    `evidence` are in the same order. `context` is the texts joined by blank lines; without `length` it has 100 tokens
+    for each document.
     """
     check_whole("documents", documents, 1, 2000)
     check_whole("relevant", relevant, 1, min(20, documents))
@@ -82,6 +78,7 @@ def _make_example(documents: int, relevant: int, index: int, seed: int, length: 
     numbers = [entry.number for entry in wanted]
     subjects = "; ".join(entry.subject for entry in wanted)
     asked = f"is {subjects} entered" if relevant == 1 else f"do we find each of these: {subjects}"
+    depths = [built.depths[2 * place + 1] for place in places]
     return {
         "id": f"rerank-{documents}x{relevant}-{length}-s{seed}-{index:03d}",
         "context": built.context,
@@ -95,13 +92,7 @@ def _make_example(documents: int, relevant: int, index: int, seed: int, length: 
         ],
         "relevant_ids": [f"d{place}" for place in places],
         "dataset": "rerank",
-        "meta": {
-            "length": length,
-            "depths": [built.depths[2 * place + 1] for place in places],
-            "documents": documents,
-            "relevant": relevant,
-            "seed": seed,
-        },
+        "meta": {"length": length, "depths": depths, "documents": documents, "relevant": relevant, "seed": seed},
     }
 
 

@@ -73,10 +73,7 @@ THEMES: tuple[Theme, ...] = (
             ("plan", _pick_among("free", "team", "business", "enterprise")),
             ("seats", _draw_number(1, 400)),
             ("region", _pick_among("eu-west", "eu-north", "us-east", "ap-south")),
-            (
-                "billing",
-                lambda draw: {"cycle": draw.pick(("monthly", "yearly")), "overdue": draw.chance(0.2)},
-            ),
+            ("billing", lambda draw: {"cycle": draw.pick(("monthly", "yearly")), "overdue": draw.chance(0.2)}),
             ("created_at", _draw_day),
         ),
     ),
@@ -90,10 +87,7 @@ THEMES: tuple[Theme, ...] = (
             ("model", _pick_among("TH-Mini", "FlowSense", "AirQ-Pro", "Vibra")),
             ("battery", _draw_number(1, 100)),
             ("firmware", lambda draw: f"{draw.between(1, 4)}.{draw.between(0, 12)}.{draw.between(0, 9)}"),
-            (
-                "reading",
-                lambda draw: {"value": draw.between(1, 990) / 10, "unit": draw.pick(("C", "kPa", "ppm"))},
-            ),
+            ("reading", lambda draw: {"value": draw.between(1, 990) / 10, "unit": draw.pick(("C", "kPa", "ppm"))}),
             ("tags", _draw_tags),
             ("seen_at", _draw_day),
         ),

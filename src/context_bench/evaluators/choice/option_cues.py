@@ -70,9 +70,8 @@ SUGGESTED_BEFORE = re.compile(
 """The letter that follows is where an argument arrives."""
 
 ALL_BUT = re.compile(
-    r"\b(?:all|every\w*|each)\b[^.,;:\n]{0,50}?\b(?:except(?:\s+for)?|but|apart\s+from|other\s+than|save(?:\s+for)?)"
-    + _LEAD,
-    re.IGNORECASE,
+    r"(?i)\b(?:all|every\w*|each)\b[^.,;:\n]{0,50}?\b(?:except(?:\s+for)?|but|apart\s+from|other\s+than"
+    r"|save(?:\s+for)?)" + _LEAD
 )
 """The letter that follows is the exception: "all of these but C are mammals", "every option except C is wrong"."""
 
@@ -165,42 +164,37 @@ SUGGESTED_AFTER = re.compile(
 """The letter before is where an argument arrives."""
 
 REVISION = re.compile(
-    r"\b(?:wait|correction|corrected|scratch\s+that|on\s+second\s+thought|reconsider\w*|re-?evaluat\w*"
+    r"(?i)\b(?:wait|correction|corrected|scratch\s+that|on\s+second\s+thought|reconsider\w*|re-?evaluat\w*"
     r"|double[- ]check\w*|re-?check\w*|oops|my\s+mistake|i\s+made\s+(?:a|an)\s+(?:mistake|error)|sorry|actually|hmm"
-    r"|hold\s+on|no,)",
-    re.IGNORECASE,
+    r"|hold\s+on|no,)"
 )
 """The writer takes something back."""
 
 HYPOTHETICAL = re.compile(
-    r"\b(?:if|had|were|unless)\b(?!\s+(?:to\s+(?:choose|pick|guess|answer|select)|forced|i\s+(?:had|have)|you))"
-    r"(?!\s+(?:i|we)\s+must\b)",
-    re.IGNORECASE,
+    r"(?i)\b(?:if|had|were|unless)\b(?!\s+(?:to\s+(?:choose|pick|guess|answer|select)|forced|i\s+(?:had|have)|you))"
+    r"(?!\s+(?:i|we)\s+must\b)"
 )
 ABANDONED = re.compile(r"\bwould(?:\s+have)?\s+(?:be|been)\b", re.IGNORECASE)
 """Together: "if it had asked for the largest, the answer would be A" says nothing about this question."""
 
 EARLIER = re.compile(
-    r"\b(?:was|were)\s+(?:going|tempted|inclined|about|ready)\s+to\b|\b(?:initially|originally|at\s+first(?:\s+glance)?)\b"
+    r"(?i)\b(?:was|were)\s+(?:going|tempted|inclined|about|ready)\s+to\b|\b(?:initially|originally|at\s+first(?:\s+glance)?)\b"
     r"|\b(?:might|may|could)\s+(?:be\s+tempted|think|say|pick|choose|guess|seem|look)\b|\btempting\s+to\b"
     r"|\b(?:mistake|error|misconception|pitfall|trap)\s+(?:\w+\s+)?(?:is|would\s+be|to)\b"
-    r"|\beveryone\b|\b(?:most|many|some|other)\s+(?:people|students|readers|candidates|textbooks|models|sources)\b",
-    re.IGNORECASE,
+    r"|\beveryone\b|\b(?:most|many|some|other)\s+(?:people|students|readers|candidates|textbooks|models|sources)\b"
 )
 """Wordings of a thought given up, or of others: "initially I was going to say C", "many students pick A"."""
 
 EXCEPTION_ASKED = re.compile(
-    r"\b(?-i:NOT|EXCEPT|LEAST|FALSE|INCORRECT)\b|\b(?:has|have|had|with|is|are|shows?)\s+(?-i:NO)\b"
+    r"(?i)\b(?-i:NOT|EXCEPT|LEAST|FALSE|INCORRECT)\b|\b(?:has|have|had|with|is|are|shows?)\s+(?-i:NO)\b"
     r"|\bexcept\b|\bodd\s+(?:one|man)\s+out\b|\b(?:does\s+not|doesn't|do\s+not|don't)\s+(?:belong|fit)\b"
     r"|\bwhich\b[^.?!]{0,80}?\b(?:is|are|was|were|does|do|did|can|could|would|has|have)(?:\s+not|n't)\b"
-    r"|\bwhich\b[^.?!]{0,60}?\b(?:is|are)\s+(?:false|incorrect|untrue|wrong)\b",
-    re.IGNORECASE,
+    r"|\bwhich\b[^.?!]{0,60}?\b(?:is|are)\s+(?:false|incorrect|untrue|wrong)\b"
 )
 """A question that asks for the option of which something is not true."""
 
 CONNECTIVE = re.compile(
-    r"\s+(?:because|since|as|and|or|but|due|given|for|though|while|based|which|where|by|rather\s+than|instead\s+of|not|over|to|through)\b",
-    re.IGNORECASE,
+    r"(?i)\s+(?:because|since|as|and|or|but|due|given|for|though|while|based|which|where|by|rather\s+than|instead\s+of|not|over|to|through)\b"
 )
 """Words that can follow a letter, but not the article `a` or the pronoun `I`."""
 

@@ -49,9 +49,7 @@ class OptionMention:
 def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[OptionMention]:
     """Find all mentions of options, in order, in a text that `remove_markup` has been through.
 
-    Args:
-        options: Their texts, where known.
-        bold: What the reply set in bold.
+    `options` are their texts, where known; `bold` is what the reply set in bold.
     """
     places, quotes = find_places(text, letters, options)
     if len(places) > FIRST_MENTIONS + LAST_MENTIONS:
@@ -66,10 +64,7 @@ def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collect
 
 
 _LINE_START = r"[^\w\n]{0,12}(?:\d{1,2}[.)][ \t]+)?(?:(?:option|choice)[ \t]+)?[(\[«]{0,2}"
-_LINE_LABEL = re.compile(
-    rf"^{_LINE_START}([A-Z])(?:[)\]».:]|[ \t]*\||[ \t]+[–—-][ \t])",
-    re.MULTILINE | re.IGNORECASE,
-)
+_LINE_LABEL = re.compile(rf"^{_LINE_START}([A-Z])(?:[)\]».:]|[ \t]*\||[ \t]+[–—-][ \t])", re.MULTILINE | re.IGNORECASE)
 _LINE_VERDICTS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -86,17 +81,15 @@ _LINE_VERDICTS = tuple(
 )
 """How a line ends, or goes on after a dash, that judges the option which it starts with."""
 _WRONG_SECTION = re.compile(
-    r"^[^\w\n]*(?:why\s+(?:not\s+)?(?:are\s+)?(?:the\s+)?(?:others?|rest)\b|distractors\b"
+    r"(?im)^[^\w\n]*(?:why\s+(?:not\s+)?(?:are\s+)?(?:the\s+)?(?:others?|rest)\b|distractors\b"
     r"|(?:the\s+)?(?:wrong|incorrect|other|eliminated|rejected)\s+(?:answers?|options?|choices?)\b)[^\n]{0,40}?[^\w\n]*\n"
-    rf"(?P<body>(?:[ \t]*\n|{_LINE_START}(?-i:[A-Z])\b[^\n]*(?:\n|\Z))+)",
-    re.MULTILINE | re.IGNORECASE,
+    rf"(?P<body>(?:[ \t]*\n|{_LINE_START}(?-i:[A-Z])\b[^\n]*(?:\n|\Z))+)"
 )
 """A heading such as "Why not the others?", and the lines below it that begin with an option."""
 _LABEL_END = re.compile(r"[.):\]»]|\s*[–—-]\s|\s*\(|\s*$|\s*\n")
 _HEADING = re.compile(
-    r"[^\n:?\"]*\b(?:best|most|correct|right|likely|appropriate|result|solution|verdict|final|therefore|so|thus|hence)\b"
-    r"[^\n:?\"]{0,60}:[^\w\n]*",
-    re.IGNORECASE,
+    r"(?i)[^\n:?\"]*\b(?:best|most|correct|right|likely|appropriate|result|solution|verdict|final|therefore|so|thus|hence)\b"
+    r"[^\n:?\"]{0,60}:[^\w\n]*"
 )
 _TEXT_END = re.compile(r"\s*[.:;!](?=\s)|\s+[–—-]\s|,\s+(?:because|since|as|although|not)\b")
 _ANSWER_LINE = re.compile(r"(?:^|[.!?\n])\W*(?:final\s+)?answer\W*$", re.IGNORECASE)

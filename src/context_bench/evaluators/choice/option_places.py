@@ -59,9 +59,7 @@ def find_places(text: str, letters: str, options: Sequence[str]) -> tuple[list[O
 
 # ---- letters ---------------------------------------------------------------------------------------------------------
 
-_SEPARATOR = re.compile(
-    r"\s*(?:,\s*(?:and|or)?|/|&|\b(?:and|or|nor|to|through)\b)\s*(?:(?:options?|choices?)\s+)?", re.IGNORECASE
-)
+_SEPARATOR = re.compile(r"(?i)\s*(?:,\s*(?:and|or)?|/|&|\b(?:and|or|nor|to|through)\b)\s*(?:(?:options?|choices?)\s+)?")
 _SINGULAR = re.compile(
     r"\s+(?:is|was|isn't|wasn't|does|doesn't|has|cannot|can't|seems|would|fits|matches|wins|remains|works|holds|stands)\b"
 )
@@ -193,12 +191,11 @@ _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "n
 _NOUN = re.compile(r"\b(?:option|choice|alternative|one)\b(?! of\b)", re.IGNORECASE)
 # "the second option", "2nd option" at the start of a sentence; not "the drug of first choice"
 _ORDINAL_BEFORE = re.compile(
-    r"(?:\bthe |(?<![\w,] )(?<!\w))(?P<place>(?:very )?"
-    rf"(?:{'|'.join(_ORDINALS)}|last|\d{{1,2}}(?:st|nd|rd|th)) (?:listed |answer )?)$",
-    re.IGNORECASE,
+    r"(?i)(?:\bthe |(?<![\w,] )(?<!\w))(?P<place>(?:very )?"
+    rf"(?:{'|'.join(_ORDINALS)}|last|\d{{1,2}}(?:st|nd|rd|th)) (?:listed |answer )?)$"
 )
 _NUMBER_AFTER = re.compile(
-    rf"[ \t]+(?:number |no\. ?|#)?(?P<place>\d{{1,2}}|{'|'.join(_CARDINALS)})\b(?![.,]\d|[%°])", re.IGNORECASE
+    rf"(?i)[ \t]+(?:number |no\. ?|#)?(?P<place>\d{{1,2}}|{'|'.join(_CARDINALS)})\b(?![.,]\d|[%°])"
 )
 
 

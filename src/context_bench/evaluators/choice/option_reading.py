@@ -30,7 +30,7 @@ from context_bench.text.golds import remove_markup
 
 _VALUE = re.compile(r"\d|\\(?:frac|sqrt|pi)|[π√½⅓¼]")
 _UNDECIDED = re.compile(
-    r"\b(?:or|either|between\s[^,.]{1,30}\sand|not|than)[\s*$(]*$|\b(?:unsure|not\s+sure|can't\s+tell)\b", re.IGNORECASE
+    r"(?i)\b(?:or|either|between\s[^,.]{1,30}\sand|not|than)[\s*$(]*$|\b(?:unsure|not\s+sure|can't\s+tell)\b"
 )
 _SENTENCE_SPLIT = re.compile(r"[.!?](?=\s|$)|\n")
 TAIL_CHARS = 4000
@@ -134,9 +134,7 @@ _WORD_VALUES = {word: value for value, word in enumerate(_ONES)} | {
 }
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
 _ANY = "|".join([*_WORD_VALUES, *_MULTIPLES])
-_NUMBER_WORDS = re.compile(
-    rf"(?<![\w-])(?:{'|'.join(_WORD_VALUES)})(?:(?:-|\s+(?:and\s+)?)(?:{_ANY}))*(?![\w-])", re.IGNORECASE
-)
+_NUMBER_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(_WORD_VALUES)})(?:(?:-|\s+(?:and\s+)?)(?:{_ANY}))*(?![\w-])")
 
 
 def write_numerals(text: str) -> str:
@@ -164,9 +162,8 @@ _NEXT_QUESTION = re.compile(r"\n[^\w\n]*(?:Next\s+)?(?:Question|Q)\s*\d*\s*:\s",
 _QUESTION_AND_ANSWER = re.compile(r"(?<![^\n])Q(?:uestion)?:[^\n]*\n\W*A(?=:)")
 _BOLD = re.compile(r"\*\*([^*\n]{2,200})\*\*")
 _CLOSING_REMARK = re.compile(
-    r"\n[^\w\n]*(?:(?:i\s+)?hope\s+(?:this|that)\s+helps|let\s+me\s+know|(?:please\s+)?feel\s+free|is\s+there\s+anything"
-    r"|would\s+you\s+like|do\s+you\s+want|can\s+i\s+help|happy\s+to)\b[^\n]*$",
-    re.IGNORECASE,
+    r"(?i)\n[^\w\n]*(?:(?:i\s+)?hope\s+(?:this|that)\s+helps|let\s+me\s+know|(?:please\s+)?feel\s+free|is\s+there\s+anything"
+    r"|would\s+you\s+like|do\s+you\s+want|can\s+i\s+help|happy\s+to)\b[^\n]*$"
 )
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)|\n+(?=\S)")
 QUESTION_TAIL_CHARS = 1000

@@ -25,16 +25,12 @@ _EQUIVALENT = "context_bench.evaluators.math:equivalent"
 class MathEquivalence:
     r"""Scores `math_equiv`: 1.0 when the final answer of the reply equals an accepted answer.
 
-    Integers and fractions compare exactly; where a decimal point is written, a difference of a millionth
-    passes. A percentage stands for both of its readings: `50%` equals 50 and 0.5. Units, currencies and
-    degree signs are passed over. `1,234` is a number, `1,2` a list of two.
+    Integers and fractions compare exactly; where a decimal point is written, a difference of a millionth passes. A
+    percentage stands for both of its readings: `50%` equals 50 and 0.5. Units, currencies and degree signs are passed
+    over. `1,234` is a number, `1,2` a list of two.
 
-    An answer that cannot be settled within the limits counts as wrong, as it does in math-verify, and
-    the details say so.
-
-    Args:
-        seconds: How long one comparison by algebra may take.
-        megabytes: How much RAM it may take.
+    An answer that cannot be settled by algebra within `seconds` and `megabytes` counts as wrong, as it does in
+    math-verify, and the details say so.
     """
 
     name = "math-equivalence"

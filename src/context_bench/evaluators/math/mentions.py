@@ -130,9 +130,7 @@ NUMBER = re.compile(
     r"(?:(?<=\d)-\d+(?![\d.]))?"
 )
 # Spaces on both sides or on none: "day 1: 30 eggs" is not a ratio.
-RATIO = re.compile(
-    r"(?<![\w.,:/])\d+(?:\.\d+)?(?:(?::|\s:\s)\d+(?:\.\d+)?)+(?:\s?[ap]\.?m\b\.?)?(?![\w:])", re.IGNORECASE
-)
+RATIO = re.compile(r"(?i)(?<![\w.,:/])\d+(?:\.\d+)?(?:(?::|\s:\s)\d+(?:\.\d+)?)+(?:\s?[ap]\.?m\b\.?)?(?![\w:])")
 _RATIO_IN_WORDS = re.compile(r"(?i)\bratio\b[^.\n]{0,60}?\s(?P<ratio>\d+(?:\.\d+)?(?:\sto\s\d+(?:\.\d+)?)+)")
 _MEASURE = (
     r"(?:years?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?|f(?:ee|oo)t|inch(?:es)?|yards?|pounds?"

@@ -234,23 +234,8 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 _WRAPPINGS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"), ('"', '"'))
 _NO_WORDS = {
-    "sin",
-    "cos",
-    "tan",
-    "cot",
-    "sec",
-    "csc",
-    "log",
-    "ln",
-    "exp",
-    "sqrt",
-    "pi",
-    "max",
-    "min",
-    "gcd",
-    "and",
-    "or",
-}
+    "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "exp", "sqrt", "pi", "max", "min", "gcd", "and", "or",
+}  # fmt: skip
 _LATIN_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 
 

@@ -32,19 +32,16 @@ DATASETS: dict[str, str] = {
 """The function that loads each dataset, by the name that `--dataset` takes."""
 
 
+Folder = str | Path | None
+Types = Sequence[str] | str | None
+"""Types of questions: a list, or names with commas; None for all."""
+
 Convert = Callable[[Mapping[str, Any], str], Iterable[Conversation]]
 """Turns one record of a file into conversations; the text names the record in messages."""
 
 
-def find_files(dataset: str, patterns: Sequence[str], data_dir: str | Path | None, source: str) -> list[Path]:
-    """Find the files of a dataset: those of the first pattern that has any.
-
-    Args:
-        source: Where people get the files.
-
-    Raises:
-        UsageError: Nothing is there.
-    """
+def find_files(dataset: str, patterns: Sequence[str], data_dir: Folder, source: str) -> list[Path]:
+    """Find the files of a dataset: those of the first pattern that has any. `source` says where people get them."""
     wanted = " or ".join(f"DIR/{dataset}/{pattern}" for pattern in patterns)
     folder = find_data_folder(data_dir)
     if folder is None:
@@ -105,12 +102,8 @@ class ConversationFiles:
             raise DataError(f"{self.dataset}: {place}: not in the layout that is known ({problem})") from error
 
 
-def choose_types(types: Sequence[str] | str | None, known: Sequence[str], dataset: str) -> Collection[str]:
-    """Return the chosen types, all where none is named; `-` and `_` in them are alike.
-
-    Raises:
-        UsageError: A name that the dataset does not have.
-    """
+def choose_types(types: Types, known: Sequence[str], dataset: str) -> Collection[str]:
+    """Return the chosen types, all where none is named; `-` and `_` in them are alike."""
     if not types:
         return known
     named = types.replace("|", ",").split(",") if isinstance(types, str) else types
@@ -129,15 +122,12 @@ def _key(name: str) -> str:
 
 
 def match_pairs(questions: Sequence[Question]) -> None:
-    """Give each unanswerable question and its partner the same `pair`.
+    """Give each unanswerable question of a conversation and its partner the same `pair`.
 
     The partner is the free answerable question that is most alike: first by evidence in common (LoCoMo made its false
     questions from true ones about the same turns), then by words in common, then by place. Both lists are gone through
-    from the best match down, so that the result does not depend on the order of the questions.
-
-    Args:
-        questions: All questions about one conversation. Where more are unanswerable than answerable, some stay without
-            a partner, and do not count.
+    from the best match down, so that the result does not depend on the order of the questions. Unanswerable questions
+    that find no partner do not count.
     """
     open_questions = [question for question in questions if question.get("unanswerable")]
     answerable = [question for question in questions if not question.get("unanswerable")]

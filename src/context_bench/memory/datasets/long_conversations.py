@@ -22,7 +22,7 @@ so many conversations), `seed` and `types` (the types of questions to ask; all b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -33,7 +33,7 @@ import orjson
 from context_bench.datasets.synthetic.building import Draw
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets import ConversationFiles, choose_types, find_files, match_pairs
+from context_bench.memory.datasets import ConversationFiles, Folder, Types, choose_types, find_files, match_pairs
 
 ERROR_KINDS = {
     "H": "the gold is not in the conversation",
@@ -85,18 +85,9 @@ _SESSION = re.compile(r"session_(\d+)")
 
 
 def load_locomo(
-    refusal: str = "free",
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    refusal: str = "free", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
-    """Ten long conversations of two people, with 1,986 questions in five categories.
-
-    Args:
-        refusal: `free` or `choice`: the protocol of category 5.
-        seed: For the order of the two choices of category 5.
-    """
+    """Ten long conversations of two people, with 1,986 questions in five categories."""
     if refusal not in PROTOCOLS:
         raise UsageError(f"refusal must be one of {', '.join(PROTOCOLS)} (got {refusal!r})")
     chosen = choose_types(types, tuple(CATEGORIES.values()), "locomo")
@@ -181,11 +172,7 @@ _MARK = re.compile(r"\s*->->[\s\d,.]*$")
 
 
 def load_beam(
-    size: str = "100K",
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    size: str = "100K", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
     """Chats of 100 thousand to 10 million tokens, with twenty questions each, judged by rubric."""
     if size not in SIZES:
@@ -274,16 +261,11 @@ _HALUMEM_SOURCE = "https://huggingface.co/datasets/IAAR-Shanghai/HaluMem (CC BY-
 
 
 def load_halumem(
-    variant: str = "medium",
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    variant: str = "medium", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
     """Twenty users with dialogues of months, what should be remembered of each, and questions.
 
-    Args:
-        variant: `medium` has about 160,000 tokens for each user, `long` a million.
+    `medium` has about 160,000 tokens for each user, `long` a million.
     """
     if variant not in HALUMEM_VARIANTS:
         raise UsageError(f"halumem has the variants {', '.join(HALUMEM_VARIANTS)} (got {variant!r})")

@@ -31,8 +31,6 @@ class PlantedMention:
 
 @dataclass
 class Layout:
-    """Where each mention went."""
-
     ids: dict[int, str] = field(default_factory=dict)
     sessions: dict[int, str] = field(default_factory=dict)
     dates: dict[int, date] = field(default_factory=dict)
@@ -90,7 +88,6 @@ class Garden:
         self.probes: list[Probe] = []
 
     def plant(self, text: str, session: int, user: str = OWNER, forget: str | None = None) -> int:
-        """Plant a sentence; returns its number."""
         self.mentions.append(PlantedMention(text, session, user, forget))
         return len(self.mentions) - 1
 
@@ -118,17 +115,10 @@ class Garden:
         absent: Sequence[str] = (),
         pair: str | None = None,
     ) -> None:
-        """Add a question; none can be given where there are no answers.
+        """Add a question; without answers it is unanswerable.
 
-        Args:
-            question: The text, or a function that writes text and answers once the dates are known.
-            answers: The accepted answers, where the question is a text.
-            kind: The kind of its probe.
-            said: The numbers of the sentences that answer it.
-            question_type: Its type; the kind by default.
-            present: Texts that must be found; the first answer by default.
-            absent: Texts that must not be found.
-            pair: Joins an answerable and an unanswerable question.
+        `question` may be a function that writes text and answers once the dates are known. `said` numbers the sentences
+        that answer it. By default its type is its kind, and the first answer must be `present`.
         """
         golds: list[Gold] = list(answers)
         write: Dated = (lambda _: (question, golds)) if isinstance(question, str) else question

@@ -31,7 +31,7 @@ import orjson
 from context_bench.datasets.synthetic.building import Draw
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets import ConversationFiles, choose_types, find_files
+from context_bench.memory.datasets import ConversationFiles, Folder, Types, choose_types, find_files
 from context_bench.memory.systems.turn_store import check_count
 
 LONGMEMEVAL_TYPES = (
@@ -59,11 +59,7 @@ _DATE = re.compile(r"(\d{4})/(\d{2})/(\d{2})[^\d]*(?:(\d{1,2}):(\d{2}))?")
 
 
 def load_longmemeval(
-    variant: str = "s",
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    variant: str = "s", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
     """500 questions, each with a history of its own; a file of gigabytes is read one record at a time."""
     if variant not in LONGMEMEVAL_VARIANTS:
@@ -141,17 +137,11 @@ _CONVOMEM_SOURCE = "https://huggingface.co/datasets/Salesforce/ConvoMem (core_be
 
 
 def load_convomem(
-    size: int = 10,
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    size: int = 10, data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
     """Questions whose evidence lies in one to six conversations, among any number of others.
 
-    Args:
-        size: Conversations in a history; the authors use 2 to 300.
-        seed: For what fills them up, and the order.
+    A history has `size` conversations; the authors use 2 to 300.
     """
     check_count(size, "size")
     chosen = choose_types(types, CONVOMEM_TYPES, "convomem")
@@ -183,7 +173,6 @@ def _find_type(category: str, path: Path) -> str:
 
 
 def _mix(record: Mapping[str, Any], place: str, *, size: int, seed: int) -> Iterable[Conversation]:
-    """Put the evidence conversations of an item among others."""
     draw = Draw("convomem", seed, record["_id"])
     own = list(record["conversations"])
     pool = [each for item in record["_others"] for each in item["conversations"]]
@@ -230,10 +219,7 @@ _MEMBENCH_SOURCE = "https://github.com/import-myself/Membench (no licence stated
 
 
 def load_membench(
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
+    data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
     """Short histories of remarks or dialogues, each with a multiple-choice question."""
     chosen = [each.strip() for each in types.split(",")] if isinstance(types, str) else types

@@ -44,12 +44,7 @@ def load(
     types: Sequence[str] | str | None = None,
     data_dir: object = None,
 ) -> SyntheticMemory:
-    """Histories made by seed, of any length, with exact gold for every probe.
-
-    Args:
-        length: The tokens (cl100k_base) of one history, from 4,000 to 10 million.
-        n: How many conversations; 4 by default.
-    """
+    """Histories made by seed, of any length, with exact gold for every probe."""
     if isinstance(length, bool) or not isinstance(length, int) or not MIN_TOKENS <= length <= MAX_TOKENS:
         raise UsageError(f"length must be an integer from {MIN_TOKENS} to {MAX_TOKENS} (got {length!r})")
     return SyntheticMemory(length, 4 if n is None else n, seed, choose_types(types, TYPES, "synthetic-memory"))

@@ -127,10 +127,7 @@ class WordIndex:
         self._total += len(stems)
 
     def rank(self, question: str) -> Iterator[tuple[int, float]]:
-        """Yield places and scores, best first, equals in their own order; texts without a word in common are left out.
-
-        A heap gives the best without sorting all.
-        """
+        """Yield places and scores from a heap, best first, equals in order; only texts with a word in common."""
         heap = [(-score, place) for place, score in self._score(question).items()]
         heapq.heapify(heap)
         while heap:
@@ -154,12 +151,7 @@ class WordIndex:
 
 
 class BM25Memory(RankedMemory):
-    """Finds the turns that share words with the question, weighted by how rare they are.
-
-    Args:
-        k1: How soon repeated words stop to count.
-        b: How much long turns are held back, from 0 to 1.
-    """
+    """Finds the turns that share words with the question, weighted by how rare they are."""
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
         super().__init__("bm25")
@@ -250,11 +242,7 @@ RANK_DAMPING = 60
 
 
 class FusedIndex:
-    """Several indexes over the same texts, ranked as one.
-
-    Args:
-        depth: How many of each ranking count.
-    """
+    """Rank several indexes over the same texts as one, by the first `depth` of each."""
 
     def __init__(self, indexes: Sequence[RankedIndex], depth: int) -> None:
         self._indexes, self._depth = indexes, depth
@@ -277,11 +265,7 @@ class FusedIndex:
 
 
 class HybridMemory(RankedMemory):
-    """Finds turns by words and by meaning, and joins both rankings.
-
-    Args:
-        depth: How many of each ranking count.
-    """
+    """Finds turns by words and by meaning, and joins both rankings."""
 
     def __init__(self, depth: int = 100) -> None:
         super().__init__("hybrid")

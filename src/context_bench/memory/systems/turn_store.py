@@ -26,17 +26,13 @@ def write_turn(turn: Mapping[str, Any]) -> str:
 
 
 def check_count(value: int, name: str) -> int:
-    """Return a number of things, which must be a positive integer."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UsageError(f"{name} must be an integer of at least 1 (got {value!r})")
     return value
 
 
 class TurnStore:
-    """The written turns of one user, in the order of their arrival.
-
-    Only what a result needs is kept: text, id, date and session.
-    """
+    """The written turns of one user, in the order of their arrival, with only the fields that a result needs."""
 
     def __init__(self) -> None:
         self._items: list[tuple[str, str | None, str | None, str | None]] = []
@@ -50,7 +46,6 @@ class TurnStore:
         return text
 
     def read(self, place: int, score: float | None = None) -> Retrieved:
-        """Return the turn at a place as something that was found."""
         text, turn_id, timestamp, session = self._items[place]
         found = Retrieved(text=text, ids=[turn_id] if turn_id is not None else [])
         if score is not None:
@@ -134,11 +129,7 @@ class Naive:
 
 
 class Last(Naive):
-    """Returns the last turns, newest first: what a chat window with a limit knows.
-
-    Args:
-        n: How many turns.
-    """
+    """Returns the last turns, newest first: what a chat window with a limit knows."""
 
     is_control = False
 

@@ -46,12 +46,6 @@ class ChatModel:
     def ask(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> ModelReply:
-        """Send messages and wait for the reply.
-
-        Raises:
-            RequestFailed: The server did not answer.
-            BadOutput: It answered with something that is not a chat completion.
-        """
         body: dict[str, Any] = {
             "model": self.model,
             "messages": list(messages),
@@ -87,12 +81,7 @@ _EMPTY = "(nothing yet)"
 
 
 class SummaryMemory:
-    """Keeps one text for each user, written by a model.
-
-    Args:
-        words: The longest summary that the model is asked for.
-        batch_tokens: The most tokens of new messages in one request.
-    """
+    """Keeps one text for each user, written by a model."""
 
     is_control = False
     takes_dates = True
@@ -121,7 +110,6 @@ class SummaryMemory:
             self._summaries[user] = self._model.ask([{"role": "user", "content": prompt}]).text.strip()
 
     def _cut_batches(self, turns: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """Join dated turns to texts that fit into a request."""
         count, lines, size = get_tokenizer(), list[str](), 0
         for turn in turns:
             date = f"[{turn['timestamp']}] " if turn.get("timestamp") else ""
@@ -193,11 +181,8 @@ class _Look:
 class RecursiveMemory:
     """Answers by letting a model query the history through tools.
 
-    Args:
-        base_url: The server of the model, which must support tools.
-        max_steps: The most requests for one question, those of helpers apart.
-        max_depth: How deep helpers may call helpers; 0 for none at all.
-        hits: How many turns a search shows.
+    `max_steps` limits the requests for one question, not counting those of helpers. `max_depth` limits how deep helpers
+    may call helpers.
     """
 
     is_control = False
@@ -245,10 +230,7 @@ class RecursiveMemory:
     def _answer(self, question: str, look: _Look, span: range, depth: int) -> str:
         """Go through requests until the model answers; the last one has no tools, so that it must."""
         opening = _SYSTEM.format(size=len(span), first=span.start + 1, last=span.stop)
-        messages: list[dict[str, Any]] = [
-            {"role": "system", "content": opening},
-            {"role": "user", "content": question},
-        ]
+        messages: list[dict[str, Any]] = [{"role": "system", "content": opening}, {"role": "user", "content": question}]
         tools = [_SEARCH, _READ, *([_ASK] if depth > 0 else [])]
         for step in range(self.max_steps):
             reply = self._model.ask(messages, tools if step < self.max_steps - 1 else None)

@@ -28,7 +28,7 @@ __all__ = [
 
 
 Piece = tuple[str, str, bool]
-"""Kind (`k`ept, `d`ropped, `a`dded), text, and whether it is evidence."""
+"""Kind (`k`ept, `d`ropped, `a`dded, `l`eft for another place, `m`oved here), text, and whether it is evidence."""
 
 Stretch = tuple[str, list[Piece]]
 """A title and the pieces beneath it."""
@@ -95,10 +95,11 @@ def _to_pieces(segments: Iterable[Segment]) -> Iterable[Piece]:
         if segment.kind == "kept":
             yield "k", segment.text, segment.evidence
         else:
+            gone, here = "lm" if segment.kind == "moved" else "da"
             if segment.text:
-                yield "d", segment.text, segment.evidence
+                yield gone, segment.text, segment.evidence
             if segment.new:
-                yield "a", segment.new, segment.evidence
+                yield here, segment.new, segment.evidence
 
 
 def shorten(stretches: Iterable[Stretch], room: int) -> list[tuple[str, list[tuple[str, str, int]]]]:

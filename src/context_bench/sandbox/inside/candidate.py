@@ -52,16 +52,9 @@ _BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) -> None:
-    """Run the first arrangement of the blocks that is Python and defines the entry point.
+    """Run the first arrangement of the blocks that is Python and defines the entry point; else raise SyntaxError.
 
-    Args:
-        blocks: Pieces of the reply, the likeliest first.
-        prompt: The code that the reply continues, or "".
-        entry: The name that the tests call.
-        namespace: Where the program's names go.
-
-    Raises:
-        SyntaxError: When nothing in the reply is Python.
+    The likeliest block comes first; `prompt` is the code that the reply continues, or "".
     """
     parsed = [(block, _parse(block)) for block in blocks]
     # A block of tests may import the entry point, which another block defines.

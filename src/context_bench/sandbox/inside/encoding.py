@@ -313,22 +313,9 @@ _CONTAINERS_OUT: dict[type, tuple[bytes, Callable[[Any], Iterable[Any]]]] = {
     dict: (b"d", lambda value: [part for pair in value.items() for part in pair]),
 }
 _CONTAINERS_IN: dict[bytes, Callable[[list[Any]], Any]] = {
-    b"l": lambda children: children,
-    b"t": tuple,
-    b"e": set,
-    b"z": frozenset,
-    b"d": _pairs,
-}
+    b"l": lambda children: children, b"t": tuple, b"e": set, b"z": frozenset, b"d": _pairs,
+}  # fmt: skip
 _BASES: dict[type, Callable[[Any], Any]] = {
-    int: int.__index__,
-    float: float.__float__,
-    complex: complex.__pos__,
-    str: str.__str__,
-    bytes: bytes,
-    bytearray: bytearray,
-    tuple: tuple,
-    list: list,
-    set: set,
-    frozenset: frozenset,
-    dict: dict,
-}
+    int: int.__index__, float: float.__float__, complex: complex.__pos__, str: str.__str__, bytes: bytes,
+    bytearray: bytearray, tuple: tuple, list: list, set: set, frozenset: frozenset, dict: dict,
+}  # fmt: skip

@@ -89,17 +89,10 @@ class Remote:
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "getattr": getattr,
-    "setattr": setattr,
-    "getitem": lambda target, key: target[key],
-    "setitem": lambda target, key, value: target.__setitem__(key, value),
-    "iter": iter,
-    "next": next,
-    "len": len,
-    "bool": bool,
-    "str": str,
-    "repr": repr,
-}
+    "getattr": getattr, "setattr": setattr, "getitem": lambda target, key: target[key],
+    "setitem": lambda target, key, value: target.__setitem__(key, value), "iter": iter, "next": next, "len": len,
+    "bool": bool, "str": str, "repr": repr,
+}  # fmt: skip
 
 
 class Reference:
@@ -110,12 +103,10 @@ class Reference:
 
 
 class Peer:
-    """This side of the conversation.
+    """This side of the conversation, over the file descriptor `stream`.
 
-    Args:
-        stream: A file descriptor to read from and write to.
-        allowed: Whether the other side may do an operation on an object that it was handed.
-        exported: Whether an object that is not data may be handed over as a reference.
+    `allowed` says whether the other side may do an operation on an object that it was handed, `exported` whether an
+    object that is not data may be handed over as a reference.
     """
 
     def __init__(self, stream: int, allowed: Allowed, exported: Callable[[object], bool]) -> None:

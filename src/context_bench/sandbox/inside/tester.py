@@ -59,7 +59,6 @@ def _reach_verdict(peer: Peer, job: dict[str, Any]) -> str:
 
 
 def _receive_program(peer: Peer, job: dict[str, Any]) -> dict[str, Any]:
-    """Receive the names that the program gives to the tests."""
     peer.send(("go",))
     kind, content = peer.check_parts(peer.receive(), str, object)
     if kind == "failed" and type(content) is str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,14 @@ def make_span(context: str, start: int, end: int) -> Span:
     inner = context[start:end]
     start += len(inner) - len(inner.lstrip())
     return {"start": start, "end": start + len(inner.strip()), "text": inner.strip()}
+
+
+def make_example(identity: str | int, context: str, question: str, answers: Sequence[str], **more: Any) -> Example:
+    """Make an example whose `answer` is the first of the accepted answers."""
+    answer = answers[0] if answers else ""
+    return {
+        "id": identity, "context": context, "question": question, "answer": answer, "answers": list(answers), **more
+    }  # fmt: skip
 
 
 def read_rows(paths: Iterable[Path]) -> Iterator[Mapping[str, Any]]:

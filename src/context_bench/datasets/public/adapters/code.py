@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Span, Where, make_span, read_rows
+from context_bench.datasets.public.adapters import Span, Where, make_example, make_span, read_rows
 from context_bench.types import Example
 
 Record = Mapping[str, Any]
@@ -60,15 +60,10 @@ _FILE = re.compile(r"^--- (?:a/)?([^\t\n]+)[^\n]*\n\+\+\+ [^\n]*\n", re.MULTILIN
 def swebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """One issue; hints and the tests of the patch are never shown."""
     context = record["problem_statement"] if where.config == ISSUE else record["text"]
-    yield {
-        "id": record["instance_id"],
-        "context": context,
-        "question": f"Resolve the issue in the repository {record['repo']}.",
-        "answer": record["patch"],
-        "answers": [record["patch"]],
-        "evidence": _find_evidence(context, _find_changes(record["patch"])),
-        "meta": {key: record[key] for key in ("repo", "version", "difficulty") if key in record},
-    }
+    question = f"Resolve the issue in the repository {record['repo']}."
+    evidence = _find_evidence(context, _find_changes(record["patch"]))
+    meta = {key: record[key] for key in ("repo", "version", "difficulty") if key in record}
+    yield make_example(record["instance_id"], context, question, [record["patch"]], evidence=evidence, meta=meta)
 
 
 def _find_changes(patch: str) -> dict[str, list[str]]:
@@ -129,15 +124,17 @@ def bfcl(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """One task of the Berkeley Function-Calling Leaderboard, of the kinds with a single turn."""
     (messages,) = record["question"]
     functions = record["function"]
-    example: Example = {
+    yield {
         "id": record["id"],
         "context": "",
         **_read_request(messages),
-        "tools": [_make_tool(each) for each in (functions if isinstance(functions, list) else [functions])],
+        "tools": [
+            _declare_tool(each["name"], each["description"], _make_schema(each["parameters"]))
+            for each in (functions if isinstance(functions, list) else [functions])
+        ],
         "ground_truth": [] if where.config.endswith("relevance") else record["ground_truth"],
         "meta": {"category": where.config} | ({"group": GROUPS[where.config]} if where.config in GROUPS else {}),
     }
-    yield example
 
 
 def _read_request(messages: Sequence[Mapping[str, Any]]) -> Example:
@@ -151,11 +148,6 @@ def _read_request(messages: Sequence[Mapping[str, Any]]) -> Example:
         else:
             turns.append({"role": message["role"], "content": message["content"]})
     return {"turns": turns}
-
-
-def _make_tool(function: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = _make_schema(function["parameters"])
-    return _declare_tool(function["name"], function["description"], parameters)
 
 
 def _declare_tool(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,14 +185,13 @@ def _make_python_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """A function whose parameters have Python's types, such as "List[str], optional"."""
     given: Mapping[str, Mapping[str, Any]] = tool["parameters"]
     properties = {name: _make_python_schema(parameter) for name, parameter in given.items()}
-    schema = {"type": "object", "properties": properties, "required": list(_list_required(given))}
+    required = [
+        name
+        for name, each in given.items()
+        if "default" not in each and "optional" not in str(each.get("type", "")).lower()
+    ]
+    schema = {"type": "object", "properties": properties, "required": required}
     return _declare_tool(tool["name"], tool["description"], schema)
-
-
-def _list_required(parameters: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
-    for name, parameter in parameters.items():
-        if "default" not in parameter and "optional" not in str(parameter.get("type", "")).lower():
-            yield name
 
 
 def _make_python_schema(parameter: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,36 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Page, Place, Span, Where, make_span, read_rows
+from context_bench.datasets.public.adapters import Page, Place, Span, Where, make_example, make_span, read_rows
 from context_bench.types import Example
 
 _BETWEEN_ARTICLES = "|||||"
 _REFERENCES = ("1", "2", "3")
 
 
-def _make_example(identity: str | int, context: str, question: str, answers: Sequence[str]) -> Example:
-    return {
-        "id": identity,
-        "context": context,
-        "question": question,
-        "answer": answers[0] if answers else "",
-        "answers": list(answers),
-    }
-
-
 def multi_news_lines(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
     """The authors' two text files, line by line: articles (`.src`) and summaries (`.tgt`)."""
-    source, target = (_find_one(paths, kind) for kind in (".src", ".tgt"))
+    source, target = (next((path for path in paths if kind in path.suffixes), None) for kind in (".src", ".tgt"))
+    if source is None or target is None:
+        raise ValueError(f"no file with {'.src' if source is None else '.tgt'} in its name")
     with source.open(encoding="utf-8", newline="\n") as articles, target.open(encoding="utf-8", newline="\n") as texts:
         for document, summary in zip(articles, texts, strict=True):
             yield {"document": document.replace("NEWLINE_CHAR", "\n").strip(), "summary": summary.strip()}
-
-
-def _find_one(paths: Sequence[Path], kind: str) -> Path:
-    for path in paths:
-        if kind in path.suffixes:
-            return path
-    raise ValueError(f"no file with {kind} in its name")
 
 
 def multi_news(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
@@ -48,8 +33,8 @@ def multi_news(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     articles = [article.strip() for article in parts if article.strip()]
     summary = record["summary"].strip().removeprefix("–").strip()
     question = "Write a summary of what these news articles report."
-    example = _make_example(f"multi-news-{where.index}", "\n\n".join(articles), question, [summary])
-    yield {**example, "meta": {"n_docs": len(articles)}}
+    meta = {"n_docs": len(articles)}
+    yield make_example(f"multi-news-{where.index}", "\n\n".join(articles), question, [summary], meta=meta)
 
 
 def dialogsum_rows(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
@@ -75,7 +60,7 @@ def dialogsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         identity = record["id"]
         summaries, topics = _make_list(record["summary"]), _make_list(record["topic"])
     question = "Write a summary of this dialogue, in the third person."
-    yield {**_make_example(identity, record["dialogue"], question, summaries), "meta": {"topics": topics}}
+    yield make_example(identity, record["dialogue"], question, summaries, meta={"topics": topics})
 
 
 def _read_column(record: Mapping[str, Any], column: str) -> list[str]:
@@ -93,7 +78,7 @@ def qmsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         yield from _read_meeting(record, where)
         return
     query, transcript = split_input(record)
-    yield _make_example(record["id"], transcript, query, list_outputs(record))
+    yield make_example(record["id"], transcript, query, list_outputs(record))
 
 
 def _read_meeting(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
@@ -105,9 +90,10 @@ def _read_meeting(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     for kind in ("general", "specific"):
         for number, query in enumerate(record[f"{kind}_query_list"]):
             identity = f"qmsum-{where.config}-{where.index}-{kind}-{number}"
-            example = _make_example(identity, transcript, query["query"], [query["answer"]])
             evidence = _find_relevant(query["relevant_text_span"], turns, transcript) if kind == "specific" else []
-            yield {**example, "evidence": evidence, "meta": {"kind": kind, "meeting": f"{where.config}-{where.index}"}}
+            meta = {"kind": kind, "meeting": f"{where.config}-{where.index}"}
+            answers = [query["answer"]]
+            yield make_example(identity, transcript, query["query"], answers, evidence=evidence, meta=meta)
 
 
 def _find_relevant(ranges: Sequence[Sequence[str]], turns: Sequence[Place], transcript: str) -> list[Span]:
@@ -120,20 +106,20 @@ def _find_relevant(ranges: Sequence[Sequence[str]], turns: Sequence[Place], tran
 def summscreenfd(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """The transcript of a television episode, with all its recaps."""
     question = "Write a recap of this television episode."
-    yield _make_example(record["id"], record["input"], question, list_outputs(record))
+    yield make_example(record["id"], record["input"], question, list_outputs(record))
 
 
 def meetingbank(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A segment of a city council's meeting."""
     question = "Write a summary of this part of a city council's meeting, as for its minutes."
-    example = _make_example(record["id"], record["transcript"], question, [record["summary"]])
-    yield {**example, "meta": {"uid": record["uid"]}}
+    meta = {"uid": record["uid"]}
+    yield make_example(record["id"], record["transcript"], question, [record["summary"]], meta=meta)
 
 
 def govreport(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A long report of a government agency."""
     question = "Write a summary of this report, of about 550 words."
-    yield _make_example(f"govreport-{where.index}", record["report"], question, [record["summary"]])
+    yield make_example(f"govreport-{where.index}", record["report"], question, [record["summary"]])
 
 
 # --- SCROLLS: rows with the same id are further references for one example. Where there is a query, it comes before
@@ -198,7 +184,7 @@ def _read_contract(document: Mapping[str, Any], hypotheses: Mapping[str, Any]) -
 
 def _make_inference(identity: str | int, context: str, hypothesis: str, labels: list[str]) -> Example:
     question = f'Does the contract entail this statement, contradict it, or not mention it?\n\n"{hypothesis}"'
-    return {"id": identity, "context": context, "question": question, "answer": labels[0], "answers": labels}
+    return make_example(identity, context, question, labels)
 
 
 def _read_contract_label(label: str) -> str:
@@ -223,7 +209,11 @@ def scifact_claims(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
         claim = claims.setdefault(row["id"], {**new, "evidence": {}})
         for document, pieces in _read_evidence(row).items():
             claim["evidence"].setdefault(document, []).extend(pieces)
-        claim["documents"] = [_find_cited(corpus, str(number), row["id"]) for number in row["cited_doc_ids"]]
+        cited = [str(number) for number in row["cited_doc_ids"]]
+        for number in cited:
+            if number not in corpus:
+                raise ValueError(f"claim {row['id']} cites document {number}, which is not in the corpus")
+        claim["documents"] = [corpus[number] for number in cited]
     yield from claims.values()
 
 
@@ -235,12 +225,6 @@ def _read_evidence(row: Mapping[str, Any]) -> Mapping[str, list[Mapping[str, Any
     return {str(row["evidence_doc_id"]): [piece]} if row["evidence_doc_id"] else {}
 
 
-def _find_cited(corpus: Mapping[str, Mapping[str, Any]], number: str, claim: int) -> Mapping[str, Any]:
-    if number not in corpus:
-        raise ValueError(f"claim {claim} cites document {number}, which is not in the corpus")
-    return corpus[number]
-
-
 def scifact(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A scientific claim and the abstracts that it cites; one without evidence is neither supported nor refuted."""
     page, sentences = Page(), {}
@@ -248,32 +232,12 @@ def scifact(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         page.add_paragraph(f"{document['title']}\n")
         sentences[str(document["doc_id"])] = [page.add(text.strip() + " ") for text in document["abstract"]]
     context = str(page).rstrip()
-    labels = list(
-        dict.fromkeys(_check_label(piece["label"]) for pieces in record["evidence"].values() for piece in pieces)
-    )
-    labels = labels or [NO_EVIDENCE]
-    yield {
-        "id": record["id"],
-        "context": context,
-        "question": f'Do these abstracts support this claim, or contradict it?\n\n"{record["claim"]}"',
-        "answer": labels[0],
-        "answers": labels,
-        "evidence": _find_sentences(record["evidence"], sentences, context),
-        "meta": {"gold_docs": list(record["evidence"])},
-    }
-
-
-def _check_label(label: str) -> str:
-    if label not in _SCIFACT_LABELS:
-        raise ValueError(f"unknown label {label!r}")
-    return label
-
-
-def _find_sentences(evidence: Mapping[str, Any], places: Mapping[str, list[Place]], context: str) -> list[Span]:
-    chosen = {
-        places[document][number]
-        for document, pieces in evidence.items()
-        for piece in pieces
-        for number in piece["sentences"]
-    }
-    return [make_span(context, *place) for place in sorted(chosen)]
+    pieces = [(document, piece) for document, found in record["evidence"].items() for piece in found]
+    labels = list(dict.fromkeys(piece["label"] for _, piece in pieces))
+    if unknown := [label for label in labels if label not in _SCIFACT_LABELS]:
+        raise ValueError(f"unknown label {unknown[0]!r}")
+    question = f'Do these abstracts support this claim, or contradict it?\n\n"{record["claim"]}"'
+    chosen = {sentences[document][number] for document, piece in pieces for number in piece["sentences"]}
+    evidence = [make_span(context, *place) for place in sorted(chosen)]
+    meta = {"gold_docs": list(record["evidence"])}
+    yield make_example(record["id"], context, question, labels or [NO_EVIDENCE], evidence=evidence, meta=meta)

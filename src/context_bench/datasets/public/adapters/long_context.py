@@ -15,7 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from context_bench.datasets.public.adapters import Page, Where, make_span, read_either
+from context_bench.datasets.public.adapters import Page, Where, make_example, make_span, read_either
 from context_bench.types import Example
 from context_bench.utils.tokens import DEFAULT_ENCODING, get_tokenizer
 
@@ -105,19 +105,12 @@ def _join_question(wording: Wording, question: str) -> str:
 def longbench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """One of LongBench's tasks; those of LongBench-E are worded as their namesakes."""
     wording = LONGBENCH[where.config.removesuffix("_e")]
-    answers = list(record["answers"])
+    answers = record["answers"]
     meta = {"task": where.config, "length": record["length"], "language": record["language"]}
     if record["all_classes"]:
         meta["all_classes"] = list(record["all_classes"])
-    yield {
-        "id": record["_id"],
-        "context": record["context"],
-        "question": _join_question(wording, read_either(record, "input", "question")),
-        "instruction": wording.form,
-        "answer": answers[0],
-        "answers": answers,
-        "meta": meta,
-    }
+    question = _join_question(wording, read_either(record, "input", "question"))
+    yield make_example(record["_id"], record["context"], question, answers, instruction=wording.form, meta=meta)
 
 
 def infinitebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
@@ -125,15 +118,9 @@ def infinitebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     wording = INFINITEBENCH[where.config]
     given = record["answer"]
     answers = [str(each) for each in (given if isinstance(given, list) else [given])]
-    example: Example = {
-        "id": f"{where.config}-{record['id']}",
-        "context": record["context"],
-        "question": _join_question(wording, record["input"]),
-        "instruction": wording.form,
-        "answer": answers[0],
-        "answers": answers,
-        "meta": {"task": where.config},
-    }
+    identity, question = f"{where.config}-{record['id']}", _join_question(wording, record["input"])
+    meta = {"task": where.config}
+    example = make_example(identity, record["context"], question, answers, instruction=wording.form, meta=meta)
     if where.config in _WITH_OPTIONS:
         # The second answer of some records is the letter; the option itself is always the first.
         place = list(record["options"]).index(answers[0])
@@ -146,14 +133,8 @@ def infinitebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 def babilong(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A task of bAbI whose sentences are scattered over a book."""
     length, task = where.config.split("-")
-    yield {
-        "id": f"babilong-{where.config}-{where.index}",
-        "context": record["input"],
-        "question": record["question"],
-        "answer": record["target"],
-        "answers": [record["target"]],
-        "meta": {"task": task, "length": length},
-    }
+    identity, meta = f"babilong-{where.config}-{where.index}", {"task": task, "length": length}
+    yield make_example(identity, record["input"], record["question"], [record["target"]], meta=meta)
 
 
 def mrcr(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
@@ -167,15 +148,9 @@ def mrcr(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         if message["content"] == answer.removeprefix(prefix):
             places.append(place)
     context = str(page)
-    yield {
-        "id": f"mrcr-{where.index}",
-        "context": context,
-        "question": last["content"],
-        "answer": answer,
-        "answers": [answer],
-        "evidence": [make_span(context, *place) for place in places],
-        "meta": {"prefix": prefix, "n_needles": record["n_needles"]},
-    }
+    evidence = [make_span(context, *place) for place in places]
+    meta = {"prefix": prefix, "n_needles": record["n_needles"]}
+    yield make_example(f"mrcr-{where.index}", context, last["content"], [answer], evidence=evidence, meta=meta)
 
 
 DEPTHS = 26
@@ -225,7 +200,8 @@ def _cut_window(text: str, tokens: int) -> _Window:
 def nolima(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """Every needle, question, test and depth in one book."""
     needle_set, _, length = where.config.rpartition("-")
-    window = _cut_window(record["text"], _read_length(length))
+    tokens = int(length[:-1]) * 1000 if length.endswith("k") else int(length)
+    window = _cut_window(record["text"], tokens)
     for needle in record["needles"]:
         for kind, question in needle["questions"].items():
             for test, given in needle["tests"].items():
@@ -240,10 +216,6 @@ def nolima(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
                         example["instruction"] = _COT
                         example["meta"]["metric"] = "lastline_contains"
                     yield example
-
-
-def _read_length(length: str) -> int:
-    return int(length[:-1]) * 1000 if length.endswith("k") else int(length)
 
 
 def _draw_characters(names: Sequence[str], seed: int) -> list[str]:
@@ -267,15 +239,11 @@ class _Case(NamedTuple):
         before = "".join(window.lines[:place])
         before += "\n" if before and not before.endswith("\n") else ""
         answers = [name] if _CHARACTER in self.needle["needle"] else list(self.given["gold_answers"])
-        return {
-            "id": f"{self.needle['id']}-{self.kind}-{self.test}",
-            "context": f"{before}{sentence}\n{''.join(window.lines[place:])}",
-            "question": self._fill_template(self.question, name),
-            "answer": answers[0],
-            "answers": answers,
-            "evidence": [{"start": len(before), "end": len(before) + len(sentence), "text": sentence}],
-            "meta": {"kind": self.kind, "depth": depth},
-        }
+        context = f"{before}{sentence}\n{''.join(window.lines[place:])}"
+        evidence = [{"start": len(before), "end": len(before) + len(sentence), "text": sentence}]
+        identity, question = f"{self.needle['id']}-{self.kind}-{self.test}", self._fill_template(self.question, name)
+        meta = {"kind": self.kind, "depth": depth}
+        return make_example(identity, context, question, answers, evidence=evidence, meta=meta)
 
     def _fill_template(self, template: str, name: str) -> str:
         for number, argument in enumerate(self.given["input_args"], 1):

@@ -41,7 +41,6 @@ def _make_choice(identity: str | int, question: str, options: Sequence[str], rig
 
 
 def _place(label: Any, column: str, first: int = 0) -> int:
-    """The place that a number means."""
     try:
         return int(label) - first
     except (TypeError, ValueError):
@@ -49,7 +48,6 @@ def _place(label: Any, column: str, first: int = 0) -> int:
 
 
 def _place_of(letter: Any, column: str) -> int:
-    """The place that a letter means."""
     if letter not in _PLACES:
         raise _explain_hidden(letter, column)
     return _PLACES[letter]
@@ -121,14 +119,9 @@ def _make_truthful_choice(identity: str, record: Record) -> Example:
 def _make_truthful_answer(identity: str, record: Record) -> Example:
     """The hub's columns, or those of the authors' table, whose answers stand in one cell each."""
     if "Question" in record:
-        record = {
-            "question": record["Question"],
-            "type": record["Type"],
-            "category": record["Category"],
-            "best_answer": record["Best Answer"],
-            "correct_answers": _split_cell(record["Correct Answers"]),
-            "incorrect_answers": _split_cell(record["Incorrect Answers"]),
-        }
+        columns = ("Question", "Type", "Category", "Best Answer", "Correct Answers", "Incorrect Answers")
+        cells = {column.lower().replace(" ", "_"): record[column] for column in columns}
+        record = {key: _split_cell(cell) if key.endswith("answers") else cell for key, cell in cells.items()}
     true = [record["best_answer"], *record["correct_answers"], _NO_COMMENT]
     return {
         "id": identity,
@@ -136,11 +129,7 @@ def _make_truthful_answer(identity: str, record: Record) -> Example:
         "question": record["question"],
         "answer": record["best_answer"],
         "answers": list(dict.fromkeys(true)),
-        "meta": {
-            "category": record["category"],
-            "type": record["type"],
-            "incorrect": list(record["incorrect_answers"]),
-        },
+        "meta": {key: record[key] for key in ("category", "type")} | {"incorrect": list(record["incorrect_answers"])},
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Where
+from context_bench.datasets.public.adapters import Where, make_example
 from context_bench.types import Example
 
 Record = Mapping[str, Any]
@@ -45,7 +45,7 @@ def mgsm(record: Record, where: Where) -> Iterator[Example]:
 
 def _make_numeric(identity: str, question: str, number: str, **more: Any) -> Example:
     answer = number.replace(",", "").strip()
-    return {"id": identity, "context": "", "question": question, "answer": answer, "answers": [answer], **more}
+    return make_example(identity, "", question, [answer], **more)
 
 
 def mgsm_tsv(paths: list[Path]) -> Iterator[Record]:
@@ -65,15 +65,9 @@ def math(record: Record, where: Where) -> Iterator[Example]:
     if not stated:
         raise ValueError(r"'solution' has no \boxed{} answer")
     subject = record["subject"] if where.name == "math-500" else record["type"]
-    yield {
-        "id": record["unique_id"] if where.name == "math-500" else f"math-{where.config}-{where.index}",
-        "context": "",
-        "question": record["problem"],
-        "answer": stated,
-        "answers": [stated],
-        "reference": solution,
-        "meta": {"subject": subject, "level": str(record["level"]).removeprefix("Level ")},
-    }
+    identity = record["unique_id"] if where.name == "math-500" else f"math-{where.config}-{where.index}"
+    meta = {"subject": subject, "level": str(record["level"]).removeprefix("Level ")}
+    yield make_example(identity, "", record["problem"], [stated], reference=solution, meta=meta)
 
 
 def last_boxed(solution: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Page, Span, Where, make_span
+from context_bench.datasets.public.adapters import Page, Span, Where, make_example, make_span
 from context_bench.types import Example
 
 UNANSWERABLE = "unanswerable"
@@ -101,23 +101,15 @@ def narrativeqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     document = record["document"]
     context = document["text"] if where.config == "full" else document["summary"]["text"]
     answers = _drop_repeats(answer["text"] for answer in record["answers"])
-    yield {
-        "id": f"{document['id']}-{where.index}",
-        "context": context,
-        "question": record["question"]["text"],
-        "answer": answers[0],
-        "answers": answers,
-        "meta": {"document": document["id"], "kind": document["kind"]},
-    }
+    meta = {"document": document["id"], "kind": document["kind"]}
+    yield make_example(f"{document['id']}-{where.index}", context, record["question"]["text"], answers, meta=meta)
 
 
 def triviaqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A trivia question with the pages that were found for it, and all aliases of its answer."""
     answer = record["answer"]
-    pages, found = (
-        _read_column(record["entity_pages"], "wiki_context"),
-        _read_column(record["search_results"], "search_context"),
-    )
+    pages = _read_column(record["entity_pages"], "wiki_context")
+    found = _read_column(record["search_results"], "search_context")
     if where.config != "rc.wikipedia":
         pages += found
     # The joint configurations hold a question once for the web and once for Wikipedia.
@@ -139,17 +131,9 @@ def _read_column(value: Any, name: str) -> list[str]:
 
 def frames(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A question over several Wikipedia pages; the file names the pages and holds no text of them."""
-    yield {
-        "id": f"{where.name}-{where.index}",
-        "context": "",
-        "question": record["Prompt"],
-        "answer": record["Answer"],
-        "answers": [record["Answer"]],
-        "meta": {
-            "links": _parse_list(record["wiki_links"]),
-            "reasoning_types": [name.strip() for name in str(record["reasoning_types"]).split("|")],
-        },
-    }
+    reasoning = [name.strip() for name in str(record["reasoning_types"]).split("|")]
+    meta = {"links": _parse_list(record["wiki_links"]), "reasoning_types": reasoning}
+    yield make_example(f"{where.name}-{where.index}", "", record["Prompt"], [record["Answer"]], meta=meta)
 
 
 def _parse_list(text: Any) -> list[Any]:
@@ -172,15 +156,8 @@ def qasper(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     context = str(page)
     for question, identity, given in _read_questions(record["qas"]):
         answers = _drop_repeats(_read_qasper_answer(answer) for answer in given)
-        yield {
-            "id": identity,
-            "context": context,
-            "question": question,
-            "answer": answers[0] if answers else "",
-            "answers": answers,
-            "evidence": _find_qasper_evidence(given, context),
-            "meta": {"paper": record["id"]},
-        }
+        evidence, meta = _find_qasper_evidence(given, context), {"paper": record["id"]}
+        yield make_example(identity, context, question, answers, evidence=evidence, meta=meta)
 
 
 def _read_sections(full_text: Any) -> list[tuple[str | None, list[str]]]:
@@ -233,15 +210,10 @@ def squad(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     given = record["answers"]
     found = _read_pairs(given, "text", "answer_start") if isinstance(given, Mapping) else _read_texts_and_starts(given)
     answers = _drop_repeats(text for text, _ in found) or [UNANSWERABLE]
-    yield {
-        "id": record["id"],
-        "context": record["context"],
-        "question": record["question"],
-        "answer": answers[0],
-        "answers": answers,
-        "evidence": [make_span(record["context"], start, start + len(text)) for text, start in found[:1]],
-        "meta": {"title": record["title"], "answerable": bool(found)},
-    } | _may_be_unanswerable(where.name == "squad-v2")
+    evidence = [make_span(record["context"], start, start + len(text)) for text, start in found[:1]]
+    meta = {"title": record["title"], "answerable": bool(found)}
+    more = {"evidence": evidence, "meta": meta, **_may_be_unanswerable(where.name == "squad-v2")}
+    yield make_example(record["id"], record["context"], record["question"], answers, **more)
 
 
 def _read_texts_and_starts(answers: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:

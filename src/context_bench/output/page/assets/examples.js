@@ -105,7 +105,7 @@
     const text = make("pre");
     for (const [kind, value, evidence] of pieces) {
       if (kind === "f") { text.append(make("span", `\n… ${number.format(+value)} characters are not shown …\n`, "k-f")); continue; }
-      const piece = make(kind === "d" ? "del" : kind === "a" ? "ins" : "span", null, kind === "k" ? "" : `k-${kind}`);
+      const piece = make(kind === "d" || kind === "l" ? "del" : kind === "a" || kind === "m" ? "ins" : "span", null, kind === "k" ? "" : `k-${kind}`);
       piece.append(evidence ? make("mark", value, "ev") : value);
       text.append(piece);
     }
@@ -139,7 +139,7 @@
       else part(body, "context", make("p", title, "missing"));
     }
     if (!one.context.length) part(body, "context before and after", make("p", "not known: the run's store was not at hand", "missing"));
-    else if (one.context.some(([, pieces]) => pieces.length)) body.append(make("p", "Struck through: dropped. Underlined: added. Marked: evidence that the answer needs." + (cut ? " Cut to keep the page small; context-bench diff --full shows all of it." : ""), "about"));
+    else if (one.context.some(([, pieces]) => pieces.length)) body.append(make("p", "Struck through: dropped. Underlined: added. Dotted: moved, faint where it was. Marked: evidence that the answer needs." + (cut ? " Cut to keep the page small; context-bench diff --full shows all of it." : ""), "about"));
   };
   const dialog = find("one");
   const open = async (row, place, push = true) => {

@@ -1,0 +1,170 @@
+"""Write a result for papers and data frames: LaTeX tables, and Parquet files that any reader opens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from context_bench.errors import MissingExtra, UsageError, printable
+from context_bench.numbers import score
+from context_bench.output.columns import BEST, HEADLINES, Column, choose_columns, list_tables
+from context_bench.output.files import CsvReporter, SummaryCsvReporter, list_flat_columns, list_summary_columns
+from context_bench.output.notes import list_notes
+from context_bench.output.tables import list_lines
+from context_bench.results import EvalResult, Part
+from context_bench.text import dump_json
+
+__all__ = ["LatexReporter", "export_csv", "export_latex", "export_parquet"]
+
+_LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    **{character: f"{{{character}}}" for character in "[]*"},  # behind the end of a line they would be its argument
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "–": "--",
+    "--": "-{}-",
+    "±": r"$\pm$",
+    "µ": r"$\mu$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "★": r"$\star$",
+    "∞": r"$\infty$",
+}
+_LATEX_ACTIVE = re.compile("|".join(re.escape(each) for each in sorted(_LATEX, key=len, reverse=True)))
+
+
+def escape_latex(text: str) -> str:
+    """Write text so that LaTeX prints it as it is: names of systems and datasets come from users."""
+    return _LATEX_ACTIVE.sub(lambda found: _LATEX[found.group()], printable(text))
+
+
+class LatexReporter:
+    """The tables of systems and of scores by dataset, for `booktabs`; the best value of a column is bold.
+
+    The notes of the run follow as comments: an asterisk in a cell refers to them.
+    """
+
+    name = "latex"
+
+    def render(self, result: EvalResult) -> str:
+        """Render the tables and the notes."""
+        datasets = ", ".join(result.settings.datasets)
+        caption = f"Results on {datasets}." if datasets else "Results."
+        columns, tables = choose_columns(result), list_tables(result)
+        parts = ["% needs \\usepackage{booktabs}"]
+        for number, (title, names) in enumerate(tables, 1):
+            lines = list_lines(result, title, names, columns, HEADLINES)
+            label = "tab:context-bench" + (f"-{number}" if len(tables) > 1 else "")
+            parts.append(_write_table(lines, f"{caption} 95% confidence intervals in brackets.", label))
+        tags = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
+        if len(tags) > 1:
+            by_dataset: list[Column] = [(key.partition(":")[2], key, score) for key in tags]
+            lines = list_lines(result, "system", result.summary, by_dataset)
+            parts.append(_write_table(lines, "Score by dataset.", "tab:context-bench-datasets"))
+        notes = [f"% {' '.join(printable(note).split())}" for note in list_notes(result)]
+        return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])]) + "\n"
+
+
+def _write_table(lines: Sequence[Sequence[str]], caption: str, label: str) -> str:
+    body = ["\\begin{table}", "\\centering", f"\\caption{{{escape_latex(caption)}}}", f"\\label{{{label}}}"]
+    return "\n".join([*body, *_write_tabular(lines, "tabular"), "\\end{table}"])
+
+
+def _write_tabular(lines: Sequence[Sequence[str]], environment: str) -> list[str]:
+    head, *body = ([_write_latex_cell(cell) for cell in line] for line in lines)
+    written = [f"\\begin{{{environment}}}{{l{'r' * (len(head) - 1)}}}", "\\toprule", f"{' & '.join(head)} \\\\"]
+    return [
+        *written,
+        "\\midrule",
+        *(f"{' & '.join(line)} \\\\" for line in body),
+        "\\bottomrule",
+        f"\\end{{{environment}}}",
+    ]
+
+
+def _write_latex_cell(cell: str) -> str:
+    return f"\\textbf{{{escape_latex(cell.removeprefix(BEST))}}}" if cell.startswith(BEST) else escape_latex(cell)
+
+
+def _write_rows_latex(result: EvalResult) -> str:
+    """Write the rows as a long table: numbers and errors, without responses and metadata."""
+    keys = sorted({key for row in result.rows for key in row.scores})
+    lines = [["system", "dataset", "example", *keys, "input tokens", "output tokens", "error"]]
+    for row in result.rows:
+        scores = (score(row.scores[key]) if key in row.scores else "–" for key in keys)
+        tokens = (f"{row.input_tokens:,}", f"{row.output_tokens:,}")
+        lines.append([row.system, row.dataset, str(row.example_id), *scores, *tokens, row.error or ""])
+    return "\n".join(["% needs \\usepackage{booktabs,longtable}", *_write_tabular(lines, "longtable"), ""])
+
+
+def export_csv(result: EvalResult, path: str | Path | None, part: Part) -> str:
+    """Return the rows or the summary as CSV, and write it to `path` if there is one."""
+    return _export_text(path, part, {"rows": CsvReporter().render, "summary": SummaryCsvReporter().render}, result)
+
+
+def export_latex(result: EvalResult, path: str | Path | None, part: Part) -> str:
+    """Return the rows or the summary as LaTeX, and write it to `path` if there is one."""
+    return _export_text(path, part, {"rows": _write_rows_latex, "summary": LatexReporter().render}, result)
+
+
+def _export_text(
+    path: str | Path | None, part: Part, writers: dict[Part, Callable[[EvalResult], str]], result: EvalResult
+) -> str:
+    _check_part(part)
+    text = writers[part](result)
+    if path is not None:
+        with Path(path).open("w", encoding="utf-8", errors="replace", newline="") as file:
+            file.write(text)
+    return text
+
+
+def _check_part(part: str) -> None:
+    if part not in get_args(Part):
+        raise UsageError(f"part must be {' or '.join(map(repr, get_args(Part)))}, not {part!r}")
+
+
+def export_parquet(result: EvalResult, path: str | Path, part: Part) -> None:
+    """Write the rows or the summary as Parquet.
+
+    A column with values of several types holds texts, and one with nested values holds JSON, so that every result can
+    be written.
+    """
+    _check_part(part)
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtra("to_parquet()", "parquet") from error
+    columns = list_flat_columns(result) if part == "rows" else list_summary_columns(result)
+    arrays = {name: pyarrow.array(*_choose_type(pyarrow, name, values)) for name, values in columns.items()}
+    parquet.write_table(pyarrow.table(arrays), str(path))
+
+
+_LARGEST_INTEGER = 2**63 - 1
+
+
+def _choose_type(pyarrow: Any, name: str, values: Iterable[Any]) -> tuple[list[Any], Any]:
+    """Choose the type that holds all values of a column, and return them so that they fit."""
+    listed = list(values)
+    present = [value for value in listed if value is not None]
+    if not present:
+        return listed, pyarrow.int64() if name.endswith("_tokens") else pyarrow.string()
+    if all(isinstance(value, bool) for value in present):
+        return listed, pyarrow.bool_()
+    if all(isinstance(value, int) and abs(value) <= _LARGEST_INTEGER for value in present):
+        return [value if value is None else int(value) for value in listed], pyarrow.int64()
+    if all(isinstance(value, int | float) for value in present):
+        return [value if value is None else float(value) for value in listed], pyarrow.float64()
+    return [value if value is None else _write_text(value) for value in listed], pyarrow.string()
+
+
+def _write_text(value: Any) -> str:
+    text = value if isinstance(value, str) else dump_json(value)
+    return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate cannot be written
