@@ -285,7 +285,7 @@ def test_every_headline_has_an_interval_around_it() -> None:
 
 
 def test_intervals_are_the_same_however_the_run_is_read(tmp_path: Any) -> None:
-    from context_bench.cli.runs import load_result
+    from context_bench.core.record import load_result
     from context_bench.store import Store
 
     kept = _run(cache_dir=tmp_path)

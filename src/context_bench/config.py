@@ -224,6 +224,11 @@ class CommandOptions(EvaluateOptions):
         "write the result to FILE (.json, .csv, .md, .txt, .tex or .html), not to stdout", metavar="FILE"
     )
     wide: bool = option("show all columns of a table, however narrow the terminal", SWITCH, False)
+    slice: list[str] = option(
+        "also show scores by a field of the examples, such as meta.type, or of the rows (repeatable)",
+        **_REPEATABLE,
+        metavar="FIELD",
+    )
     report: str | None = option(
         "also write the report to FILE (.html): one page that opens offline", PAGE, metavar="FILE"
     )
@@ -416,7 +421,7 @@ RUN_GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "where it runs": ("engine", "ray_address", "system_resources"),
     "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store", "keep_rows"),
-    "what comes out": ("output", "out", "wide", "report", "plots", "dry_run", "silent", "verbose", "debug"),
+    "what comes out": ("output", "out", "wide", "slice", "report", "plots", "dry_run", "silent", "verbose", "debug"),
     "a gate for CI": ("fail_if", "junit", "summary", "accept_blind"),
 }
 """The flags of a run as its help lists them."""
@@ -457,6 +462,7 @@ class RunSettings(RecordedOptions):
     context_primary: Mapping[str, Any] = {}
     metrics: Sequence[Mapping[str, Any]] = ()
     prices: Mapping[str, Any] = {}
+    slices: Sequence[str] = ()
     # what came of it
     run: str | None = None
     file: str | None = None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import orjson
 
@@ -21,12 +21,14 @@ from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.numbers import BRIEF, COST_OF_PASS, NUM_ERRORS
 from context_bench.registry import import_object, registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
-from context_bench.text import dump_json
+from context_bench.text import dump_json, read_regular_file
 
 if TYPE_CHECKING:
     import pandas
 
     from context_bench.compare.curves import Curve
+    from context_bench.compare.groups import Groups
+    from context_bench.compare.runs import RunComparison
     from context_bench.output.plots import ResultPlots
 from context_bench.types import Metric
 
@@ -58,8 +60,23 @@ class Scores(dict[str, float]):
         self.details = dict(details) if details else {}
 
 
+class _ExampleFacts:
+    """Room for what a row knows of its example beside its fields: it is neither compared nor written with them."""
+
+    __slots__ = ("_meta",)
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `meta` of the example, where it is known: in the process of the run, and of a row from a store."""
+        return getattr(self, "_meta", {})
+
+    @meta.setter
+    def meta(self, meta: Any) -> None:
+        self._meta = meta if isinstance(meta, Mapping) else {}
+
+
 @dataclass(slots=True)
-class EvalRow:
+class EvalRow(_ExampleFacts):
     """One system on one example.
 
     `output_tokens` counts what a model would now be sent when the system returned a context, else the
@@ -197,6 +214,20 @@ class EvalResult:
             return self._with_rows(rows, names, timing, config)
         return self._with_rows(rows, names, timing)._keep_unknown(self.summary, self.notes)
 
+    def group_by(self, field: str) -> Groups:
+        """Split the result by a field of its rows, such as `meta.lang` or `dataset`: a result for each value.
+
+        Each part has its own summary, intervals and verdicts; shown in a notebook, it is a table of scores.
+        """
+        config = {key: value for key, value in self.config.items() if key != "looks"}  # the looks were at all rows
+
+        def make_part(rows: list[EvalRow]) -> EvalResult:
+            present = {row.system for row in rows}
+            return self._with_rows(rows, [name for name in self.summary if name in present], {}, config)
+
+        groups: Groups = import_object("context_bench.compare.groups:make_groups")(self.rows, field, make_part)
+        return groups
+
     def _with_rows(
         self, rows: list[EvalRow], names: list[str], timing: dict[str, float], config: dict[str, Any] | None = None
     ) -> EvalResult:
@@ -222,18 +253,34 @@ class EvalResult:
 
         return draw_curves(self, baseline, margin)
 
+    @overload
+    def compare(self, baseline: EvalResult, metric: None = None, margin: float | None = None) -> RunComparison: ...
+
+    @overload
     def compare(
         self, baseline: str | None = None, metric: str | None = None, margin: float | None = None
-    ) -> Comparison | None:
+    ) -> Comparison | None: ...
+
+    def compare(
+        self, baseline: str | EvalResult | None = None, metric: str | None = None, margin: float | None = None
+    ) -> Comparison | RunComparison | None:
         """Compare every system with one of them: difference, interval, corrected p, and one word for each.
 
-        `metric` is `score` (the default), `pass_rate`, or any score of the rows, such as `f1`. The baseline is the
-        run's by default: `direct`, else `passthrough`, else the first system. Differences within the margin do not
-        matter; it is the run's by default, else `DEFAULT_MARGIN`. Return None where there are not two systems with
-        scores of the same examples. Raise UsageError for an unknown system, or if the rows were not kept and the run
-        did not compare this.
+        With a result as the baseline, each system is compared with the one of the same name there, or with its only
+        one, example by example. Otherwise the baseline is a system, the run's by default: `direct`, else `passthrough`,
+        else the first.
+
+        `metric` is `score` (the default), `pass_rate`, or any score of the rows, such as `f1`. Differences within the
+        margin do not matter; it is the run's by default, else `DEFAULT_MARGIN`. Return None where there are not two
+        systems with scores of the same examples. Raise UsageError for an unknown system, for results without a common
+        system or example, or if the rows were not kept and the run did not compare this.
         """
-        return compare_systems(self, baseline, metric, margin)
+        if not isinstance(baseline, EvalResult):
+            return compare_systems(self, baseline, metric, margin)
+        if metric is not None:
+            raise UsageError("results are compared by their score: leave metric out, or set score_field= in both runs")
+        found: RunComparison = import_object("context_bench.compare.runs:compare_results")(self, baseline, margin)
+        return found
 
     def describe_accuracy(self) -> dict[str, Any]:
         """Describe how sure the numbers are, as JSON can hold it."""
@@ -251,9 +298,15 @@ class EvalResult:
             "timing": self.timing,
             "config": self.config,
             **({"curves": [curve.to_dict() for curve in curves]} if (curves := self.curves()) else {}),
-            "rows": [row.as_dict() for row in self.rows],
+            "rows": [row.as_dict() | self._keep_sliced(row) for row in self.rows],
         }
         return dump_json(document, indent=indent)
+
+    def _keep_sliced(self, row: EvalRow) -> dict[str, Any]:
+        """Return the fields of `meta` that the run is sliced by, so that a file can be sliced too."""
+        names = [field.split(".")[1] for field in self.settings.slices if field.startswith("meta.")]
+        kept = {name: row.meta[name] for name in names if name in row.meta}
+        return {"meta": kept} if kept else {}
 
     def read_accuracy(self, document: Mapping[str, Any]) -> None:
         """Take over what `describe_accuracy` wrote."""
@@ -279,6 +332,21 @@ class EvalResult:
             return result
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
+    @classmethod
+    def load(cls, path: str | Path) -> EvalResult:
+        """Read a result from a file that `--out FILE.json` or `to_json` wrote.
+
+        Raises:
+            UsageError: The file cannot be read.
+            DataError: It is not a result.
+        """
+        try:
+            return cls.from_json(read_regular_file(Path(path)))
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+
     def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
         """Return the rows or the summary as CSV; with a `path` also write it there.
 
@@ -297,7 +365,7 @@ class EvalResult:
         import_object(f"{_EXPORTS}:export_parquet")(self, path, part)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Make a frame: a line a row, scores and numbers of the metadata as columns (needs extra `dataframe`)."""
+        """Make a frame (extra `dataframe`): a line a row, with columns for scores, metadata and `meta.<field>`."""
         try:
             import pandas
         except ImportError as error:
@@ -309,6 +377,7 @@ class EvalResult:
             # A score called like a field of the row must not replace it.
             record.update({(f"score:{key}" if key in record else key): value for key, value in scores.items()})
             record.update({f"metadata:{key}": value for key, value in metadata_numbers(row).items()})
+            record.update({f"meta.{key}": value for key, value in row.meta.items()})
             records.append(record)
         return pandas.DataFrame.from_records(records)
 
@@ -337,8 +406,9 @@ def _fits(value: Any, wanted: list[Any] | None) -> bool:
 
 def _read_row(values: Any, number: int) -> EvalRow:
     try:
-        row = EvalRow(**values)
-    except TypeError as error:
+        row = EvalRow(**{key: value for key, value in values.items() if key != "meta"})
+        row.meta = values.get("meta")
+    except (AttributeError, TypeError) as error:
         raise DataError(f"row {number} of this result cannot be read: {error}") from None
     row.scores = {key: value for key, value in row.scores.items() if value is not None}
     return row

@@ -84,6 +84,8 @@ def _check_flags(options: RunOptions) -> None:
         raise UsageError("--fresh and --resume are opposites: give one of them")
     if options.no_store and options.resume:
         raise UsageError("--resume takes answers from the store, which --no-store leaves out: give one of them")
+    if options.slice and not options.keep_rows:
+        raise UsageError("--slice needs rows: leave out --no-rows")
     if options.margin is not None:
         check_margin(options.margin)
     check_destinations(
@@ -223,6 +225,7 @@ def _evaluate(
         "config": {
             "command": options.command,
             **({"origins": options.origins} if options.origins else {}),
+            **({"slices": options.slice} if options.slice else {}),
             "threshold_given": options.threshold is not None,
             "run_file": options.run_file,
             "seed": options.seed,

@@ -96,6 +96,7 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
         "config": {
             "command": options.command,
             **({"origins": options.origins} if options.origins else {}),
+            **({"slices": options.slice} if options.slice else {}),
             "seed": options.seed,
             "model_given": model_given,
         },

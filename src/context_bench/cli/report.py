@@ -32,12 +32,12 @@ def _report(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
     add("--out", type=page, metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
-    add_flags(parser, "plots")
+    add_flags(parser, "plots", "slice")
     add_store(parser)
     options = parser.parse_args(arguments[1:])
     folder = options.cache_dir or STORE
     with show_warnings():
-        results = [load_run(name, folder) for name in dict.fromkeys(options.run)]
+        results = [load_run(name, folder, slices=options.slice) for name in dict.fromkeys(options.run)]
         _tell_files_apart(results)
         if options.plots is not None:
             _write_plots(results, options.plots, folder)

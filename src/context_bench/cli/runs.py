@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,21 +19,12 @@ from context_bench.cli.output import (
     wants_color,
     write_report,
 )
-from context_bench.compare.pairing import is_unread_row
 from context_bench.config import STORE
-from context_bench.core.judge import Scorer
-from context_bench.core.record import count_recorded_fields
-from context_bench.core.row import Item
-from context_bench.datasets.catalog import find_weak_thresholds
-from context_bench.errors import UsageError
+from context_bench.core.record import load_result
 from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.layout import fit_listing
-from context_bench.results import EvalResult, EvalRow
-from context_bench.store import RunInfo, Store
-from context_bench.store.backend import restore_result
-from context_bench.summary import rebuild_metrics, summarize
-from context_bench.text import read_regular_file
-from context_bench.text.golds import has_gold
+from context_bench.results import EvalResult
+from context_bench.store import Store
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,8 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
         add_store(action)
     add_flags(listed, "wide")
-    add_flags(show, "wide")
-    add_flags(export, "output", "out", "wide")
+    add_flags(show, "wide", "slice")
+    add_flags(export, "output", "out", "wide", "slice")
     given = arguments[1:]
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given = ["list", *given]
@@ -65,55 +55,18 @@ def _open_store(options: Any, *, readonly: bool = True) -> Store:
     return Store(options.cache_dir or STORE, readonly=readonly, create=False)
 
 
-def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
-    """Load a recorded run, or the part that was recorded. Without `rows`, those of a finished run stay stored."""
-    if info.summary:
-        return restore_result(info, list(store.run_rows(info)) if rows else [])
-    config = dict(info.config)
-    for name in ("notes", "intervals", "comparison"):
-        config.pop(name, None)
-    found: list[EvalRow] = []
-    gold: dict[str, bool] = {}
-    scorer = Scorer(score_field=info.settings.score_field)
-    scorer.settle(count_recorded_fields(store, info))
-    for record in store.run_records(info):
-        row = record.row
-        found.append(row)
-        scorer.note_known(Item(record.example, row.dataset), row)
-        gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
-    examples = {(row.dataset, row.example_id) for row in found}
-    config |= {
-        "stopped": "the run did not come to its end",
-        "samples": dict.fromkeys((tag for tag, _ in examples), "first"),
-        "datasets": dict(Counter(tag for tag, _ in examples)),
-        "gold": gold,
-        "primary": scorer.primaries,
-        "context_primary": scorer.context_primaries,
-        "unread": list(dict.fromkeys(row.system for row in found if is_unread_row(row))),
-        "returns": {row.system: row.metadata["output"] for row in found if "output" in row.metadata},
-        "weak_thresholds": find_weak_thresholds(gold),
-    }
-    metrics = rebuild_metrics(info.settings.metrics)
-    summary = summarize(found, info.settings.systems, metrics, config)
-    config["columns"] = summary.columns
-    return EvalResult.from_summary(found, summary, config, metrics)
-
-
-def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
-    """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
+def load_run(name: str, folder: str, *, rows: bool = False, slices: Sequence[str] = ()) -> EvalResult:
+    """Load a run from the store, or from a file; without `rows` or slices, the rows of the store stay there."""
     if name.endswith(".json"):
-        try:
-            result = EvalResult.from_json(read_regular_file(Path(name)))
-        except OSError as error:
-            raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
+        result = EvalResult.load(name)
         result.config.pop("run", None)  # the store of this folder may be another one
         result.config["file"] = Path(name).name
-        return result
-    with Store(folder, readonly=True, create=False) as store:
-        info = store.run(name)
-        result = load_result(store, info, rows=rows)
-        result.config["run"] = info.id
-        return result
+    else:
+        with Store(folder, readonly=True, create=False) as store:
+            info = store.run(name)
+            result = store.load(info, rows=rows or bool(slices or info.settings.slices))
+    result.config |= {"slices": slices} if slices else {}
+    return result
 
 
 def _list(options: Any) -> int:
@@ -145,6 +98,7 @@ def _show(options: Any) -> int:
         info = store.run(options.run)
         status = store.find_status(info)
         result = load_result(store, info)
+    result.config |= {"slices": options.slice} if options.slice else {}
     shown = {"run": info.id, "when": info.created, "status": status, **result.config}
     lines = [[key, _format_value(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     width = table_width(wide=options.wide)
@@ -169,7 +123,8 @@ def _export(options: Any) -> int:
     reporter = build_reporter(form, width, folder, color=wants_color(options.out))
     with _open_store(options) as store, open_destination(options.out) as write:
         info = store.run(options.run)
-        result = load_result(store, info, rows=form != "html")
+        result = load_result(store, info, rows=form != "html" or bool(options.slice or info.settings.slices))
+        result.config |= {"slices": options.slice} if options.slice else {}
         if form == "html":
             result.config["run"] = info.id  # its page reads rows and contexts from the store
         write_report(write, reporter, form, result)

@@ -22,10 +22,9 @@ from context_bench.cli.output import (
     wants_color,
     write_report,
 )
-from context_bench.cli.runs import load_result
 from context_bench.config import STORE, read_settings
 from context_bench.core.judge import Scorer
-from context_bench.core.record import recording, rescore
+from context_bench.core.record import load_result, recording, rescore
 from context_bench.core.run import make_result
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD

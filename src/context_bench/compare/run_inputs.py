@@ -15,7 +15,6 @@ from context_bench.errors import DataError, UnknownName, UsageError, printable
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
-from context_bench.text import read_regular_file
 
 SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]
 """Answers with the system that gave each."""
@@ -84,12 +83,7 @@ def open_run(store: Store, name: str) -> RunInput:
 
 def open_file(path: Path) -> RunInput:
     """Open a result that `--output json` wrote."""
-    try:
-        result = EvalResult.from_json(read_regular_file(path))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+    result = EvalResult.load(path)
     if not result.rows:
         raise DataError(f"{path} has a summary and no rows, so that nothing can be compared: leave --no-rows out")
     return open_result(result, str(path))

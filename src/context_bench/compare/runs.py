@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from context_bench.compare.contest import BASELINE, SYSTEM, Contest
 from context_bench.compare.pairing import Pairing, ScoredAnswer
-from context_bench.compare.run_inputs import RunInput, Selection, find_differences, find_other_score
+from context_bench.compare.run_inputs import RunInput, Selection, find_differences, find_other_score, open_result
 from context_bench.compare.verdicts import (
     LOOKED,
     ONLY_ZEROS,
+    check_margin,
     choose_baseline,
     explain_floor,
     find_first_samples,
@@ -22,6 +23,8 @@ from context_bench.compare.verdicts import (
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UnknownName, UsageError
 from context_bench.numbers import choose_score_key
+from context_bench.registry import import_object
+from context_bench.results import EvalResult
 from context_bench.stats import judge_family
 
 
@@ -39,6 +42,28 @@ class RunComparison:
     notes: list[str] = field(default_factory=list)  # what has to be known to read the verdicts
     # systems of the baseline's run that another run lacks, with the label of that run
     missing: list[tuple[str, str]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """Lay out the verdicts as `context-bench compare` does, warnings last."""
+        text: str = import_object("context_bench.output.verdict_tables:render_comparison")(self, None)
+        return "\n\n".join([text.strip(), *(f"Warning: {each}." for each in self.warnings)])
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+def compare_results(result: EvalResult, baseline: EvalResult, margin: float | None = None) -> RunComparison:
+    """Compare each system of a result with its counterpart in another one, as `EvalResult.compare` says."""
+    labels = [each.settings.run or name for each, name in ((baseline, "baseline"), (result, "result"))]
+    if labels[0] == labels[1]:
+        labels = ["baseline", "result"]
+    if margin is not None:
+        check_margin(margin)
+    opened = [open_result(each, label) for each, label in zip((baseline, result), labels)]
+    for each, own in zip(opened, (baseline, result)):
+        if not own.rows:
+            raise UsageError(f"{each.label} has no rows to compare: run without keep_rows=False (--no-rows)")
+    return compare_runs([Selection(each, each.systems, each.label) for each in opened], margin=margin)
 
 
 def compare_runs(

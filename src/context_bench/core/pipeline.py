@@ -174,7 +174,7 @@ class Pipeline:
         return [job for job, row in zip(jobs, rows) if row is None]
 
     def _reuse_row(self, job: Job, row: EvalRow, cache: Cache) -> Done:
-        job.item.tokens = row.input_tokens
+        job.item.tokens, row.meta = row.input_tokens, job.item.example.get("meta")
         self._maker.set_cluster(job, row.metadata)
         corrected = self._scorer.note_known(job.item, row)
         outcome = _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN

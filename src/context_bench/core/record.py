@@ -2,6 +2,7 @@
 
 A run is listed in the store when it begins, and ends there with a status and a result, whatever becomes of it. An error
 carries what was finished before it. `rescore` judges a recorded run again, without a request to any system.
+`load_result` reads a recorded run.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from context_bench.compare.pairing import is_unread_row
 from context_bench.config import read_settings
 from context_bench.core.cache import Cache, Fingerprints, ScoreMemory
 from context_bench.core.judge import Judgement, Scorer, Spending
-from context_bench.core.row import Job
+from context_bench.core.row import Item, Job
 from context_bench.core.run import Plan, explain_input_error
 from context_bench.core.schedule import run_examples
 from context_bench.core.threads import Threads
+from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.joined import FieldCounts
 from context_bench.errors import (
     Interrupted,
@@ -31,13 +34,14 @@ from context_bench.http.transport import join_shared_transport, leave_shared_tra
 from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store, StoreBackend
-from context_bench.store.backend import RunRecord
-from context_bench.text.golds import list_scoring_fields
+from context_bench.store.backend import RunRecord, restore_result
+from context_bench.summary import rebuild_metrics, summarize
+from context_bench.text.golds import has_gold, list_scoring_fields
 from context_bench.traits import system_traits
 from context_bench.types import System
 from context_bench.utils.tokens import LONG_TEXT
 
-__all__ = ["Recording", "count_recorded_fields", "open_cache", "recording", "rescore"]
+__all__ = ["Recording", "count_recorded_fields", "load_result", "open_cache", "recording", "rescore"]
 
 
 class Recording:
@@ -196,9 +200,48 @@ def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judge
     kept = {key: value for key, value in row.metadata.items() if key not in left_out}
     if (threshold := scorer.find_threshold(row.dataset)) is not None:
         kept["card_threshold"] = threshold
-    return dataclasses.replace(
+    replaced = dataclasses.replace(
         row,
         scores=judgement.scores,
         unscored=judgement.unscored,
         metadata={**kept, **judgement.details, **price_judges(prices, judgement.details)},
     )
+    replaced.meta = row.meta
+    return replaced
+
+
+def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
+    """Load a recorded run as a result; of one that did not finish, the part that was recorded.
+
+    Without `rows`, those of a run that came to its end stay in the store.
+    """
+    if info.summary:
+        return restore_result(info, list(store.run_rows(info)) if rows else [])
+    config = dict(info.config)
+    for name in ("notes", "intervals", "comparison"):
+        config.pop(name, None)
+    found: list[EvalRow] = []
+    gold: dict[str, bool] = {}
+    scorer = Scorer(score_field=info.settings.score_field)
+    scorer.settle(count_recorded_fields(store, info))
+    for record in store.run_records(info):
+        row = record.row
+        found.append(row)
+        scorer.note_known(Item(record.example, row.dataset), row)
+        gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
+    examples = {(row.dataset, row.example_id) for row in found}
+    config |= {
+        "stopped": "the run did not come to its end",
+        "samples": dict.fromkeys((tag for tag, _ in examples), "first"),
+        "datasets": dict(Counter(tag for tag, _ in examples)),
+        "gold": gold,
+        "primary": scorer.primaries,
+        "context_primary": scorer.context_primaries,
+        "unread": list(dict.fromkeys(row.system for row in found if is_unread_row(row))),
+        "returns": {row.system: row.metadata["output"] for row in found if "output" in row.metadata},
+        "weak_thresholds": find_weak_thresholds(gold),
+    }
+    metrics = rebuild_metrics(info.settings.metrics)
+    summary = summarize(found, info.settings.systems, metrics, config)
+    config["columns"] = summary.columns
+    return EvalResult.from_summary(found, summary, config, metrics)

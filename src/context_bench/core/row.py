@@ -179,7 +179,7 @@ class RowMaker:
             elif upstream_tokens is not None and isinstance(sent := metadata.get("sent_tokens"), int):
                 metadata |= self._match_controls(job.item, sent - upstream_tokens)
         self.price(job, metadata, upstream_tokens, failed=outcome.error is not None)
-        return EvalRow(  # by position, which costs half as much
+        row = EvalRow(  # by position, which costs half as much
             job.system.name,
             example["id"],
             judgement.scores,
@@ -194,6 +194,9 @@ class RowMaker:
             judgement.unscored,
             upstream_tokens,
         )
+        if "meta" in example:
+            row.meta = example["meta"]
+        return row
 
     def _match_controls(self, item: Item, saved: int) -> dict[str, Any]:
         """Return where the evidence stands, and what naive cuts that save as many tokens would keep of it.

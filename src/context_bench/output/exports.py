@@ -143,6 +143,8 @@ def export_parquet(result: EvalResult, path: str | Path, part: Part) -> None:
     except ImportError as error:
         raise MissingExtra("to_parquet()", "parquet") from error
     columns = list_flat_columns(result) if part == "rows" else list_summary_columns(result)
+    for key in dict.fromkeys(key for row in result.rows if part == "rows" for key in row.meta):
+        columns[f"meta.{key}"] = [row.meta.get(key) for row in result.rows]
     arrays = {name: pyarrow.array(*_choose_type(pyarrow, name, values)) for name, values in columns.items()}
     parquet.write_table(pyarrow.table(arrays), str(path))
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from context_bench.compare.plans import describe_lock
-from context_bench.errors import printable
+from context_bench.errors import UsageError, printable
 from context_bench.numbers import (
     CACHE,
     EVIDENCE,
@@ -118,6 +118,10 @@ class TableReporter:
             meters(result, self._width),
             evidence(result, self._width),
             *self._datasets(result),
+            *(
+                wrap(escape_note(found), self._width) if isinstance(found, str) else fit_grid(found, self._width)
+                for found in list_slices(result)
+            ),
             *curve_tables(result, self._width),
             wrap(escape_note(describe_lock(result.config)), self._width),
             "\n".join(wrap(escape_note(note), self._width) for note in list_notes(result)),
@@ -178,6 +182,17 @@ class TableReporter:
                 columns = [(each.partition("@")[2], each, show) for each in keys]
                 tables += [list_lines(result, title, result.summary, columns)] if len(keys) > 1 else []
         return [fit_grid(lines, self._width) for lines in tables]
+
+
+def list_slices(result: EvalResult) -> list[list[list[str]] | str]:
+    """List the scores by each field of `--slice`, titles first; of a field that no row has, why there are none."""
+    found: list[list[list[str]] | str] = []
+    for field in result.settings.slices if result.rows else ():
+        try:
+            found.append(result.group_by(field).list_lines())
+        except UsageError as error:
+            found.append(f"--slice {field}: {error}")
+    return found
 
 
 class MarkdownReporter(TableReporter):

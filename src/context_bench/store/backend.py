@@ -21,7 +21,7 @@ FoundRow = tuple[int, EvalRow, bytes]
 """The id of an answer, the row that was made of it, and the answer as it stands in the store."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunInfo:
     """One run: when, how it ended, with what, and what came out. A run that was killed stays "running".
 
@@ -36,6 +36,10 @@ class RunInfo:
     summary: dict[str, dict[str, float]]
     timing: dict[str, float]
     row_count: int | None = None
+
+    def __repr__(self) -> str:
+        systems, datasets = ", ".join(self.settings.systems), ", ".join(self.settings.datasets)
+        return f"<run {self.id}, {self.created[:16]}, {self.status}: {systems} on {datasets or 'data without a tag'}>"
 
     @property
     def settings(self) -> RunSettings:

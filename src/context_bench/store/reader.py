@@ -141,6 +141,7 @@ class Reader:
         for _, record in self._read_records(*places_of(run.number)):
             seen += 1
             if record is not None:
+                record.row.meta = record.example.get("meta")
                 yield record
         if run.row_count is not None and seen != run.row_count:
             then = f"{run.row_count} rows were written, {seen} are found"

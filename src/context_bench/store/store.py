@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from context_bench.errors import StoreError, UsageError
+from context_bench.registry import import_object
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store.backend import Answer, FoundRow, RunInfo, StoredAnswer
 from context_bench.store.database import (
@@ -290,6 +291,19 @@ class Store(Reader):
         self._put(WriteBatch.request, identity, self._seal(to_bytes(record), identity))
 
     # -- runs
+
+    def load(self, run: str | RunInfo = "last", *, rows: bool = True) -> EvalResult:
+        """Load a run as a result; of one that did not finish, the part that was recorded.
+
+        Args:
+            run: One of `runs()`, or an id, the start of one, `last`, or `last~1` for the one before that.
+            rows: False leaves the rows of a finished run in the store, so that only its summary is read.
+        """
+        info = self.run(run) if isinstance(run, str) else run
+        # It stands above this module: a run that did not finish is scored and summed up there.
+        result: EvalResult = import_object("context_bench.core.record:load_result")(self, info, rows=rows)
+        result.config["run"] = info.id
+        return result
 
     def start_run(self, config: Mapping[str, Any]) -> RunInfo:
         created = time.strftime("%Y-%m-%dT%H:%M:%S%z")

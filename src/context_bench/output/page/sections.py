@@ -16,7 +16,7 @@ from context_bench.output.plots.curve import draw_curve
 from context_bench.output.plots.grids import draw_evidence, draw_heatmap
 from context_bench.output.plots.pareto import draw_pareto
 from context_bench.output.plots.svg import draw_figure
-from context_bench.output.tables import list_meters, sum_up_curve, write_difference
+from context_bench.output.tables import list_meters, list_slices, sum_up_curve, write_difference
 from context_bench.results import EvalRow
 from context_bench.text import dump_json
 
@@ -30,13 +30,21 @@ def show_charts(facts: RunFacts) -> dict[str, Markup]:
     """Draw the charts of a run, by the part of the page that they stand in."""
     return {
         "pareto": _show(draw_pareto(facts.result)),
-        "datasets": _show(draw_datasets(facts.result)),
+        "datasets": join(_show(draw_datasets(facts.result)), *_show_slices(facts)),
         "curve": _show_curves(facts),
         "needles": _show(draw_heatmap(facts.result, facts.cells)),
         "evidence": _show_evidence(facts),
         "meters": _show_meters(facts),
         "times": join(_show(draw_times(facts.result, facts.latencies, "latency")), _show_overhead(facts)),
     }
+
+
+def _show_slices(facts: RunFacts) -> list[Markup]:
+    """Show the scores by each field of `--slice`."""
+    return [
+        say_missing(found) if isinstance(found, str) else table(found[0], found[1:], found[0][0].capitalize(), "plain")
+        for found in list_slices(facts.result)
+    ]
 
 
 def say_missing(why: str) -> Markup:
