@@ -8,7 +8,7 @@ from typing import Any
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UsageError
 from context_bench.metrics.dollar_cost import BilledRatio, DollarCost
-from context_bench.metrics.evidence import EvidenceShares
+from context_bench.metrics.evidence import Engagement, EvidenceShares
 from context_bench.metrics.quality import (
     CardPassRate,
     MeanScore,
@@ -33,6 +33,7 @@ __all__ = [
     "CompressionRatio",
     "CostOfPass",
     "DollarCost",
+    "Engagement",
     "EvidenceShares",
     "Latency",
     "MeanScore",
@@ -57,6 +58,7 @@ METRICS: dict[str, Any] = {
     for kind in (
         *(MeanScore, PassRate, CardPassRate, PerDatasetBreakdown, OfficialScore, Repeats, Retention),
         *(CompressionRatio, CostOfPass, ParetoRank, DollarCost, BilledRatio, Latency, ProxyOverhead, EvidenceShares),
+        Engagement,
         *(PromptSavings, UpstreamTokens, UpstreamCost, TokenMeters, PrefixStability),
     )
 } | {
@@ -101,6 +103,8 @@ def default_metrics(
             PrefixStability(),
             EvidenceShares(threshold, score_field),
         ]
+    if systems > 1 or tapped:
+        metrics.append(Engagement(score_field))
     if datasets > 1:
         metrics.append(PerDatasetBreakdown(score_field))
     if systems > 1:
