@@ -18,8 +18,6 @@ from context_bench.utils.tokens import read_token_count, read_token_counts
 if TYPE_CHECKING:
     from context_bench.pricing.price_table import Prices
 
-__all__ = ["COSTS", "Price", "Saving", "Tier", "find_saving", "price_judges", "price_row"]
-
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 
