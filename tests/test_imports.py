@@ -84,7 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluators": BASE
     | TOKENS
     | {"wire", "traffic", "processes", "http", "sandbox"}
-    | {"systems.chat", "systems.prompts"},
+    | {"systems.chat", "systems.reference", "systems.prompts"},
     "local": BASE | TOKENS | {"wire", "processes", "http", "tap"},
     "conformance": BASE | TOKENS | {"wire", "http", "tap"},
     "fuzz": BASE | TOKENS | {"wire", "conformance", "evaluators", "systems"},
@@ -128,6 +128,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "output",
         "ray",
         "memory",
+        "testing",  # `datasets check`
     },
     # the front door
     "__init__": BASE

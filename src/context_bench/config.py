@@ -367,6 +367,11 @@ class RunOptions(CommandOptions):
     dry_run: bool = option("show what would be sent and what it might cost; send nothing", SWITCH, False)
     verbose: bool = option("show requests, replies and tracebacks on stderr, without secrets", SWITCH, False)
     # a gate
+    accept_blind: bool = option(
+        "let a gate on the verdict hold where the data could not have shown a loss (default: cannot be told, exit 4)",
+        SWITCH,
+        False,
+    )
     fail_if: list[Any] = option(
         'exit with 1 if the condition is met, with 4 if there are too few examples to tell: "score drops 0.02", '
         '"prompt_savings < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
@@ -417,7 +422,7 @@ RUN_GROUPS: dict[str, tuple[str, ...]] = {
     "where it runs": ("engine", "ray_address", "system_resources"),
     "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store", "keep_rows"),
     "what comes out": ("output", "out", "wide", "slice", "report", "plots", "dry_run", "silent", "verbose", "debug"),
-    "a gate for CI": ("fail_if", "junit", "summary"),
+    "a gate for CI": ("fail_if", "junit", "summary", "accept_blind"),
 }
 """The flags of a run as its help lists them."""
 

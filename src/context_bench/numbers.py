@@ -302,6 +302,18 @@ _DECLARED = (
            meaning="Share of conversations whose first message the system changed."),
     Number("rewritten_history", "history rewritten", "share", "prefix-stability", CACHE, low=0, high=1,
            meaning="Share of turns that rewrite what an earlier request of the conversation sent."),
+    # what a system acted on, and where the evidence stands
+    Number("acted_rows", "acted on", "rows", "engagement", meaning="Rows on which the system changed anything."),
+    Number("acted_share", "acted on", "share", "engagement", low=0, high=1, by_dataset=True,
+           meaning="Share of rows on which the system changed anything."),
+    Number("acted_score", "score where it acted", "score", "engagement", from_scores=True,
+           meaning="Mean score over the rows that the system changed."),
+    Number("acted_savings", "saved where it acted", "share", "engagement", high=1,
+           meaning="Share of the tokens saved over the rows that the system changed."),
+    Number("evidence_depth", "evidence depth", "share", "engagement", low=0, high=1, by_dataset=True,
+           meaning="Share of the context's tokens before the evidence: the median over examples."),
+    Number("evidence_depth_most", "deepest evidence", "share", "engagement", low=0, high=1, by_dataset=True,
+           meaning="Share of the context's tokens before the evidence, where it stands deepest."),
     # what became of the evidence; the table of systems has its survival where a script answered
     Number(EVIDENCE_SURVIVAL, "evidence", "share", "evidence-survival", "", "more", 0, 1, rank=50, headline=True,
            by_dataset=True, dataset_title="evidence survived, by dataset",

@@ -26,6 +26,7 @@ def test_more_datasets_add_a_breakdown_and_more_systems_a_rank() -> None:
     assert default_metrics(datasets=2)[-1].name == "per-dataset-breakdown"
     assert default_metrics(systems=2)[-1].name == "pareto-rank"
     assert [metric.name for metric in default_metrics(datasets=2, systems=2)[5:]] == [
+        "engagement",
         "per-dataset-breakdown",
         "pareto-rank",
     ]

@@ -88,6 +88,8 @@ def _give(name: str) -> set[str]:
         facts = {"input_tokens": 9, "output_tokens": 5, "upstream_tokens": 5, "metadata": FACTS}
         tally.add(make_row(dataset=tag, **{**facts, "scores": scores}))
         tally.add(make_row(1.0, dataset=tag, metadata=UNKNOWN, unscored={"evidence-survival": "why"}))
+        changed = {"output": "context", "evidence_depth": [0.1, 0.2]}
+        tally.add(make_row(1.0, dataset=tag, input_tokens=9, output_tokens=5, metadata=changed))
     keys = set(read_tally(tally, {"late_tokens": 1, "priced_by": {"model": "m"}})[0])
     return {re.sub(":[ab]$", ":{tag}", key) for key in keys}
 

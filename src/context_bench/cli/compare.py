@@ -113,7 +113,7 @@ def _build_parser() -> Parser:
     add_flags(parser, "wide")
     add("--quiet", action="store_true", help="show no warnings")
     add_store(parser)
-    add_flags(parser.add_argument_group("a gate for CI"), "fail_if", "junit", "summary")
+    add_flags(parser.add_argument_group("a gate for CI"), "fail_if", "junit", "summary", "accept_blind")
     return parser
 
 

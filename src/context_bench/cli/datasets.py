@@ -1,4 +1,4 @@
-"""`context-bench datasets [show|fetch|import]`: the catalog, one dataset up close, records for later, own traffic."""
+"""`context-bench datasets [show|check|fetch|import]`: the catalog, one dataset up close, records for later, traffic."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from context_bench.registry import registry
 _MORE = """\
 more:
   context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--full]
+  context-bench datasets check NAME[:CONFIG]|FILE [-n N] [--data-dir DIR] [--output json]
   context-bench datasets fetch NAME[:CONFIG]... --to DIR [--revision REV] [-n N]
   context-bench datasets import FILE.jsonl [--out FILE] [--answers]
 """
@@ -33,7 +34,7 @@ _LONG = 1500
 
 
 def main(arguments: Sequence[str]) -> int:
-    commands = {"show": _show, "fetch": _fetch, "import": _import}
+    commands = {"show": _show, "check": _check, "fetch": _fetch, "import": _import}
     command = commands.get(arguments[1] if len(arguments) > 1 else "")
     if command is not None:
         return command(arguments[2:])
@@ -91,6 +92,37 @@ def _show(arguments: Sequence[str]) -> int:
     elif problem:
         say(f"no example: {problem}")
     return 0
+
+
+def _check(arguments: Sequence[str]) -> int:
+    """Check that a dataset's own evaluators accept its gold answers; 1 where they do not."""
+    from context_bench.testing.gold_check import check_golds
+
+    parser = Parser(
+        prog="context-bench datasets check",
+        description="score each gold answer, and a wrong one, by the evaluators of the dataset; look for its evidence",
+        epilog="exit codes: 0 sound, 1 a gold answer refused, a wrong one accepted or evidence missing, 2 wrong usage",
+    )
+    parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG] or a file, such as my_data.jsonl")
+    add_flags(parser, "max_examples", default=200, help="at most N examples (default: %(default)s)")
+    add_flags(parser, "data_dir")
+    add_flags(parser, "imports")
+    parser.add_argument("--output", choices=("table", "json"), default="table", help="form of the result")
+    options = parser.parse_args(arguments)
+    for code in options.imports:
+        import_code(code)
+    choices = Choices(limit=options.max_examples, data_dir=options.data_dir)
+    check = check_golds(open_datasets([options.dataset], choices))
+    if options.output == "json":
+        print(json.dumps({"dataset": options.dataset, "sound": check.is_sound, **check.to_dict()}, indent=1))
+        return int(not check.is_sound)
+    for line in check.describe():
+        print(line)
+    verdict = "sound" if check.is_sound else "not sound"
+    unscored = check.examples - check.scored
+    left = f"; {unscored:,} have no gold answer that can be given as a reply" if unscored else ""
+    print(f"{options.dataset}: {verdict}, {check.examples:,} examples{left}.")
+    return int(not check.is_sound)
 
 
 def _list_facts(card: Card) -> Iterator[tuple[str, str]]:

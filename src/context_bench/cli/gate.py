@@ -28,6 +28,7 @@ class RunGate:
     conditions: Sequence[Condition]
     junit: str | None
     summary: str | None
+    accept_blind: bool = False
     _writers: dict[str, Any] = field(default_factory=dict)
     _allowed: Collection[str] = ()
 
@@ -35,7 +36,7 @@ class RunGate:
     def read(cls, flags: Any) -> RunGate:
         if flags.junit and not flags.fail_if:
             raise UsageError("--junit has nothing to write without a condition: add --fail-if")
-        return cls(flags.fail_if, flags.junit, flags.summary)
+        return cls(flags.fail_if, flags.junit, flags.summary, flags.accept_blind)
 
     @contextmanager
     def open(self, allowed: Collection[str] = ()) -> Iterator[RunGate]:
@@ -71,7 +72,8 @@ class RunGate:
             return []
         from context_bench.compare.gates import judge_gate
 
-        outcomes = [*missing, *judge_gate(self.conditions, candidates, self._allowed)]
+        judged = judge_gate(self.conditions, candidates, self._allowed, accept_blind=self.accept_blind)
+        outcomes = [*missing, *judged]
         for each in outcomes:
             say(f"gate: {each.sentence}")
         return outcomes

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from context_bench.compare.blind_spots import NEUTRAL, VOID, BlindSpots, Sensitivity
 from context_bench.compare.pairing import (
     SCORE_NAMES,
     Pairing,
@@ -33,6 +34,7 @@ from context_bench.compare.verdicts import (
     find_floors,
     name_twin,
     was_stopped_by_looks,
+    withhold_verdict,
 )
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UsageError
@@ -153,6 +155,7 @@ class Comparer:
         self._pairing = Pairing(self._pairs, baseline, self._pair, repeats=repeats, on_example=self._count)
         self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
         self._seen: dict[tuple[str, str], _Seen] = {}
+        self._blind_spots = BlindSpots()
         self._failed, self._least, self._most = False, math.inf, -math.inf
 
     @property
@@ -165,6 +168,8 @@ class Comparer:
         for row in rows:
             score = self._read(row)
             self._look_at(row, score)
+            if "matched_controls" in row.metadata:
+                self._blind_spots.add(row, score)
             answer = read_answer(row, score)
             if self._again is not None and row.system == self.baseline:
                 self._again.add((row.dataset, row.example_id), answer.value)
@@ -247,6 +252,8 @@ class Comparer:
             fixed_groups=fixed_groups,
         )
         verdicts = [(settled or {}).get(each.name, each) for each in verdicts]
+        void = {name for name in self._find_unchanged(paired, never_win) if name not in NEUTRAL}
+        verdicts = [withhold_verdict(each, VOID) if each.name in void else each for each in verdicts]
         by_dataset: dict[str, list[Verdict]] = {}
         if len(tags) > 1 and not settled:
             places = [(name, tag) for tag in tags for name, sums in paired.items() if tag in sums.datasets]
@@ -260,7 +267,10 @@ class Comparer:
         said = [
             *_explain_left_out(paired, tags),
             *self._explain_scale(margin),
-            *self._explain_unchanged(paired, never_win),
+            *(
+                f"{name} changed nothing on {rows:,} of {count_things(rows, 'example')}"
+                for name, rows in self._find_unchanged(paired, never_win).items()
+            ),
         ]
         said += [] if settled else self._explain_one_sided(paired)
         unscored = sorted({tag for sums in self._pairs.values() for tag in sums.datasets}.difference(tags))
@@ -275,6 +285,10 @@ class Comparer:
             *(self.baseline, str(metric), margin, verdicts, by_dataset, tuple(said)),
             self._find_noise(measured),
             {name: saving for name, saving in savings.items() if saving is not None},
+            sensitivity=self._blind_spots.judge(
+                [name for name in paired if name not in never_win | void], margin=margin, fixed_groups=fixed_groups
+            )
+            | {name: Sensitivity("void", 0.0, paired[name].n, reason=VOID) for name in void},
         )
 
     def has_only_zeros(self, system: str, tag: str | None = None) -> bool:
@@ -315,16 +329,14 @@ class Comparer:
                 found.append(f"{name}: {many} left out of the verdict, with a score of one side alone")
         return found
 
-    def _explain_unchanged(self, paired: Mapping[str, Pairs], controls: Collection[str]) -> list[str]:
-        """Name the systems that passed every example on as it was: they tested nothing. Controls may do so."""
-        if self._repeats > 1:
-            return []
-        found = []
-        for name in paired:
+    def _find_unchanged(self, paired: Mapping[str, Pairs], controls: Collection[str]) -> dict[str, int]:
+        """Find the systems that passed every example on as it was, with their number: they tested nothing."""
+        found = {}
+        for name in paired if self._repeats == 1 else ():
             own = [seen for (system, _), seen in self._seen.items() if system == name]
             rows, unchanged = sum(seen.rows for seen in own), sum(seen.unchanged for seen in own)
             if name not in controls and unchanged == rows > 0:
-                found.append(f"{name} changed nothing on {unchanged:,} of {count_things(rows, 'example')}")
+                found[name] = rows
         return found
 
     def _explain_scale(self, margin: float) -> list[str]:

@@ -84,6 +84,7 @@ class Candidate:
     verdict: Verdict | None = None
     context_unneeded: str = ""
     unlike: str = ""
+    blind: str = ""
 
 
 def _find_tested(systems: Sequence[str], baseline: str | None, controls: Sequence[str]) -> list[str]:
@@ -128,6 +129,7 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
             verdicts.get(name),
             "" if comparison is None else comparison.context_unneeded,
             result.notes.get(name, {}).get(score, "") if name not in verdicts else "",
+            comparison.sensitivity[name].reason if comparison is not None and comparison.is_blind(name) else "",
         )
         for name in _find_tested(systems, baseline, controls)
     ]
@@ -172,7 +174,11 @@ def fail_missing(comparison: RunComparison) -> list[GateOutcome]:
 
 
 def judge_gate(
-    conditions: Sequence[Condition], candidates: Sequence[Candidate], allowed: Collection[str] = ()
+    conditions: Sequence[Condition],
+    candidates: Sequence[Candidate],
+    allowed: Collection[str] = (),
+    *,
+    accept_blind: bool = False,
 ) -> list[GateOutcome]:
     """Judge every condition for every system under test.
 
@@ -180,6 +186,7 @@ def judge_gate(
         conditions: Those of the gate.
         candidates: The systems under test.
         allowed: Numbers that may be missing; a condition on one is then left open.
+        accept_blind: Take "equivalent" for an answer also where the data could not have shown a loss.
     Raises:
         UsageError: A condition names a number that none of them has.
     """
@@ -190,6 +197,8 @@ def judge_gate(
     for candidate in candidates:
         for condition in conditions:
             judged = _judge(condition, candidate)
+            if candidate.blind and _tells_quality(condition) and judged.outcome == HOLDS:
+                judged = _doubt(condition, candidate, judged, accept_blind)
             outcomes.append(
                 GateOutcome(candidate.name, condition.text, judged.outcome, f"{candidate.name}: {judged.sentence}")
             )
@@ -228,6 +237,14 @@ def _judge(condition: Condition, candidate: Candidate) -> GateJudgement:
     if condition.metric == "score" or condition.kind == "verdict":
         return GateJudgement(judged.outcome, f"{judged.sentence} (score is {key or candidate.score})")
     return judged
+
+
+def _doubt(condition: Condition, candidate: Candidate, judged: GateJudgement, accept_blind: bool) -> GateJudgement:
+    """Leave a claim of equal quality open where the data could not have shown a loss; note it beside a number."""
+    why = f"{candidate.name} is {candidate.blind}"
+    if condition.kind == "verdict" and condition.negated and not accept_blind:
+        return condition.leave_open(f"{why} (--accept-blind takes it for an answer)")
+    return GateJudgement(judged.outcome, f"{judged.sentence}; note: {why}")
 
 
 def _tells_quality(condition: Condition) -> bool:

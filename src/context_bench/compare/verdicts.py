@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from context_bench.compare.blind_spots import Sensitivity
 from context_bench.config import read_settings
 from context_bench.errors import UsageError, suggest
 from context_bench.stats import ALL_GROUPS, FIRST, Interval, NoiseFloor, Verdict
@@ -251,6 +252,7 @@ class Comparison:
         savings: Dollars that each other system saves, where costs are known.
         context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads no context, does
             as well as the baseline. Empty where they can, or where no floor was run.
+        sensitivity: Whether the data could have shown a loss, by naive cuts to the size that each system reached.
     """
 
     baseline: str
@@ -262,10 +264,21 @@ class Comparison:
     noise: NoiseFloor | None = None
     savings: dict[str, DollarSaving] = field(default_factory=dict)
     context_unneeded: str = ""
+    sensitivity: dict[str, Sensitivity] = field(default_factory=dict)
 
     def of(self, system: str) -> Verdict | None:
         """Return the verdict on a system; None for the baseline itself."""
         return next((verdict for verdict in self.verdicts if verdict.name == system), None)
+
+    def is_blind(self, system: str) -> bool:
+        """Whether the data could not have shown a loss: a naive cut of the system's size is not worse either."""
+        known = self.sensitivity.get(system)
+        return known is not None and known.word == "none"
+
+    def can_have_failed(self, system: str) -> bool | None:
+        """Whether naive cuts of the system's size are shown worse; None where they were not judged."""
+        known = self.sensitivity.get(system)
+        return None if known is None or known.word in ("small saving", "void") else known.word == "shown"
 
     def explain_silence(self, system: str) -> str:
         """Say why no verdict is given on the score of a system; empty where one is, if only that it is undecided."""
@@ -355,6 +368,7 @@ class Comparison:
             "noise": None if self.noise is None else self.noise.to_dict(),
             "savings": {name: saving.to_dict() for name, saving in self.savings.items()},
             "context_unneeded": self.context_unneeded or None,
+            "sensitivity": {name: each.to_dict() for name, each in self.sensitivity.items()},
         }
 
     @classmethod
@@ -370,6 +384,7 @@ class Comparison:
             NoiseFloor.from_dict(stored["noise"]) if stored.get("noise") else None,
             {name: DollarSaving.from_dict(each) for name, each in (stored.get("savings") or {}).items()},
             stored.get("context_unneeded") or "",
+            {name: Sensitivity.from_dict(each) for name, each in (stored.get("sensitivity") or {}).items()},
         )
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from context_bench.core.call import Outcome, measure_request
 from context_bench.core.judge import Judgement, is_unread
 from context_bench.core.wiring import Wiring
 from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
+from context_bench.evaluators.evidence_map import EvidenceMap, locate_evidence
 from context_bench.pricing import COSTS, PRICED_BY_CALL, Price, Prices, load_shipped_prices, price_row
 from context_bench.results import EvalRow
 from context_bench.store.keys import Keys
@@ -42,13 +43,26 @@ class Item:
         kept: Its id in the store.
         wiring: Which evaluators judge it, once that was looked up.
         counted: Whether it was counted for its dataset.
+        evidence: Where its evidence stands, once it was located; False where the context holds none.
         tokens: Those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long.
         is_long: Whether its texts are so long that counting them is worth a thread.
         fault: Why it cannot be sent or written down as it is. `example` then holds what is left without the fields in
             question.
     """
 
-    __slots__ = ("counted", "counting", "digests", "example", "fault", "is_long", "kept", "tag", "tokens", "wiring")
+    __slots__ = (
+        "counted",
+        "counting",
+        "digests",
+        "evidence",
+        "example",
+        "fault",
+        "is_long",
+        "kept",
+        "tag",
+        "tokens",
+        "wiring",
+    )
 
     def __init__(self, example: Example, tag: str | None = None) -> None:
         self.counted = False
@@ -64,6 +78,7 @@ class Item:
         self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None
         self.wiring: Wiring | None = None
+        self.evidence: EvidenceMap | Literal[False] | None = None
 
 
 @dataclass(slots=True)
@@ -158,6 +173,11 @@ class RowMaker:
                 response_tokens = output_tokens
         metadata["response_tokens"] = response_tokens
         upstream_tokens = upstream if isinstance(upstream, int) else None
+        if outcome.error is None and "memory" not in example:
+            if outcome.returns == "context" and upstream is None:
+                metadata |= self._match_controls(job.item, self.count_input(job.item) - output_tokens)
+            elif upstream_tokens is not None and isinstance(sent := metadata.get("sent_tokens"), int):
+                metadata |= self._match_controls(job.item, sent - upstream_tokens)
         self.price(job, metadata, upstream_tokens, failed=outcome.error is not None)
         row = EvalRow(  # by position, which costs half as much
             job.system.name,
@@ -177,6 +197,22 @@ class RowMaker:
         if "meta" in example:
             row.meta = example["meta"]
         return row
+
+    def _match_controls(self, item: Item, saved: int) -> dict[str, Any]:
+        """Return where the evidence stands, and what naive cuts that save as many tokens would keep of it.
+
+        Nothing where the example has no evidence, or its context does not hold it.
+        """
+        if item.evidence is None:
+            item.evidence = locate_evidence(item.example, self._count) or False
+        if not item.evidence:
+            return {}
+        kept = min(max(item.evidence.whole - saved, 0), item.evidence.whole)
+        return {
+            "evidence_depth": list(item.evidence.find_depths()),
+            "context_tokens": [item.evidence.whole, kept],
+            "matched_controls": item.evidence.score_controls(kept),
+        }
 
     def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
         """Set `cluster`: the document or conversation that examples share, or a repeated example by itself.

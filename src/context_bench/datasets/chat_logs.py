@@ -42,7 +42,9 @@ def _make_example(record: Mapping[str, Any], line: int, answers: bool) -> Exampl
     request = next((found for key in ("request", "body") if (found := _read_object(record.get(key)))), record)
     request = _read_object(request.get("body")) or request
     prompt = read_prompt(request)
-    if prompt is None or not all(_is_message(each) for each in prompt.messages):
+    if prompt is None:
+        return None
+    if not all(isinstance(each, Mapping) and isinstance(each.get("role"), str) for each in prompt.messages):
         return None
     messages = prompt.messages
     if prompt.system:  # Anthropic's requests have it beside the messages
@@ -66,10 +68,6 @@ def _make_example(record: Mapping[str, Any], line: int, answers: bool) -> Exampl
         if answers:
             example["answer"] = reply.texts[0]
     return example
-
-
-def _is_message(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("role"), str)
 
 
 def _read_object(value: Any) -> Mapping[str, Any] | None:

@@ -18,8 +18,7 @@ FIELDS = (
 """The fields of an example that a run knows; others are kept, for systems and evaluators of one's own."""
 _IDS = frozenset({str, int})
 _LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "evidence"})
-MAX_DEPTH = 100
-"""Levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it."""
+MAX_DEPTH = 100  # levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it.
 
 PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
 """Types of values that hold no others, and that nobody can change."""

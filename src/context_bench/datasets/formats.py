@@ -23,10 +23,8 @@ Numbered = Iterator[tuple[int, Any]]
 JSON_CHUNK_CHARS = 1 << 16
 PARQUET_BUFFER_BYTES = 1 << 20
 MAX_BATCH_ROWS = 256
-MAX_RECORD = 128 << 20
-"""Bytes of one line or record: a context of 30 million tokens."""
-MAX_PARQUET = 1 << 30
-"""Bytes of a Parquet file that has to be read as a whole, since its source cannot seek."""
+MAX_RECORD = 128 << 20  # bytes of one line or record: a context of 30 million tokens
+MAX_PARQUET = 1 << 30  # bytes of a Parquet file that has to be read as a whole, since its source cannot seek
 
 
 def read_jsonl(source: BinaryIO, where: str) -> Numbered:

@@ -13,11 +13,7 @@ from typing import Any
 from context_bench.results import Scores
 from context_bench.text.golds import Gold, gold_answers, response_text, split_normalized, token_f1
 
-
-@lru_cache(maxsize=1024)
-def _split_gold(text: str) -> list[str]:
-    """The words of a gold answer, which each system's answer is compared with."""
-    return split_normalized(text)
+_split_gold = lru_cache(maxsize=1024)(split_normalized)  # each system's answer is compared with the same gold
 
 
 class AnswerQuality:

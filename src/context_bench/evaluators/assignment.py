@@ -19,7 +19,10 @@ def find_best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, 
     owner = [0] * (columns + 1)  # row of each column; column 0 stands for "not yet paired", rows count from 1
     for row in range(1, rows + 1):
         owner[0] = row
-        _give_back(_find_cheapest_path(weights, owner, row_price, column_price), owner)
+        column, before = _find_cheapest_path(weights, owner, row_price, column_price)
+        while column:
+            owner[column] = owner[before[column]]
+            column = before[column]
     return sorted((owner[column] - 1, column - 1) for column in range(1, columns + 1) if owner[column])
 
 
@@ -50,10 +53,3 @@ def _find_cheapest_path(
         column = nearest
         if not owner[column]:
             return column, before
-
-
-def _give_back(path: tuple[int, list[int]], owner: list[int]) -> None:
-    column, before = path
-    while column:
-        owner[column] = owner[before[column]]
-        column = before[column]

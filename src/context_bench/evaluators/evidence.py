@@ -19,8 +19,7 @@ from context_bench.text.golds import Gold, evidence_texts, gold_answers
 from context_bench.text.words import normalise
 from context_bench.traffic.exchanges import find_answers, read_exchanges
 
-_CONCLUSIONS = ("yes", "no")
-"""Answers that no context states: where the word stands there, it stands there by chance."""
+_CONCLUSIONS = ("yes", "no")  # answers that no context states: where the word stands there, it stands there by chance
 
 
 class ContextRecall:
@@ -47,7 +46,8 @@ class ContextRecall:
             return Scores(reason="the system returned no context")
         scores: dict[str, float] = {}
         if documents is not None and original.get("relevant_ids"):
-            scores |= score_ranking([_read_id(item) for item in documents], original["relevant_ids"], self.k)
+            ranking = [item.get("id") if isinstance(item, Mapping) else item for item in documents]
+            scores |= score_ranking(ranking, original["relevant_ids"], self.k)
         search = TextSearch(texts, original)
         if found := search.find_states(evidence_texts(original)):
             scores["evidence_recall"] = sum(state != "lost" for _, state in found) / len(found)
@@ -80,10 +80,6 @@ def score_ranking(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -
         "ndcg": sum(1 / math.log2(place + 2) for place in hits) / ideal,
         "mrr": 1 / (hits[0] + 1) if hits else 0.0,
     }
-
-
-def _read_id(document: Any) -> Any:
-    return document.get("id") if isinstance(document, Mapping) else document
 
 
 _MAX_SHOWN_SPANS, _MAX_SPAN_CHARS = 3, 80

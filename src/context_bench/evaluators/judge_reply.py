@@ -19,8 +19,7 @@ from context_bench.text.golds import opens_with_reasoning, remove_reasoning
 LOWEST, HIGHEST = 1, 5
 
 _EDGE = r"[\s#>*_`-]*"
-MAX_QUOTE_CHARS = 200
-"""Characters before a rating in which a quotation may begin."""
+MAX_QUOTE_CHARS = 200  # characters before a rating in which a quotation may begin
 _WORDS = ("one", "two", "three", "four", "five")
 _SPELLED = "|".join(_WORDS)
 _MOST = r"(?:(?:\s+(?:points?|stars?))?\s*\(?\s*(?:/|out\s+of|of|von|de|sur)\s*(?P<most>[0-9]+|five|ten)(?:\.0)?)?"
@@ -134,17 +133,14 @@ def read_verdict(reply: str) -> JudgeVerdict:
     # A rating in the middle of other words may be quoted from the judged text.
     if not (units[0].ratings or units[-1].ratings or any(unit.is_set_apart for unit in units)):
         raise ValueError("it neither begins nor ends with its rating")
-    return JudgeVerdict(int(ratings[0] or 0), _join_rationale(units))
+    stated = [unit.text for unit in units if unit.ratings and unit.is_set_apart and unit.text]
+    rationale = "\n".join(stated or [unit.text for unit in units if unit.text]).strip()
+    return JudgeVerdict(int(ratings[0] or 0), rationale)
 
 
 def _is_lone(text: str) -> bool:
     """Whether a short reply has one number and speaks of nothing else that it could be."""
     return len(text) <= MAX_QUOTE_CHARS and len(re.findall(r"[0-9]+", text)) == 1 and not _UNDECIDED.search(text)
-
-
-def _join_rationale(units: list[_Unit]) -> str:
-    stated = [unit.text for unit in units if unit.ratings and unit.is_set_apart and unit.text]
-    return "\n".join(stated or [unit.text for unit in units if unit.text]).strip()
 
 
 def drop_thoughts(reply: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import string
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -95,7 +95,8 @@ def read_case(original: Mapping[str, Any], processed: Mapping[str, Any]) -> Case
     letter = original.get("correct_letter")
     if letter and str(letter) not in references:
         references.append(f"Option {letter}")
-    answer = _number_replies(replies) if several else response_text(processed)
+    numbered = [f"Reply {number}: {reply}" for number, reply in enumerate(replies, 1)]
+    answer = "\n\n".join(numbered) if several else response_text(processed)
     if processed.get("tool_calls"):
         answer = f"{answer}\n\nTool calls: {dump_json(processed['tool_calls'])}".strip()
     return Case(_describe_task(original, conversation=several), tuple(references), answer)
@@ -120,10 +121,6 @@ def read_content(turn: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
     return "" if content is None else str(content)
-
-
-def _number_replies(replies: Sequence[Any]) -> str:
-    return "\n\n".join(f"Reply {number}: {reply}" for number, reply in enumerate(replies, 1))
 
 
 def write_judge_messages(case: Case) -> list[dict[str, str]]:
@@ -152,8 +149,7 @@ def make_code(case: Case) -> str:
         attempt += 1
 
 
-DEFAULT_MODEL = "gpt-4"
-"""The judge where nobody names one."""
+DEFAULT_MODEL = "gpt-4"  # the judge where nobody names one
 
 MAX_REPLY_CHARS = 20_000
 """Characters of a reply that a row keeps; a longer one is not a verdict of two sentences anyway."""

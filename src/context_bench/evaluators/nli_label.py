@@ -74,14 +74,10 @@ def _find_announced(text: str) -> NliVerdict | None:
     for cue in list(cues.LABEL_NOUN.finditer(text))[-MAX_CUES:]:
         rest = text[cue.end() : cue.end() + 240].lstrip()
         sentence = next(_split_sentences(rest), "")
-        verdict = (
-            None
-            if _is_question(sentence)
-            else _read_whole_line(sentence)
-            or _read_opening(sentence, alone=False)
-            or _Reading(sentence, reply).find_verdict()
-        )
-        if verdict:
+        if _is_question(sentence):
+            continue
+        verdict = _read_whole_line(sentence) or _read_opening(sentence, alone=False)
+        if verdict := verdict or _Reading(sentence, reply).find_verdict():
             found.append((cue.start(), verdict))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
@@ -261,7 +257,10 @@ def _find_argued(text: str) -> NliVerdict | None:
     first = cues.FIRST_WORD.match(text)
     if first and first[1].lower() != "no":
         return label_verdict(first[1])
-    return _find_hint(readings) or (label_verdict(first[1]) if first else None) or _find_last_yes_or_no(readings)
+    if verdict := _find_hint(readings) or (label_verdict(first[1]) if first else None):
+        return verdict
+    words = [word for reading in readings if (word := _find_last_word(cues.WORDS, reading))]
+    return words[-1] if words else None
 
 
 def _find_hint(readings: Sequence[_Reading]) -> NliVerdict | None:
@@ -269,32 +268,22 @@ def _find_hint(readings: Sequence[_Reading]) -> NliVerdict | None:
     if any(reading.undecided for reading in readings):
         return NliVerdict.NEUTRAL
     for reading in reversed(readings):
-        verdict = _find_last_word(cues.HINTS, reading)
-        if verdict:
+        if verdict := _find_last_word(cues.HINTS, reading):
             return verdict
     return NliVerdict.NEUTRAL if any(NliVerdict.ENTAILMENT in reading.ruled_out for reading in readings) else None
-
-
-def _find_last_yes_or_no(readings: Sequence[_Reading]) -> NliVerdict | None:
-    verdicts = [verdict for reading in readings if (verdict := _find_last_word(cues.WORDS, reading))]
-    return verdicts[-1] if verdicts else None
 
 
 def _find_last_word(words: Mapping[NliVerdict, re.Pattern[str]], reading: _Reading) -> NliVerdict | None:
     """The last of some opposed words in a sentence; a negated one counts as its opposite."""
     found: list[tuple[int, NliVerdict]] = []
     for verdict, pattern in words.items():
+        opposite = NliVerdict.CONTRADICTION if verdict is NliVerdict.ENTAILMENT else NliVerdict.ENTAILMENT
         for match in pattern.finditer(reading.sentence):
             clause = reading.clause(match.start())
             if reading.is_refused(match) or cues.WHETHER.search(clause):
                 continue
-            negated = bool(cues.NEGATOR.search(clause))
-            found.append((match.start(), _turn_round(verdict) if negated else verdict))
+            found.append((match.start(), opposite if cues.NEGATOR.search(clause) else verdict))
     return max(found, key=lambda pair: pair[0])[1] if found else None
-
-
-def _turn_round(verdict: NliVerdict) -> NliVerdict:
-    return NliVerdict.CONTRADICTION if verdict is NliVerdict.ENTAILMENT else NliVerdict.ENTAILMENT
 
 
 class NLILabelMatch:

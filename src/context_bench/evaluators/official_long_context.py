@@ -168,14 +168,6 @@ def _match_first_integer(response: str, gold: str) -> float:
     return float(number is not None and number[0] == gold)
 
 
-def _find_among_words(response: str, gold: str) -> float:
-    return float(gold in _STOPS.sub(" ", response).split())
-
-
-def _find_among_names(response: str, gold: str) -> float:
-    return float(gold in (word.upper() for word in _STOPS.sub(" ", response).split()))
-
-
 def _match_last_word(response: str, gold: str) -> float:
     words = re.sub(r"[\n.`'\":]", " ", response).split()
     try:
@@ -212,8 +204,10 @@ def _read_integer(text: str) -> int | None:
 INFINITEBENCH_RULES: dict[str, Callable[[str, str], float]] = {
     "passkey": _match_first_integer,
     "number_string": _match_first_integer,
-    "kv_retrieval": _find_among_words,
-    "longdialogue_qa_eng": _find_among_names,
+    "kv_retrieval": lambda response, gold: float(gold in _STOPS.sub(" ", response).split()),
+    "longdialogue_qa_eng": lambda response, gold: float(
+        gold in (word.upper() for word in _STOPS.sub(" ", response).split())
+    ),
     "longbook_qa_eng": qa_f1,
     "longbook_qa_chn": lambda response, gold: chinese_f1(response, gold, _CHARACTER),
     "longbook_sum_eng": lambda response, gold: rouge_lsum(response, gold).f1,

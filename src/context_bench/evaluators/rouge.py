@@ -175,11 +175,8 @@ class ReferenceOverlap:
             # One reply to a whole conversation answers its last turn.
             replies = [*[""] * (len(references) - 1), response_text(processed)]
         pairs = [(said, wanted) for said, wanted in zip([*replies, *[""] * len(references)], references) if wanted]
-        overlaps = [_score_overlap(str(said or ""), str(wanted)) for said, wanted in pairs if tokenize(str(wanted))]
+        tokens = [(tokenize(str(said or "")), tokenize(str(wanted))) for said, wanted in pairs]
+        overlaps = [rouge_l(given, reference).f1 for given, reference in tokens if reference]
         if not overlaps:
             return Scores(reason="no reference")
         return Scores({"reference_overlap": sum(overlaps) / len(overlaps)})
-
-
-def _score_overlap(said: str, wanted: str) -> float:
-    return rouge_l(tokenize(said), tokenize(wanted)).f1

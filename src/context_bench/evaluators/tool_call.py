@@ -119,15 +119,9 @@ def _read_json(value: Any, known: Collection[str]) -> Iterator[ParsedCall]:
             given = next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
             if given is not None or len(value) == 1 or value.get("type") in ("function", "tool_use"):
                 yield ParsedCall(name, _read_arguments({} if given is None else given))
-        else:
-            yield from _read_by_name(value, known)
-
-
-def _read_by_name(value: Mapping[str, Any], known: Collection[str]) -> Iterator[ParsedCall]:
-    for name, arguments in value.items():
-        call = ParsedCall(name, arguments if isinstance(arguments, dict) else None)
-        if call.arguments is not None and _are_all_known([call], known):
-            yield call
+        else:  # {"name": {arguments}}
+            calls = (ParsedCall(name, arguments) for name, arguments in value.items() if isinstance(arguments, dict))
+            yield from (call for call in calls if _are_all_known([call], known))
 
 
 def _read_arguments(given: Any) -> dict[str, Any] | None:
@@ -196,8 +190,7 @@ def _read_literal(node: ast.expr) -> Any:
     return ast.unparse(node)
 
 
-OPTIONAL = ""
-"""Stands among the accepted values of a parameter that may be left out."""
+OPTIONAL = ""  # stands among the accepted values of a parameter that may be left out
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 _TYPES: dict[str, type] = {
@@ -382,7 +375,8 @@ def _all_match(calls: Sequence[ParsedCall], golds: Sequence[Gold], declared: Map
     if len(calls) != len(golds):
         return False
     for call in calls:
-        if not {*_list_names(_find_parameters(declared, call.name).get("required"))} <= {*(call.arguments or ())}:
+        required = _find_parameters(declared, call.name).get("required")
+        if isinstance(required, list | tuple) and not {*required} <= {*(call.arguments or ())}:
             return False
     table = [
         [float(call_matches(call, gold, _find_parameters(declared, gold[0]).get("properties"))) for call in calls]
@@ -393,10 +387,6 @@ def _all_match(calls: Sequence[ParsedCall], golds: Sequence[Gold], declared: Map
 
 def _find_parameters(declared: Mapping[str, Mapping[str, Any]], wanted: str) -> Mapping[str, Any]:
     return next((parameters for name, parameters in declared.items() if is_same_name(name, wanted)), {})
-
-
-def _list_names(required: Any) -> Sequence[str]:
-    return required if isinstance(required, list | tuple) else ()
 
 
 def call_matches(call: ParsedCall, gold: Gold, schemas: Any = None) -> bool:

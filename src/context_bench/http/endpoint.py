@@ -27,16 +27,12 @@ _log = logging.getLogger(__name__)
 
 _SHOWN = 400
 _BYTES_OF_A_TOKEN = 4
-_LONG_REPLY = 262_144
-"""Bytes from which a reply is parsed in a thread."""
-_NOTICEABLE = 0.001
-"""Seconds between the last byte of a reply and its use that count as time of our own."""
-_LEAST_KEY = 12
-"""Anything shorter is no real key, and may well be a word of an answer."""
+_LONG_REPLY = 262_144  # bytes from which a reply is parsed in a thread
+_NOTICEABLE = 0.001  # seconds between the last byte of a reply and its use that count as time of our own
+_LEAST_KEY = 12  # anything shorter is no real key, and may well be a word of an answer
 
 
-Request = tuple[bytes, Sequence[str]]
-"""A body and the lines of its headers."""
+Request = tuple[bytes, Sequence[str]]  # a body and the lines of its headers
 
 Parse = Callable[[Reply], Any]
 

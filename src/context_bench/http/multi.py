@@ -34,8 +34,7 @@ _BATCH = 64
 _BEAT = 0.025
 """Seconds between two looks at the clock while transfers are under way; a time-out is late by as much at the most."""
 
-_LAST_RECEIVED = slice(52, 56)
-"""Where Linux' `struct tcp_info` has the milliseconds since the last byte was received."""
+_LAST_RECEIVED = slice(52, 56)  # where Linux' `struct tcp_info` has the milliseconds since the last byte was received
 
 
 @dataclass(slots=True)

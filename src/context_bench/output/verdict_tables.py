@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 
+from context_bench.compare.blind_spots import CONTROL_NAMES
 from context_bench.compare.contest import Contest
 from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
@@ -25,6 +26,7 @@ __all__ = [
     "render_comparison",
     "verdict_table",
     "write_aside",
+    "write_blindness",
 ]
 
 NEEDED = (
@@ -59,7 +61,7 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
     title = f"against {comparison.baseline}"
     lines = [[title, "pairs", "difference", "95% interval", "p", "verdict"]]
     lines += [
-        [each.name, f"{each.n:,}", *_write_difference(each), _write_p(each), _write_word(each)]
+        [each.name, f"{each.n:,}", *_write_difference(each), _write_p(each), _write_word(each, comparison)]
         for each in comparison.verdicts
     ]
     tables = [fit_columns(lines, width, ["pairs", "p", "95% interval"])]
@@ -71,6 +73,15 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
             lines.append([verdict.name, *(_write_briefly(found.get((verdict.name, tag))) for tag in tags)])
         tables.append(fit_columns(lines, width, list(reversed(tags))))
     return "\n\n".join(tables)
+
+
+def write_blindness(verdict: Verdict, comparison: Comparison) -> str:
+    """Write which naive cut of the same size is as good, where one is; empty where the data could show a loss."""
+    if not verdict.not_worse or not comparison.is_blind(verdict.name):
+        return ""
+    blind = [each for each in comparison.sensitivity[verdict.name].controls if each.loss.not_worse]
+    names = dict.fromkeys(CONTROL_NAMES[each.name].partition(" (")[0] for each in blind)
+    return f", and so is {' and '.join(names)}"
 
 
 def _write_briefly(verdict: Verdict | None) -> str:
@@ -91,9 +102,11 @@ def _write_p(verdict: Verdict) -> str:
     return "–" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _write_word(verdict: Verdict) -> str:
+def _write_word(verdict: Verdict, comparison: Comparison | None = None) -> str:
     """Write the word, with the number of examples that would decide where it is open."""
     word = verdict.word + write_aside(verdict)
+    if comparison is not None:
+        word += write_blindness(verdict, comparison)
     return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
 
 

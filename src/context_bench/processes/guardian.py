@@ -24,8 +24,7 @@ __all__ = ["CANNOT_START", "GRACE", "MARK", "find_carriers", "find_descendants"]
 MARK = "CONTEXT_BENCH_STARTED"
 """A variable that the whole family carries in its environment, with a value that no other has."""
 
-GRACE = 5.0
-"""Seconds between the polite signal and the other."""
+GRACE = 5.0  # seconds between the polite signal and the other
 
 CANNOT_START = 127
 

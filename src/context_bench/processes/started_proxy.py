@@ -47,14 +47,11 @@ def _list_homes() -> list[Path]:
     """
     given = os.environ.get("CONTEXT_BENCH_VENDORS")
     around = [*Path.cwd().parents, *Path(__file__).parents]
-    checkouts = [
-        place for place in around if (place / "tools" / "vendors").is_dir() and (place / "pyproject.toml").is_file()
-    ]
+    checkouts = [each for each in around if (each / "tools/vendors").is_dir() and (each / "pyproject.toml").is_file()]
     return [*([Path(given)] if given else []), *(place / ".vendors" for place in (Path(), *checkouts))]
 
 
-SCRATCH = "scratch"
-"""Stands for a new directory of its own, as the directory in which a proxy is started."""
+SCRATCH = "scratch"  # stands for a new directory of its own, as the directory in which a proxy is started
 
 HOST = "127.0.0.1"
 

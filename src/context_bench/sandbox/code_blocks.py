@@ -189,8 +189,7 @@ def read_diff(lines: list[str]) -> list[str]:
     return [line[1:] for line in lines if line[:1] in ("+", " ", "") and not line.startswith("+++")]
 
 
-MAX_CUTS = 30
-"""At how many paragraphs, from the end, a text is cut in search of the end of its code."""
+MAX_CUTS = 30  # at how many paragraphs, from the end, a text is cut in search of the end of its code
 
 _CODE_LINE = re.compile(r"(?:def|class|async def|import|from) |@\w|[A-Za-z_]\w* = lambda\b|>>> ")
 _MODULE_LINE = re.compile(
@@ -247,8 +246,7 @@ def find_inline_code(text: str) -> list[str]:
     return [found + "\n" for found in reversed(_INLINE.findall(text))]
 
 
-MAX_REPLY = 1_000_000
-"""Replies longer than this many characters are not looked at."""
+MAX_REPLY = 1_000_000  # replies longer than this many characters are not looked at
 
 _PYTHON = {"", "py", "py3", "python", "python3", "python2", "ipython", "pycon", "doctest", "code"}
 _MARKDOWN = {"", "markdown", "md", "text"}

@@ -41,11 +41,6 @@ module.main(job)
 """The command of the interpreter (`python -c`): set the modules up, and run `main` of the last."""
 
 
-def bundle(main: str, job: dict[str, Any]) -> bytes:
-    """Return the bytes that BOOT reads; `main` names the module that gets the job."""
-    return marshal.dumps((_compile_modules(main), job))
-
-
 @cache
 def _compile_modules(main: str) -> bytes:
     from importlib import resources
@@ -97,10 +92,8 @@ def find_zone_folder() -> str | None:
     from zoneinfo import TZPATH
 
     package = find_spec("tzdata")
-    folders = [
-        *TZPATH,
-        *(os.path.join(path, "zoneinfo") for path in (package and package.submodule_search_locations) or ()),
-    ]
+    packaged = (package and package.submodule_search_locations) or ()
+    folders = [*TZPATH, *(os.path.join(path, "zoneinfo") for path in packaged)]
     return next((folder for folder in folders if os.path.isdir(folder)), None)
 
 
@@ -120,9 +113,9 @@ def build_environment(home: str) -> dict[str, str]:
 
 
 def open_job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
-    """Open an anonymous file with the job: unlike a pipe it takes any length without a reader."""
+    """Open an anonymous file with what BOOT reads: unlike a pipe it takes any length without a reader."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    file.write(bundle(main, job))
+    file.write(marshal.dumps((_compile_modules(main), job)))
     file.seek(0)
     return file
 
@@ -130,8 +123,7 @@ def open_job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
 DISK = 32 << 20
 SHARED_MEMORY = 32 << 20
 PROCESSES = 32
-CPUS = 8
-"""Pools start as many processes as there are CPUs, and all of them have to fit in."""
+CPUS = 8  # pools start as many processes as there are CPUs, and all of them have to fit in
 
 _TRANSIENT_USERS = (61184, 65519)
 """User ids that are nobody's for long, by convention of systemd; programs that root starts get one."""

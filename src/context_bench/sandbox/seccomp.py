@@ -14,8 +14,7 @@ from functools import cache
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """The kernel's number for a machine (AUDIT_ARCH_*), by its name in `uname -m`; in the order of NUMBERS."""
 
-NEWEST = 456
-"""The last call that was looked at, futex_requeue of Linux 6.7. C libraries do without what is newer."""
+NEWEST = 456  # the last call that was looked at, futex_requeue of Linux 6.7. C libraries do without what is newer.
 
 _Numbers = dict[str, tuple[int | None, int | None]]
 
@@ -91,8 +90,7 @@ _NOT_ALLOWED: _Numbers = {
     **_FILES_BY_HANDLE, **_ADMINISTRATION,
 }  # fmt: skip
 
-NUMBERS: _Numbers = {**_NOT_ALLOWED, **_FALLEN_BACK_FROM, **_CHECKED_BY_ARGUMENT}
-"""Every call that the filter looks at."""
+NUMBERS: _Numbers = {**_NOT_ALLOWED, **_FALLEN_BACK_FROM, **_CHECKED_BY_ARGUMENT}  # every call that the filter looks at
 
 REFUSED: dict[str, str] = {**dict.fromkeys(_NOT_ALLOWED, "EPERM"), **dict.fromkeys(_FALLEN_BACK_FROM, "ENOSYS")}
 """Calls that always fail, and the name of their error."""
@@ -104,8 +102,7 @@ _Step = tuple[int, int, int, int]
 _LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
 _IF_EQUAL, _IF_ABOVE, _IF_ANY_BIT = 0x15, 0x25, 0x45
 
-_NUMBER, _MACHINE = 0, 4
-"""Where `struct seccomp_data` has the number of the call and the machine that it is made for."""
+_NUMBER, _MACHINE = 0, 4  # where `struct seccomp_data` has the number of the call and the machine that it is made for
 
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _ERRORS = {"EPERM": 1, "ENOSYS": 38, "EPROTONOSUPPORT": 93, "EAFNOSUPPORT": 97}

@@ -42,7 +42,10 @@ def read_task(example: Mapping[str, Any]) -> Task | None:
     if not tests:
         return None
     setup = "\n".join([*map(str, example.get("test_imports") or ()), str(example.get("test_setup_code") or "")])
-    tree = _parse("\n".join([setup, *tests]), "the tests are")
+    try:
+        tree = ast.parse("\n".join([setup, *tests]))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise DataError(f"the tests are not Python: {error}") from None
     check = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)
     free = _find_free_names(tree)
     entry = str(example.get("entry_point") or "") or _find_tested_name(tree, free, check)
@@ -66,13 +69,6 @@ def _read_tests(example: Mapping[str, Any]) -> tuple[str, ...]:
     given = example.get("test_list") or example.get("test") or ()
     sources = [given] if isinstance(given, str) else given
     return tuple(source for source in map(str, sources) if source.strip())
-
-
-def _parse(source: str, what: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise DataError(f"{what} not Python: {error}") from None
 
 
 def _find_prompt(example: Mapping[str, Any], entry: str) -> str:
@@ -111,13 +107,8 @@ def _find_bound_names(tree: ast.AST) -> set[str]:
 
 
 def _find_top_level_names(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    for statement in tree.body:
-        if isinstance(statement, _DEFINITIONS):
-            names.add(statement.name)
-        else:
-            names |= _find_bound_names(statement)
-    return names
+    bound = ({each.name} if isinstance(each, _DEFINITIONS) else _find_bound_names(each) for each in tree.body)
+    return {name for names in bound for name in names}
 
 
 def _find_free_names(tree: ast.Module) -> list[str]:
@@ -151,8 +142,7 @@ _PATIENCE = 10.0
 """Seconds that the processes get at least to start, which takes them less than a tenth of one on a quiet machine."""
 
 _KNOWN_TASK = Task("add", "", "", ("assert add(1, 2) == 3\n",), False, ("add",), (), "")
-_KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]
-"""A program that is known to be good."""
+_KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]  # a program that is known to be good
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,7 @@ def _drop_blocks(reply: str) -> str:
     return "".join(outside).strip("\n")
 
 
-Gold = tuple[str, ...]
-"""One accepted answer: its parts, all of which must be given. Most have a single part."""
+Gold = tuple[str, ...]  # one accepted answer: its parts, all of which must be given. Most have a single part.
 
 
 def gold_answers(example: Mapping[str, Any]) -> list[Gold]:
@@ -168,8 +167,7 @@ def evidence_texts(example: Mapping[str, Any]) -> list[str]:
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-NORMALIZE_CHARS = 200_000
-"""Characters that are normalised in one go."""
+NORMALIZE_CHARS = 200_000  # characters that are normalised in one go
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -202,8 +200,7 @@ def _normalize_words(text: str) -> list[str]:
     return _ARTICLES.sub(" ", plain).split()
 
 
-_FEW_WORDS = 8
-"""Words of a gold answer up to which it is faster to count each of them in the prediction."""
+_FEW_WORDS = 8  # words of a gold answer up to which it is faster to count each of them in the prediction
 
 
 def token_f1(prediction: list[str], gold: list[str]) -> tuple[float, float]:

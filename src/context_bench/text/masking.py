@@ -25,8 +25,7 @@ _ENDINGS = (
 _NO_SECRETS = ("eostoken", "bostoken", "padtoken", "stoptoken", "unktoken", "masktoken", "pertoken")
 """Names that end as a secret's does, and mean a word of a model."""
 
-MIN_KEY_CHARS = 4
-"""Anything shorter is not a key."""
+MIN_KEY_CHARS = 4  # anything shorter is not a key
 
 _PASSWORD = re.compile(r"(://)[^/\s@\"']+@")
 _KEY_SHAPED = re.compile(

@@ -28,8 +28,7 @@ more most my myself no nor not now o of off on once only or other our ours ourse
 s same she should so some such t than that the their theirs them themselves then there these they
 this those through to too under until up ve very was we were what when where which while who whom
 why will with would you your yours yourself yourselves"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that stand in every text."""
+STOP_WORDS = frozenset(_STOP_WORDS.split())  # English words that stand in every text
 
 
 def split_words(text: str) -> list[str]:
@@ -43,8 +42,7 @@ def split_words(text: str) -> list[str]:
     return words
 
 
-SPLIT_CHARS = 65_536
-"""Characters of a long text that are split into words in one call that keeps other threads waiting."""
+SPLIT_CHARS = 65_536  # characters of a long text that are split into words in one call that keeps other threads waiting
 _BETWEEN = re.compile(rf"\n|[A-Za-z](?= [A-Za-z])|[{_UNSPACED}](?=[{_UNSPACED}])")
 
 
@@ -68,8 +66,7 @@ _MONEY = dict(zip("$€£¥₹", "\ua846\ua847\ua848\ua849\ua84a"))
 _DASHES = "-\u2212\u2013\u2011\u2010"  # hyphen, minus, the en dash of typesetters, hyphens of word processors
 _AFTER_PLUS = r"[\s\\)\]}.,;:!?\"'*_`|<]|\Z"
 
-NORMALISE_CHARS = 200_000
-"""Characters that are normalised in one go."""
+NORMALISE_CHARS = 200_000  # characters that are normalised in one go
 _BETWEEN_WORDS = re.compile(r"[A-Za-z]{2}(?= [A-Za-z]{2})")
 
 _GROUP = re.compile(r",\d{3}")

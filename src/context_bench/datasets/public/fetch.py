@@ -38,8 +38,7 @@ from context_bench.datasets.public.raw_files import (
 from context_bench.errors import ContextBenchError, DataError, MissingExtra, UnknownName, UsageError, printable
 
 BLOCK_BYTES = 2 << 20
-MAX_CACHED_BLOCKS = 16
-"""Columns of a table lie apart and are read in turns: each needs a block of its own."""
+MAX_CACHED_BLOCKS = 16  # columns of a table lie apart and are read in turns: each needs a block of its own
 
 
 @dataclass(frozen=True)
@@ -81,16 +80,13 @@ class _Hub:
     def commit(self) -> str:
         """The commit behind the revision, asked for once; it pins everything that is read after."""
         if not self._find_commit:
-            self._find_commit = self._ask_hub(self._resolve)
+            self._find_commit = self._ask_hub(lambda: _find_commit(self._config.hub, self._revision))
         return self._find_commit
 
     @property
     def facts(self) -> Mapping[str, Any]:
         facts = {"hub": self._config.hub, "revision": self.commit}
         return facts | ({"asked_revision": self._revision} if self._revision else {})
-
-    def _resolve(self) -> str:
-        return _find_commit(self._config.hub, self._revision)
 
     def _iterate(self, opened: Callable[[], Iterable[T]]) -> Iterator[T]:
         """Yield one after the other; the hub is asked for more whenever one is wanted, so any of them can fail."""
@@ -199,8 +195,9 @@ def _explain_failure(error: BaseException, card: Card, config: Config, revision:
     page = f"huggingface.co/datasets/{config.hub}"
     local = f"put its files under DIR/{card.name}/ and add --data-dir DIR"
     absent = kinds & {"RepositoryNotFoundError", "DatasetNotFoundError"}
+    statuses = {getattr(getattr(each, "response", None), "status_code", None) for each in chain}
     refused = "GatedRepoError" in kinds or any("gated dataset" in str(each) for each in chain)
-    if refused or (card.gated and (absent or _list_statuses(chain) & {401, 403})):
+    if refused or (card.gated and (absent or statuses & {401, 403})):
         return DataError(
             f"{card.name} is gated: accept its terms on {page} with your account, then log in with "
             f"`hf auth login` (or set HF_TOKEN); or {local}"
@@ -224,10 +221,6 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _list_statuses(chain: list[BaseException]) -> set[int | None]:
-    return {getattr(getattr(each, "response", None), "status_code", None) for each in chain}
 
 
 def fetch(
@@ -295,8 +288,7 @@ def _note(folder: Path, config: Config, facts: Mapping[str, Any]) -> None:
     path.write_text(json.dumps({**known, config.name: dict(facts)}, indent=2) + "\n", encoding="utf-8")
 
 
-DATA_DIR = "CONTEXT_BENCH_DATA"
-"""The variable that names the folder of local records."""
+DATA_DIR = "CONTEXT_BENCH_DATA"  # the variable that names the folder of local records
 
 
 def find_data_folder(data_dir: str | Path | None) -> Path | None:
@@ -319,7 +311,8 @@ def open_records(
 ) -> Records:
     """Open the records of one configuration; nothing is read or asked of the hub before they are iterated."""
     folder = find_data_folder(data_dir)
-    local = None if folder is None else _find_folder(folder, card.name)
+    places = [folder / card.name, folder / card.name.replace("-", "_")] if folder else []
+    local = next((path for path in places if path.is_dir()), None)
     split = split or config.split
     if local is not None:
         if revision:
@@ -332,7 +325,3 @@ def open_records(
         )
     kind = HubFiles if config.hub_files else HubTable
     return kind(card, config, split, revision or config.revision or None)
-
-
-def _find_folder(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / name, folder / name.replace("-", "_")) if path.is_dir()), None)

@@ -25,8 +25,7 @@ from context_bench.datasets.public.adapters import Reader
 from context_bench.errors import DataError, printable
 from context_bench.registry import import_object
 
-Placed = tuple[str, Any]
-"""Where a record stands, in words for an error, and the record."""
+Placed = tuple[str, Any]  # where a record stands, in words for an error, and the record
 
 MAX_DIGEST_BYTES = 256 << 20
 
@@ -111,7 +110,7 @@ def read_files(files: Sequence[RawFile], reader: Reader | None = None) -> Iterat
         if file.suffix not in FORMATS:
             raise DataError(f"{file}: unknown kind of file; use {', '.join(FORMATS)}")
         with file.open() as source:
-            for number, record in enumerate(((record for _, record in FORMATS[file.suffix](source, str(file)))), 1):
+            for number, record in enumerate((record for _, record in FORMATS[file.suffix](source, str(file))), 1):
                 yield f"{file}, record {number}", record
 
 
@@ -189,7 +188,9 @@ class LocalFiles:
                 for pattern in patterns:
                     if found := _find_matches(self._folder, pattern):
                         return found, False
-        for pattern in _list_usual_patterns(self._card, self._config, self._split):
+        stems = _list_stems(self._card, self._config, self._split)
+        # The hub has shards: test-00000-of-00002.parquet.
+        for pattern in (f"{stem}{shard}{suffix}" for stem in stems for suffix in _SUFFIXES for shard in ("", "-*")):
             if found := _find_matches(self._folder, pattern):
                 return found, False
         raise DataError(self._explain_nothing())
@@ -216,13 +217,6 @@ def _list_stems(card: Card, config: Config, split: str) -> list[str]:
     if config.name == card.default_config:
         stems += [split, f"data/{split}"]
     return list(dict.fromkeys(stems))
-
-
-def _list_usual_patterns(card: Card, config: Config, split: str) -> Iterator[str]:
-    for stem in _list_stems(card, config, split):
-        for suffix in _SUFFIXES:
-            yield f"{stem}{suffix}"
-            yield f"{stem}-*{suffix}"  # the shards of the hub: test-00000-of-00002.parquet
 
 
 def _find_matches(folder: Path, pattern: str) -> list[RawFile]:

@@ -231,7 +231,7 @@ def tool_code(draw: Draw, _length: int, _variant: int) -> ToolOutput:
     """Make source code as filler and a constant to find in it."""
     source = _Source(draw)
     pair, name, value = source.constant()
-    title = draw.pick(CODE_NOUNS)
+    head = f'"""Helpers for {draw.pick(CODE_NOUNS)} data."""\n\nimport json\nimport time\n\n\n'
 
     def filler() -> str:
         if draw.chance(0.15):
@@ -244,7 +244,7 @@ def tool_code(draw: Draw, _length: int, _variant: int) -> ToolOutput:
         return f"# {draw.pick(PURPOSES)}\n\n\n"
 
     return ToolOutput(
-        stock=Stock(filler, scrap, "\n", lambda units: _render_code(units, title)),
+        stock=Stock(filler, scrap, "\n", lambda units: head + "".join(units).rstrip() + "\n"),
         unit=_write_assignment(name, value),
         evidence=f"{name} = {value}",
         question=f"What is the value of {name} in this source file?",
@@ -255,10 +255,6 @@ def tool_code(draw: Draw, _length: int, _variant: int) -> ToolOutput:
 
 def _write_assignment(name: str, value: str) -> str:
     return f"{name} = {value}\n\n\n"
-
-
-def _render_code(units: Sequence[str], title: str) -> str:
-    return f'"""Helpers for {title} data."""\n\nimport json\nimport time\n\n\n' + "".join(units).rstrip() + "\n"
 
 
 MIN_TOKENS = 100
@@ -286,6 +282,7 @@ def _make_example(length: int, depth: float | None, index: int, n: int, seed: in
     actual, variant = (list(KINDS)[index % 3], index // 3) if kind == "mixed" else (kind, index)
     tool = KINDS[actual](draw, length, variant)
     built = assemble(length, [Fact(tool.unit, tool.evidence, asked)], tool.stock)
+    meta = {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed}
     return {
         "id": f"json-logs-{kind}-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
         "context": built.context,
@@ -295,12 +292,5 @@ def _make_example(length: int, depth: float | None, index: int, n: int, seed: in
         "evidence": built.evidence,
         "framing": "tool",
         "dataset": "json-logs",
-        "meta": {
-            "length": length,
-            "depth": built.depths[0],
-            "asked_depth": asked,
-            "seed": seed,
-            "kind": actual,
-            "layout": tool.layout,
-        },
+        "meta": {**meta, "kind": actual, "layout": tool.layout},
     }

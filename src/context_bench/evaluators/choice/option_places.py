@@ -16,8 +16,7 @@ from typing import Literal
 from context_bench.evaluators.choice import option_cues as cues
 from context_bench.text.golds import remove_markup
 
-REACH_CHARS = 160
-"""How many characters before and after a place are looked at."""
+REACH_CHARS = 160  # how many characters before and after a place are looked at
 
 _BRACKETS = "()[]{}\"'«»<>"
 

@@ -20,7 +20,7 @@ from context_bench.evaluators.choice.option_places import make_option_key
 from context_bench.evaluators.math.answer import find_final_answer
 from context_bench.evaluators.math.answer_equality import compare
 from context_bench.evaluators.math.exact import ExactNumber, equal, number
-from context_bench.evaluators.math.notation import canonical, unify
+from context_bench.evaluators.math.notation import ONES, TENS, canonical, unify
 from context_bench.text.golds import remove_markup
 
 # Options that are values: the final value of a reply against each of them, as mathematical answers are compared.
@@ -126,12 +126,7 @@ def _read_unit(name: str) -> tuple[str, Fraction] | None:
 
 # ---- number words ----------------------------------------------------------------------------------------------------
 
-_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]  # fmt: skip
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_WORD_VALUES = {word: value for value, word in enumerate(_ONES)} | {
-    word: 10 * value for value, word in enumerate(_TENS, start=2)
-}
+_WORD_VALUES = ONES | TENS
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
 _ANY = "|".join([*_WORD_VALUES, *_MULTIPLES])
 _NUMBER_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(_WORD_VALUES)})(?:(?:-|\s+(?:and\s+)?)(?:{_ANY}))*(?![\w-])")
@@ -171,12 +166,10 @@ MAX_REMARK_CHARS = 300
 
 
 def read_choice(reply: str, letters: str, options: Sequence[str] = (), question: str = "") -> str | None:
-    """The letter that the reply chooses; None when it chooses none, or several.
+    """Return the letter, one of `letters`, that the reply chooses; None when it chooses none, or several.
 
-    Args:
-        letters: The letters that exist, such as "ABCD".
-        options: Their texts, where known, in the order of the letters.
-        question: What was asked: of "which is NOT a mammal", the option that "is not" one is the answer.
+    `options` are their texts, where known. Of the question "which is NOT a mammal", the option that "is not" one is the
+    answer.
     """
     exception = _asks_for_exception(question)
     bold = {make_option_key(remove_markup(text)) for text in _BOLD.findall(reply)} if options else set()

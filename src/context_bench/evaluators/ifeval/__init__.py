@@ -191,34 +191,21 @@ def no_comma(reply: str) -> bool:
     return "," not in reply
 
 
-RULES: dict[str, Callable[..., bool]] = {
-    "keywords:existence": existence,
-    "keywords:forbidden_words": forbidden_words,
-    "keywords:frequency": frequency,
-    "keywords:letter_frequency": letter_frequency,
-    "length_constraints:number_words": number_words,
-    "length_constraints:number_sentences": number_sentences,
-    "change_case:capital_word_frequency": capital_word_frequency,
-    "change_case:english_capital": english_capital,
-    "change_case:english_lowercase": english_lowercase,
-    "language:response_language": response_language,
-    "punctuation:no_comma": no_comma,
-    "length_constraints:number_paragraphs": number_paragraphs,
-    "length_constraints:nth_paragraph_first_word": nth_paragraph_first_word,
-    "detectable_format:number_bullet_lists": number_bullet_lists,
-    "detectable_format:number_highlighted_sections": number_highlighted_sections,
-    "detectable_format:multiple_sections": multiple_sections,
-    "detectable_format:title": title,
-    "detectable_format:json_format": json_format,
-    "detectable_format:constrained_response": constrained_response,
-    "detectable_content:number_placeholders": number_placeholders,
-    "detectable_content:postscript": postscript,
-    "combination:repeat_prompt": repeat_prompt,
-    "combination:two_responses": two_responses,
-    "startend:quotation": quotation,
-    "startend:end_checker": end_checker,
+_GROUPS: dict[str, tuple[Callable[..., bool], ...]] = {
+    "keywords": (existence, forbidden_words, frequency, letter_frequency),
+    "length_constraints": (number_words, number_sentences, number_paragraphs, nth_paragraph_first_word),
+    "change_case": (capital_word_frequency, english_capital, english_lowercase),
+    "language": (response_language,),
+    "punctuation": (no_comma,),
+    "detectable_format": (
+        *(number_bullet_lists, number_highlighted_sections, multiple_sections),
+        *(title, json_format, constrained_response),
+    ),
+    "detectable_content": (number_placeholders, postscript),
+    "combination": (repeat_prompt, two_responses),
+    "startend": (quotation, end_checker),
 }
-
+RULES = {f"{group}:{rule.__name__}": rule for group, rules in _GROUPS.items() for rule in rules}
 
 Check = Callable[[str], bool]
 

@@ -54,14 +54,12 @@ class MathEquivalence:
             answer, verdicts = parts, {gold: compare(gold, parts) for gold in golds}
         details: dict[str, Any] = {"answer": answer}
         open_golds = [gold for gold, verdict in verdicts.items() if verdict is None]
-        if True in verdicts.values() or not open_golds:
-            return self._make_scores(True in verdicts.values(), details)
-        if not _has_math_verify():
-            reason = str(MissingExtra(f"comparing {answer!r} with {open_golds[0]!r}", "math"))
-            return Scores(reason=reason, details=details, transient=True)
-        return self._make_scores(any(self._compare_by_algebra(gold, answer, details) for gold in open_golds), details)
-
-    def _make_scores(self, right: bool, details: dict[str, Any]) -> Scores:
+        right = True in verdicts.values()
+        if not right and open_golds:
+            if not _has_math_verify():
+                reason = str(MissingExtra(f"comparing {answer!r} with {open_golds[0]!r}", "math"))
+                return Scores(reason=reason, details=details, transient=True)
+            right = any(self._compare_by_algebra(gold, answer, details) for gold in open_golds)
         return Scores({"math_equiv": float(right)}, details=details)
 
     def _compare_by_algebra(self, gold: str, answer: str, details: dict[str, Any]) -> bool:

@@ -237,8 +237,7 @@ _SET = re.compile(rf"\\\{{\s*(?:{_VARIABLE})\s*(?:\\in\s*\S+\s*)?(?:\||:|\\mid)\
 _OR = re.compile(r"\s*(?:\bor\b|\\lor|\\vee)\s*")
 _AND = re.compile(r"\s*(?:\band\b|\\land|\\wedge)\s*")
 
-Range = tuple[str, str, str, str]
-"""Opening bracket, lower end, upper end, closing bracket."""
+Range = tuple[str, str, str, str]  # opening bracket, lower end, upper end, closing bracket
 
 
 def write_interval(text: str) -> str | None:

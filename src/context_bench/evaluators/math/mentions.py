@@ -17,10 +17,8 @@ from context_bench.evaluators.math.notation import canonical, find_spelled_numbe
 # "to reach 50", "with 108 beads" and "since the bus leaves at 8". A number after "the" or "all" was known before.
 # Nothing is blanked where no number would be left.
 
-MAX_CHECK = 2000
-"""How many characters the check at the end of a reply may have."""
-MAX_SENTENCE = 400
-"""How many characters of a sentence are looked at, from its end."""
+MAX_CHECK = 2000  # how many characters the check at the end of a reply may have
+MAX_SENTENCE = 400  # how many characters of a sentence are looked at, from its end
 
 _DIGIT = re.compile(r"\d")
 _BRACKETS = re.compile(r"(?<=\S)[ ]\([^()\n]*[A-Za-z]{2,}\s[^()\n]*\)")
@@ -113,11 +111,9 @@ def _blank_given(sentence: str) -> str:
     return sentence
 
 
-TAIL = 4000
-"""How many characters from the end of a reply are searched."""
+TAIL = 4000  # how many characters from the end of a reply are searched
 
-FEW_WORDS = 8
-"""Up to how many words are an answer; more of them are a sentence about it."""
+FEW_WORDS = 8  # up to how many words are an answer; more of them are a sentence about it
 
 FORMULA = re.compile(
     r"(?s)\\\[(?P<a>.+?)\\\]|\\\((?P<b>.+?)\\\)|\$\$(?P<c>.+?)\$\$|(?<![\\$])\$(?P<d>[^\s$][^$\n]*?)(?<![\s\\])\$(?!\d)"

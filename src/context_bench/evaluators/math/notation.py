@@ -17,13 +17,13 @@ _ONES_IN_ORDER = (
     "eighteen nineteen"
 )
 _TENS_IN_ORDER = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ONES = {word: value for value, word in enumerate(_ONES_IN_ORDER.split())}
-_TENS = {word: 10 * value for value, word in enumerate(_TENS_IN_ORDER.split(), start=2)}
+ONES = {word: value for value, word in enumerate(_ONES_IN_ORDER.split())}
+TENS = {word: 10 * value for value, word in enumerate(_TENS_IN_ORDER.split(), start=2)}
 _SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
           "eighth": 8, "ninth": 9, "tenth": 10}  # fmt: skip
 
-_WORD = "|".join(sorted((*_ONES, *_TENS, *_SCALES), key=len, reverse=True))
+_WORD = "|".join(sorted((*ONES, *TENS, *_SCALES), key=len, reverse=True))
 _PART = "|".join(_PARTS)
 _SPELLED = re.compile(
     rf"(?i)(?<![\w-])(?P<sign>(?:minus|negative)\s+)?(?:an?\s+(?=hundred|thousand|million|billion|dozen))?"
@@ -121,10 +121,10 @@ def _read_value(words: list[str]) -> int | None:
                 return None
             total, current, room, smallest = total + (current or 1) * scale, 0, 100, scale
         else:
-            size = _TENS.get(word, _ONES.get(word, 0))
+            size = TENS.get(word, ONES.get(word, 0))
             if size >= room:
                 return None
-            current, room = current + size, 10 if word in _TENS else 0
+            current, room = current + size, 10 if word in TENS else 0
     return total + current
 
 

@@ -72,7 +72,8 @@ def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) 
         if tree is not None:
             _run(tree, namespace)
             return
-    _run(next((tree for _, tree in parsed if tree is not None), None) or _fail(blocks), namespace)
+    tree = next((tree for _, tree in parsed if tree is not None), None)
+    _run(tree or compile(blocks[0], "<program>", "exec", dont_inherit=True), namespace)  # without a tree it raises
 
 
 def _prepare(prompt: str, others: list[Any], namespace: dict[str, Any]) -> None:
@@ -133,10 +134,6 @@ def _parse(text: str) -> Any:
 
 def _run(tree: Any, namespace: dict[str, Any]) -> None:
     exec(compile(tree, "<program>", "exec", dont_inherit=True), namespace)
-
-
-def _fail(blocks: list[str]) -> Any:
-    return compile(blocks[0], "<program>", "exec", dont_inherit=True)
 
 
 def _defines(tree: Any, name: str, by_import: bool = True) -> bool:

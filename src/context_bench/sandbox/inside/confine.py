@@ -36,5 +36,4 @@ def linger() -> NoReturn:
     posix._exit(0)
 
 
-main = confine
-"""On its own it shows whether a sandbox can be set up at all."""
+main = confine  # on its own it shows whether a sandbox can be set up at all

@@ -39,11 +39,6 @@ def pack(value: Any) -> tuple[str, Any] | None:
     return None
 
 
-def unpack(name: str, parts: Any) -> Any:
-    """Rebuild a value from its name and parts; ValueError, TypeError or the like for parts that do not fit."""
-    return _BUILDERS[name](parts)
-
-
 def _fields(value: Any, names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(getattr(value, name) for name in names)
 
@@ -178,11 +173,9 @@ _BUILDERS: dict[str, Callable[[Any], Any]] = {
 
 # --- values as bytes
 
-DEPTH = 200
-"""How deep values may be nested; also what ends a value that contains itself."""
+DEPTH = 200  # how deep values may be nested; also what ends a value that contains itself
 
-MINE, YOURS = b"M", b"Y"
-"""Tags of references: an object of the sender, an object of the receiver."""
+MINE, YOURS = b"M", b"Y"  # tags of references: an object of the sender, an object of the receiver
 
 
 _BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, MemoryError)
@@ -263,17 +256,9 @@ class _Reader:
         if tag != b"n":
             raise EncodingError("an unknown tag")
         name, payload = children
-        value = unpack(name, payload)
+        value = _BUILDERS[name](payload)
         self.types.add(value if name == "type" else getattr(value, "default_factory", None))
         return value
-
-
-def _nothing(_: object) -> bytes:
-    return b""
-
-
-def _none(_: object) -> None:
-    return None
 
 
 def _complex(data: bytes) -> complex:
@@ -286,7 +271,7 @@ def _pairs(flat: list[Any]) -> dict[Any, Any]:
 
 
 _SCALARS_OUT: dict[type, tuple[bytes, Callable[[Any], bytes]]] = {
-    type(None): (b"0", _nothing),
+    type(None): (b"0", lambda _: b""),
     bool: (b"?", lambda value: b"1" if value else b""),
     int: (b"i", lambda value: value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)),
     float: (b"f", lambda value: value.hex().encode()),
@@ -296,7 +281,7 @@ _SCALARS_OUT: dict[type, tuple[bytes, Callable[[Any], bytes]]] = {
     bytearray: (b"B", bytes),
 }
 _SCALARS_IN: dict[bytes, Callable[[bytes], Any]] = {
-    b"0": _none,
+    b"0": lambda _: None,
     b"?": bool,
     b"i": lambda data: int.from_bytes(data, "big", signed=True),
     b"f": lambda data: float.fromhex(data.decode()),

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     Allowed = Callable[[object, str, tuple[Any, ...]], bool]
 
 
-FRAME = 16 << 20
-"""The longest message in bytes."""
+FRAME = 16 << 20  # the longest message in bytes
 
 PLAIN = (str, int, float, bool, type(None))
 """Types of an exception's arguments that are sent as they are; others are sent as their text."""
@@ -160,7 +159,7 @@ class Peer:
         if operation == "next" and isinstance(error, StopIteration):
             return "stop", None
         names = [kind.__name__ for kind in type(error).__mro__]
-        return "raise", (names, tuple(_plain(part) for part in error.args))
+        return "raise", (names, tuple(part if type(part) in PLAIN else str(part) for part in error.args))
 
     def _find_changes(self, args: tuple[Any, ...], before: bytes) -> tuple[Any, ...] | None:
         """Return the arguments as the call left them, when it changed them."""
@@ -275,10 +274,6 @@ class Peer:
         if number not in self._remotes:
             self._remotes[number] = Remote(self, number)
         return self._remotes[number]
-
-
-def _plain(part: object) -> object:
-    return part if type(part) in PLAIN else str(part)
 
 
 def _rebuild(names: list[str], parts: tuple[Any, ...]) -> Exception | None:

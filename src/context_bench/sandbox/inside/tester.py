@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-TESTS = "tests"
-"""The module name of the test code: instances of its classes may be handed to the program."""
+TESTS = "tests"  # the module name of the test code: instances of its classes may be handed to the program
 
 
 class Refused(Exception):

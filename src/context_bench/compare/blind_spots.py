@@ -1,0 +1,207 @@
+"""Could the data have shown a loss? Compares each system with naive cuts to the size that it reached.
+
+A cut that keeps one stretch of the context, or deletes sentences at random, knows nothing about the question. Where it
+is not worse than the whole context, "equivalent" says more about where the evidence stands than about the system. The
+cuts are judged by the rule of every verdict, never by their mean alone. Rows hold what each cut would have kept
+(`matched_controls`), so all of this can be computed from rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from context_bench.compare.pairing import Pairs, ScoredAnswer, is_unread_row, read_group
+from context_bench.stats import DEFAULT_MARGIN, Verdict, judge_family
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalRow
+
+__all__ = ["CONTROL_NAMES", "MIN_SAVING", "NEUTRAL", "VOID", "BlindSpots", "MatchedControl", "Sensitivity"]
+
+CONTROL_NAMES = {
+    "head": "truncation (head)",
+    "tail": "truncation (tail)",
+    "middle": "truncation (middle)",
+    "random-drop": "random deletion",
+}
+"""Keys of `matched_controls`, and how a sentence names them."""
+
+MIN_SAVING = 0.10
+"""Share of the tokens from which on a system must do better than a naive cut: smaller cuts seldom lose anything."""
+
+
+VOID = "it changed nothing on any example, so nothing was tested"
+"""Why a system that should change something has no verdict."""
+
+NEUTRAL = ("passthrough", "direct")
+"""Systems that are meant to change nothing."""
+
+
+@dataclass(frozen=True)
+class MatchedControl:
+    """A naive cut to the sizes that a system reached.
+
+    Attributes:
+        name: A key of `CONTROL_NAMES`.
+        kept: The mean share of the evidence that it keeps.
+        loss: The verdict on it against the whole context.
+        gain: The verdict on the system against it; None where what the system kept is not known.
+    """
+
+    name: str
+    kept: float
+    loss: Verdict
+    gain: Verdict | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        gain = None if self.gain is None else self.gain.to_dict()
+        return {"name": self.name, "kept": self.kept, "loss": self.loss.to_dict(), "gain": gain}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> MatchedControl:
+        """Read back what `to_dict` wrote."""
+        gain = None if stored["gain"] is None else Verdict.from_dict(stored["gain"])
+        return cls(stored["name"], stored["kept"], Verdict.from_dict(stored["loss"]), gain)
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Whether the data of a run could have shown that a system loses information.
+
+    Attributes:
+        word: `none`: a naive cut of its size is shown not worse than the whole context. `shown`: all of them are shown
+            worse. `undecided`: neither. `small saving`: it saves less than 10%, so that nothing follows. `void`: it
+            changed nothing.
+        saving: The share of the tokens that it saved, over the examples whose evidence is known.
+        n: How many these are.
+        controls: The cuts.
+        reason: One sentence, without the name of the system.
+        beats_controls: Whether the system is shown to keep more than each of them.
+        needed_n: Where it is undecided, the examples that would tell.
+    """
+
+    word: str
+    saving: float
+    n: int
+    controls: tuple[MatchedControl, ...] = ()
+    reason: str = ""
+    beats_controls: bool = False
+    needed_n: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {**vars(self), "controls": [each.to_dict() for each in self.controls]}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Sensitivity:
+        """Read back what `to_dict` wrote."""
+        return cls(**{**stored, "controls": tuple(map(MatchedControl.from_dict, stored["controls"]))})
+
+
+@dataclass
+class _Arm:
+    """What is added up of one system: its cuts against the whole context, and itself against its cuts."""
+
+    losses: dict[str, Pairs] = field(default_factory=lambda: {name: Pairs() for name in CONTROL_NAMES})
+    gains: dict[str, Pairs] = field(default_factory=lambda: {name: Pairs() for name in CONTROL_NAMES})
+    kept: dict[str, float] = field(default_factory=lambda: dict.fromkeys(CONTROL_NAMES, 0.0))
+    whole_tokens: int = 0
+    kept_tokens: int = 0
+    rows: int = 0
+    least_depth: float = 1.0
+    most_depth: float = 0.0
+
+
+class BlindSpots:
+    """Adds up the naive cuts of all systems of a run, as the rows come."""
+
+    def __init__(self) -> None:
+        self._arms: dict[str, _Arm] = {}
+
+    def add(self, row: EvalRow, score: float | None) -> None:
+        """Take in a row; those without cuts, and repeated answers, say nothing here.
+
+        Args:
+            row: The answer.
+            score: The score that is compared: of a context that no model has read, what the system kept.
+        """
+        scores = row.metadata.get("matched_controls")
+        if not isinstance(scores, dict) or row.repeat or row.error is not None:
+            return
+        arm = self._arms.setdefault(row.system, _Arm())
+        unread = is_unread_row(row)
+        own = score if unread else row.scores.get("evidence_survived")
+        group = read_group(row)
+        whole = ScoredAnswer(row.example_id, row.dataset, 1.0, group)
+        system = ScoredAnswer(row.example_id, row.dataset, own, group)
+        for name, shares in scores.items():
+            value = math.fsum(share if unread else float(share == 1) for share in shares) / len(shares)
+            control = ScoredAnswer(row.example_id, row.dataset, value, group)
+            arm.kept[name] += value
+            arm.losses[name].add(control, whole)
+            arm.gains[name].add(system, control)
+        arm.rows += 1
+        tokens, kept = row.metadata["context_tokens"]
+        arm.whole_tokens, arm.kept_tokens = arm.whole_tokens + tokens, arm.kept_tokens + kept
+        first, last = row.metadata["evidence_depth"]
+        arm.least_depth, arm.most_depth = min(arm.least_depth, first), max(arm.most_depth, last)
+
+    def judge(
+        self, systems: Iterable[str], *, margin: float = DEFAULT_MARGIN, fixed_groups: bool = False
+    ) -> dict[str, Sensitivity]:
+        """Judge whether the data could have shown a loss, for each of the systems whose cuts are known."""
+        found = {name: arm for name in systems if (arm := self._arms.get(name)) is not None and arm.rows}
+        return {name: _judge_arm(arm, margin, fixed_groups) for name, arm in found.items()}
+
+
+def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:
+    saving = 1 - arm.kept_tokens / arm.whole_tokens if arm.whole_tokens else 0.0
+    losses = judge_family(
+        [pairs.contrast(name) for name, pairs in arm.losses.items()], margin=margin, fixed_groups=fixed_groups
+    )
+    known = [name for name, pairs in arm.gains.items() if pairs.n]
+    gains = judge_family([arm.gains[name].contrast(name) for name in known], margin=margin, fixed_groups=fixed_groups)
+    gain_of = {each.name: each for each in gains}
+    controls = tuple(
+        MatchedControl(each.name, arm.kept[each.name] / arm.rows, each, gain_of.get(each.name)) for each in losses
+    )
+    if saving < MIN_SAVING:
+        return Sensitivity("small saving", saving, arm.rows, controls, "it saves too little to tell from a naive cut")
+    blind = [each for each in controls if each.loss.not_worse]
+    if blind:
+        best = max(blind, key=lambda each: each.kept)
+        reason = f"no better than {CONTROL_NAMES[best.name]} at its size{_explain_places(best, arm)}"
+        return Sensitivity("none", saving, arm.rows, controls, reason)
+    if all(each.loss.word == "worse" for each in controls):
+        beats = len(known) == len(controls) and all(each.difference > 0 and each.p_holm <= 0.05 for each in gains)
+        reason = "beats truncation and random deletion at its size"
+        if not beats:
+            reason = "truncation and random deletion at its size are worse than the whole context"
+        return Sensitivity("shown", saving, arm.rows, controls, reason, beats)
+    needed = [each.loss.needed_n for each in controls if each.loss.word == "undecided" and each.loss.needed_n]
+    most = max(needed, default=None)
+    enough = f"; about {most:,} examples would tell" if most else ""
+    return Sensitivity(
+        "undecided", saving, arm.rows, controls, f"not shown that this data could have failed{enough}", needed_n=most
+    )
+
+
+def _explain_places(control: MatchedControl, arm: _Arm) -> str:
+    """Say where the evidence stands, where a cut keeps all of it in every example."""
+    if control.kept < 1:
+        return ""
+    if control.name == "head":
+        return f"; this data cannot tell: the answer stands in the first {_percent(arm.most_depth)} of every context"
+    if control.name == "tail":
+        return (
+            f"; this data cannot tell: the answer stands in the last {_percent(1 - arm.least_depth)} of every context"
+        )
+    return "; this data cannot tell: the cut keeps the answer in every context"
+
+
+def _percent(share: float) -> str:
+    return f"{math.ceil(100 * share - 1e-9)}%"

@@ -1,0 +1,214 @@
+"""Where the evidence of an example stands in its context, and which of it a naive cut to a given size would keep.
+
+The evidence is located once. Truncation and random deletion are then judged by position, so that each system can be
+compared with controls that kept exactly as much as it did, without a request and without cutting any text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import accumulate
+
+from context_bench.evaluators.text_search import list_prompt_texts
+from context_bench.systems.reference import shuffle_indices, split
+from context_bench.text.golds import Gold, evidence_texts, gold_answers
+from context_bench.text.words import normalise
+from context_bench.types import Example
+from context_bench.utils.tokens import Tokenizer
+
+__all__ = ["DROP", "SEEDS", "STRETCHES", "EvidenceMap", "locate_evidence"]
+
+STRETCHES = ("head", "tail", "middle")
+"""Controls that keep one stretch of the context."""
+DROP = "random-drop"
+SEEDS = 5
+"""Orders in which random deletion is tried."""
+
+MAX_PIECES = 5_000
+"""Sentences or lines of a context that are dropped one by one; in longer ones, neighbours are dropped together."""
+MAX_PLACES = 200
+"""Places of one span that are looked at: an answer such as "1" may stand anywhere."""
+
+_CONCLUSIONS = ("yes", "no")
+
+Place = tuple[int, int]
+"""Start and end of a span, in characters."""
+
+
+@dataclass(frozen=True)
+class EvidenceMap:
+    """The places of what an answer needs.
+
+    Attributes:
+        needs: Alternatives, of which one suffices. Each is a list of spans, all of which are needed; each span is a
+            list of its places. Evidence has one alternative, accepted answers one each.
+        ends: Where each sentence or line of the text ends, in characters.
+        tokens: How many tokens there are up to each of these ends.
+        seed: Names the example in the order of random deletion.
+        whole: The tokens of the text, which are fewer than those of its pieces counted one by one.
+    """
+
+    needs: Sequence[Sequence[Sequence[Place]]]
+    ends: Sequence[int]
+    tokens: Sequence[int]
+    seed: str
+    whole: int
+
+    @property
+    def total(self) -> int:
+        """The tokens of all pieces, which places are measured in."""
+        return self.tokens[-1] if self.tokens else 0
+
+    def find_depths(self) -> tuple[float, float]:
+        """Return the shares of the tokens that stand before the first and before the last of the needed spans.
+
+        A span that stands in several places counts at its first; of several accepted answers, the earliest counts.
+        """
+        total = self.total or 1
+        firsts = [[self._measure(places[0][0]) / total for places in spans] for spans in self.needs]
+        earliest = min(firsts, key=max)
+        return min(earliest), max(earliest)
+
+    def count_places(self) -> int:
+        """Count the places of the span that stands in the fewest."""
+        return min(len(places) for spans in self.needs for places in spans)
+
+    def score_controls(self, kept: int) -> dict[str, list[float]]:
+        """Score each control that keeps so many of the `whole` tokens: the share of the needed spans that it keeps.
+
+        Returns:
+            One share for each stretch, and for random deletion one for each seed.
+        """
+        total = self.total
+        kept = round(min(max(kept / self.whole if self.whole else 0.0, 0.0), 1.0) * total)
+        half = (total - kept) / 2
+        bounds: dict[str, tuple[float, float]] = {
+            "head": (0, kept),
+            "tail": (total - kept, total),
+            "middle": (half, total - half),
+        }
+        scores = {name: [self._score(partial(self._fits, low, high))] for name, (low, high) in bounds.items()}
+        scores[DROP] = [self._score_drop(seed, kept) for seed in range(SEEDS)]
+        return scores
+
+    def _score(self, keeps: Callable[[Place], bool]) -> float:
+        """Return the best share of spans that are kept in one of their places, over the alternatives."""
+        return max(sum(any(keeps(place) for place in places) for places in spans) / len(spans) for spans in self.needs)
+
+    def _fits(self, low: float, high: float, place: Place) -> bool:
+        start, end = map(self._measure, place)
+        return low - 0.5 <= start and end <= high + 0.5  # a cut in the middle of a token keeps it
+
+    def _measure(self, position: int) -> float:
+        """Estimate how many tokens stand before a character, by its piece."""
+        piece = min(bisect_left(self.ends, position), len(self.ends) - 1)
+        first = self.ends[piece - 1] if piece else 0
+        before = self.tokens[piece - 1] if piece else 0
+        length = self.ends[piece] - first
+        return before + (self.tokens[piece] - before) * ((position - first) / length if length else 0.0)
+
+    @cached_property
+    def _costs(self) -> list[int]:
+        return [after - before for before, after in zip((0, *self.tokens), self.tokens)]
+
+    @cached_property
+    def _orders(self) -> list[list[int]]:
+        return [shuffle_indices(len(self.ends), f"{DROP} {seed} {self.seed}") for seed in range(SEEDS)]
+
+    def _score_drop(self, seed: int, kept: int) -> float:
+        """Score what is left when whole pieces are taken in a random order until they fill the size.
+
+        The piece that is one too many is taken in as many of the orders as its share that fits. Filling up with smaller
+        pieces instead would favour short ones, and so evidence in a short line.
+        """
+        taken, left = set(), kept
+        for piece in self._orders[seed]:
+            cost = self._costs[piece]
+            if cost <= left or (seed + 0.5) / SEEDS < left / cost:
+                taken.add(piece)
+            left -= cost
+            if left <= 0:
+                break
+
+        def keeps(place: Place) -> bool:
+            first, last = bisect_right(self.ends, place[0]), bisect_left(self.ends, place[1])
+            return all(piece in taken for piece in range(first, last + 1))
+
+        return self._score(keeps)
+
+
+def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
+    """Locate what the answer to an example needs: its evidence, else its accepted answers.
+
+    Args:
+        example: As the system got it; a conversation is read as one text.
+        count: Counts the tokens of a text.
+
+    Returns:
+        None where the text holds none of it, so that nothing can be lost.
+    """
+    text = "\n".join(list_prompt_texts(example))
+    if not text.strip():
+        return None
+    wanted = [evidence_texts(example)] if example.get("evidence") else list(map(_list_stated, gold_answers(example)))
+    pieces = _join_pieces(split(text))
+    ends = list(accumulate(map(len, pieces)))
+    finder = _Finder(text, pieces, ends)
+    needs = [spans for need in wanted if (spans := [places for span in need if (places := finder.find(span))])]
+    if not needs:
+        return None
+    return EvidenceMap(needs, ends, list(accumulate(map(count, pieces))), repr(example["id"]), count(text))
+
+
+def _list_stated(gold: Gold) -> list[str]:
+    """List the parts of an answer that a context can state: where `yes` or `no` stands there, it is by chance."""
+    return [part for part in gold if normalise(part).strip() not in _CONCLUSIONS]
+
+
+def _join_pieces(pieces: list[str]) -> list[str]:
+    width = -(-len(pieces) // MAX_PIECES)
+    return pieces if width < 2 else ["".join(pieces[at : at + width]) for at in range(0, len(pieces), width)]
+
+
+class _Finder:
+    """Finds the places of spans in one text: letter by letter, else by normalised words, to the piece."""
+
+    def __init__(self, text: str, pieces: Sequence[str], ends: Sequence[int]) -> None:
+        self._text, self._pieces, self._ends = text, pieces, ends
+
+    def find(self, span: str) -> list[Place]:
+        """Return the places of a span in whole words, in their order."""
+        wanted = normalise(span)
+        found = [place for place in _find_literally(self._text, span.strip()) if self._is_whole(place)]
+        if found or not wanted.strip():
+            return found[:MAX_PLACES]
+        return list(self._find_words(wanted))[:MAX_PLACES]
+
+    def _is_whole(self, place: Place) -> bool:
+        start, end = place
+        text = self._text
+        cut_before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
+        cut_after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
+        return not (cut_before or cut_after)
+
+    @cached_property
+    def _words(self) -> tuple[str, list[int]]:
+        """The normalised words of all pieces, and where in that text each piece ends."""
+        forms = [" ".join(normalise(piece).split()) for piece in self._pieces]
+        return " " + " ".join(forms) + " ", list(accumulate(len(form) + 1 for form in forms))
+
+    def _find_words(self, wanted: str) -> Iterable[Place]:
+        words, ends = self._words
+        for start, end in _find_literally(words, wanted):
+            first, last = bisect_right(ends, start), bisect_left(ends, end - 1)
+            yield (self._ends[first - 1] if first else 0), self._ends[min(last, len(self._ends) - 1)]
+
+
+def _find_literally(text: str, span: str) -> Iterable[Place]:
+    start = text.find(span)
+    while start >= 0 and span:
+        yield start, start + len(span)
+        start = text.find(span, start + 1)

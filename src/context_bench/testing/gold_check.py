@@ -1,0 +1,189 @@
+"""Checks a dataset before a model is paid to answer it: does its own evaluator accept the gold answer?
+
+Each gold answer is scored as a reply, and so is a wrong one, by the evaluators that a run would use. Evidence must be
+in the context. Repeated examples, answers in the question, and answers that occur in the context more than once are
+counted: they make a dataset easier than it looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.evaluators.evidence_map import EvidenceMap, locate_evidence
+from context_bench.runner import evaluate
+from context_bench.text.golds import evidence_texts, gold_answers
+from context_bench.text.words import normalise
+from context_bench.types import Example
+from context_bench.utils.tokens import count_tokens
+
+__all__ = ["FAULTS", "GoldCheck", "check_golds"]
+
+FAULTS = {
+    "gold refused": "the gold answer does not get full marks",
+    "wrong accepted": "a wrong answer gets marks",
+    "evidence missing": "the evidence does not stand in the context",
+}
+"""What is wrong with an example, so that no score of it can be trusted."""
+
+COUNTS = {
+    "repeated": "the same context and question as an earlier example",
+    "shared context": "the same context as an earlier example",
+    "answer in question": "the answer stands in the question",
+    "several places": "the answer stands in the context more than once",
+    "not in context": "the answer does not stand in the context",
+}
+"""What makes an example easier or harder than it looks."""
+
+_NONSENSE = "qwzx vkjh"
+"""A reply that shares no word with any answer."""
+
+
+@dataclass
+class GoldCheck:
+    """What was found in the examples of a dataset.
+
+    Attributes:
+        examples: How many were read.
+        scored: How many have a gold answer that can be given as a reply, and a score for it.
+        found: For each fault or count, the ids of the examples.
+        depths: For each example whose context holds its evidence, the share of the tokens before it.
+    """
+
+    examples: int = 0
+    scored: int = 0
+    found: dict[str, list[Any]] = field(default_factory=dict)
+    depths: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no fault was found."""
+        return not any(kind in self.found for kind in FAULTS)
+
+    def describe(self) -> list[str]:
+        """Describe each finding in a line, faults first, each with the first few ids."""
+        lines = []
+        for kind, meaning in {**FAULTS, **COUNTS}.items():
+            if ids := self.found.get(kind):
+                shown = ", ".join(map(repr, ids[:3])) + (", …" if len(ids) > 3 else "")
+                lines.append(f"{meaning}: {len(ids):,} of {self.examples:,} examples (id {shown})")
+        return [*lines, *describe_depths(self.depths)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {"examples": self.examples, "scored": self.scored, "found": self.found, "depths": self.depths}
+
+
+def describe_depths(depths: Sequence[tuple[float, float]]) -> list[str]:
+    """Say where the evidence stands, as shares of the tokens before it; nothing where none stands in a context."""
+    if not depths:
+        return []
+    first, last = sorted(each[0] for each in depths), sorted(each[1] for each in depths)
+    middle = len(depths) // 2
+    spread = f"median {first[middle]:.0%}, from {first[0]:.0%} to {last[-1]:.0%} of the tokens"
+    return [f"evidence stands after: {spread} ({len(depths):,} examples)"]
+
+
+def check_golds(examples: Iterable[Example]) -> GoldCheck:
+    """Score the gold answers of examples, and a wrong answer to each, by their own evaluators."""
+    listed = list(examples)
+    check = GoldCheck(len(listed))
+    golds = {str(example["id"]): _find_reply(example) for example in listed}
+    wrong = _choose_wrong([golds[str(example["id"])] for example in listed], listed)
+    answered = [example for example in listed if golds[str(example["id"])] is not None]
+    if answered:
+        _score(check, answered, golds, wrong)
+    seen: set[tuple[str, str | None]] = set()
+    for example in listed:
+        _look_at(check, example, seen)
+    return check
+
+
+def _find_reply(example: Example) -> str | None:
+    """Return a reply that must get full marks; None where none can be made of the gold."""
+    if example.get("correct_letter"):
+        return str(example["correct_letter"])
+    if any(example.get(name) for name in ("test", "test_list", "instruction_id_list", "ground_truth", "turns")):
+        return None
+    golds = gold_answers(example)
+    return ", ".join(golds[0]) if golds else None
+
+
+def _choose_wrong(replies: Sequence[str | None], examples: Sequence[Example]) -> dict[str, str]:
+    """Choose a wrong answer for each example: another letter, another label, else words that no answer has."""
+    labels = {reply for reply in replies if reply is not None}
+    few = len(labels) <= max(5, len(examples) // 10)  # a classification: the other labels are the wrong answers
+    chosen = {}
+    for example, reply in zip(examples, replies):
+        if reply is None:
+            continue
+        accepted = {normalise(part) for gold in gold_answers(example) for part in gold} | {normalise(reply)}
+        others = [label for label in sorted(labels) if normalise(label) not in accepted]
+        choices = example.get("choices") or ()
+        if example.get("correct_letter"):
+            letters = [chr(ord("A") + place) for place in range(max(len(choices), 2))]
+            chosen[str(example["id"])] = next(letter for letter in letters if letter != reply)
+        else:
+            chosen[str(example["id"])] = others[0] if few and others else _NONSENSE
+    return chosen
+
+
+class _Replies:
+    """A system that gives prepared replies."""
+
+    reads_gold = True
+
+    def __init__(self, name: str, replies: Mapping[str, str | None]) -> None:
+        self.name = self.fingerprint = name
+        self._replies = replies
+
+    def process(self, example: Example) -> Example:
+        return {"response": self._replies[str(example["id"])]}
+
+
+def _score(
+    check: GoldCheck, examples: Sequence[Example], golds: Mapping[str, str | None], wrong: Mapping[str, str]
+) -> None:
+    result = evaluate([_Replies("gold", golds), _Replies("wrong", wrong)], examples, progress=False)
+    for row in result.rows:
+        score = row.scores.get("score", math.nan)
+        if row.system == "gold":
+            check.scored += not math.isnan(score)
+            if score < 1 or row.error is not None:
+                check.found.setdefault("gold refused", []).append(row.example_id)
+        elif score > 0:
+            check.found.setdefault("wrong accepted", []).append(row.example_id)
+
+
+def _look_at(check: GoldCheck, example: Example, seen: set[tuple[str, str | None]]) -> None:
+    def note(kind: str) -> None:
+        check.found.setdefault(kind, []).append(example["id"])
+
+    question = str(example.get("question") or "")
+    context = str(example.get("context") or example.get("turns") or "")
+    if context and (context, None) in seen:
+        note("repeated" if (context, question) in seen else "shared context")
+    seen |= {(context, None), (context, question)}
+    located = locate_evidence(example, count_tokens)
+    if located is not None:
+        check.depths.append(located.find_depths())
+    evidence = evidence_texts(example)
+    if evidence and (located is None or len(located.needs[0]) < len(evidence)):
+        note("evidence missing")
+    _look_at_answer(example, question, note, located)
+
+
+def _look_at_answer(example: Example, question: str, note: Any, located: EvidenceMap | None) -> None:
+    golds = gold_answers(example)
+    if not golds or example.get("correct_letter"):
+        return
+    asked = normalise(question)
+    if question and any(all(normalise(part) in asked for part in gold) for gold in golds):
+        note("answer in question")
+    answer = locate_evidence({**example, "evidence": None}, count_tokens) if example.get("evidence") else located
+    if answer is None and example.get("context"):
+        note("not in context")
+    elif answer is not None and answer.count_places() > 1:
+        note("several places")
