@@ -109,6 +109,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # what shows the result
     "output": BASE | TOKENS | {"pricing", "datasets.catalog", "memory.findings", "wire", "traffic", "store"},
     "reporters": BASE | {"output"},
+    "pytest": BASE | {"runner"},
     # what checks a part as a run would use it
     "testing": BASE
     | TOKENS
