@@ -65,11 +65,6 @@ class ExampleCheck:
                 raise DataError(f"{where}: each of the 'documents' must be an object with 'id' and 'text'")
 
 
-def with_context_field(example: dict[str, Any]) -> dict[str, Any]:
-    """Return the example with an empty context where it is a conversation that has none beside its turns."""
-    return example if "context" in example else {**example, "context": ""}
-
-
 def find_deep_fields(example: Mapping[str, Any]) -> list[str]:
     """Find the fields that are nested too deep to be sent or stored."""
     if PLAIN_TYPES.issuperset(map(type, example.values())):

@@ -182,7 +182,9 @@ class Endpoint:
             reply = await transport.request("POST", url, headers, payload, timeout, timed=parse is not None)
         except (ConnectionFailed, LocalShortage, TimedOut) as error:
             exchange.timed_out += isinstance(error, TimedOut)
-            raise self._make_retry(error) from None
+            if isinstance(error, ConnectionFailed):
+                self._gate.unreachable(error.reason or str(error))
+            raise _Retry(error) from None
         finally:
             self._gate.leave()
             exchange.deadline += transport.held - held  # nobody listened meanwhile
@@ -211,11 +213,6 @@ class Endpoint:
         exchange.waited += seconds
         if not refusing and not self._gate.refusing:
             exchange.deadline += seconds
-
-    def _make_retry(self, error: RequestFailed) -> _Retry:
-        if isinstance(error, ConnectionFailed):
-            self._gate.unreachable(error.reason or str(error))
-        return _Retry(error)
 
     def add_secrets(self, values: Iterable[str]) -> None:
         """Learn of more values that must be shown and kept nowhere."""

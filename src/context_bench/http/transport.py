@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from time import monotonic
 from typing import Any
 
@@ -142,7 +142,7 @@ class Transport:
             curl.setopt(pycurl.URL, url)
             curl.setopt(pycurl.CONNECT_ONLY, 1)
             curl.setopt(pycurl.NOSIGNAL, 1)
-            curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
+            curl.setopt(pycurl.NOPROXY, _list_direct_hosts())
             await multi.add_handle(curl, timeout)
         except pycurl.error as error:
             place = _mask_place(url)
@@ -183,7 +183,7 @@ class _Handle:
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
         curl.setopt(pycurl.ACCEPT_ENCODING, "")
-        curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
+        curl.setopt(pycurl.NOPROXY, _list_direct_hosts())
         curl.setopt(pycurl.TCP_NODELAY, 1)
         curl.setopt(pycurl.UPLOAD_BUFFERSIZE, _UPLOAD)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, MAX_BODY)
@@ -236,16 +236,11 @@ class _Handle:
         return reply
 
 
-class _NoProxy:
-    """Hosts that are reached directly whatever the proxy variables say: this machine, and the user's own list."""
-
-    @cached_property
-    def hosts(self) -> str:
-        own = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-        return ",".join(filter(None, ["localhost", "127.0.0.1", "::1", own]))
-
-
-_no_proxy = _NoProxy()
+@cache
+def _list_direct_hosts() -> str:
+    """List the hosts that are reached directly whatever the proxy variables say: this machine, and the user's list."""
+    own = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    return ",".join(filter(None, ["localhost", "127.0.0.1", "::1", own]))
 
 
 def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> RequestFailed:

@@ -212,7 +212,8 @@ class LocalModel:
 
     async def open(self) -> None:
         """Fetch the weights if need be, and start the model."""
-        self._process = ModelProcess(await asyncio.to_thread(self._settings))
+        more: dict[str, Any] = {"context": self.context, "threads": self.threads, "key": self._key}
+        self._process = ModelProcess(await asyncio.to_thread(Settings.of, self.weights, self._say, **more))
         try:
             await asyncio.to_thread(self._process.start)
             self._forward = Forward(self._process.url, timeout=REPLY_TIMEOUT)
@@ -248,9 +249,6 @@ class LocalModel:
             if not process.alive:
                 self._say(f"the local model's process was {process.ending}: starting it again")
                 await asyncio.to_thread(process.start)
-
-    def _settings(self) -> Settings:
-        return Settings.of(self.weights, self._say, context=self.context, threads=self.threads, key=self._key)
 
     def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Make the headers of a request with our key in the place of the client's, which goes nowhere."""

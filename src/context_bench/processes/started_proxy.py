@@ -19,7 +19,6 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from types import TracebackType
 from typing import BinaryIO, TextIO
 
 from context_bench.errors import StartFailed, UsageError, printable
@@ -119,9 +118,7 @@ class StartedProxy:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def _environment(self) -> dict[str, str]:

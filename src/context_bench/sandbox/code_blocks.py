@@ -33,11 +33,6 @@ _SENTENCE_END = re.compile(r"[.!?](?:\*\*)?\s+")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s+\S|(\*\*|__)[^*_]+\1:?\s*$)")
 
 
-def is_heading(line: str) -> bool:
-    """Whether a line is the title of a section, in Markdown's way or wholly in bold."""
-    return bool(_HEADING.match(line))
-
-
 def is_rejected(before: str, heading: str, first: str) -> bool:
     """Whether a block is shown as wrong: by its own first comment, the sentence before it, or else its section."""
     sentence = _SENTENCE_END.split(before.strip()[-400:])[-1]
@@ -85,7 +80,7 @@ def find_fences(lines: list[str]) -> list[Fence]:
     while at < len(lines):
         line = lines[at]
         at += 1
-        heading = line if is_heading(line) else heading
+        heading = line if _HEADING.match(line) else heading
         if (code := _read_one_line_code(line)) is not None:
             found += [Fence("", [code], True)] if code else []
             continue
@@ -274,7 +269,9 @@ def _find_blocks(text: str) -> list[str]:
     latest_first = (python or fences)[::-1]
     chosen = sorted(latest_first, key=lambda fence: fence.rejected)
     blocks = [piece for fence in chosen for piece in _split_fence(fence)]
-    if not blocks or _may_be_outside(fences):
+    # The mark of a lone fence that has no language and never closes may have closed another.
+    lone = len(fences) == 1 and not fences[0].closed and not fences[0].language
+    if not blocks or lone:
         # A lone mark, or what it opens, is not code: the program stands before it.
         blocks += find_paragraphs([line for line in lines if not is_fence_line(line) and not _LABEL.fullmatch(line)])
         blocks += find_indented_code(lines) + find_inline_code(text)
@@ -291,11 +288,6 @@ def _split_fence(fence: Fence, depth: int = 2) -> list[str]:
     if depth and fence.language in _MARKDOWN and any(map(is_fence_line, lines)):
         blocks += [piece for inner in find_fences(lines)[::-1] for piece in _split_fence(inner, depth - 1)]
     return blocks
-
-
-def _may_be_outside(fences: list[Fence]) -> bool:
-    """Whether the only fence is one that has no language and never closes: its mark may have closed another."""
-    return len(fences) == 1 and not fences[0].closed and not fences[0].language
 
 
 def _extract_session(block: str) -> str:

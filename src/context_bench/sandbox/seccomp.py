@@ -52,10 +52,8 @@ _PROGRAMS_IN_THE_KERNEL: _Numbers = {
 """Where holes in the kernel have been found again and again, and what only root has a use for."""
 
 _QUEUES_TO_THE_KERNEL: _Numbers = {
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-}
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+}  # fmt: skip
 """Requests through io_uring would bypass this filter."""
 
 _FILES_BY_HANDLE: _Numbers = {
@@ -74,11 +72,8 @@ _ADMINISTRATION: _Numbers = {
 }  # fmt: skip
 
 _CHECKED_BY_ARGUMENT: _Numbers = {
-    "clone": (56, 220),
-    "socket": (41, 198),
-    "socketpair": (53, 199),
-    "personality": (135, 92),
-}
+    "clone": (56, 220), "socket": (41, 198), "socketpair": (53, 199), "personality": (135, 92),
+}  # fmt: skip
 """Allowed or not, depending on what is asked for."""
 
 _FALLEN_BACK_FROM: _Numbers = {"clone3": (435, 435), **_MEMORY_FILES, **_QUEUES_TO_THE_KERNEL}
@@ -131,7 +126,7 @@ def build_filter(machine: str) -> bytes | None:
 def _assemble(machine: str) -> list[_Step]:
     """Check the machine, then the number: those above NEWEST, which includes all of x32, are unknown to us."""
     column = list(MACHINES).index(machine)
-    steps = [(_LOAD, 0, 0, _MACHINE), *_unless(MACHINES[machine], [_fail("ENOSYS")])]
+    steps = [(_LOAD, 0, 0, _MACHINE), (_IF_EQUAL, 1, 0, MACHINES[machine]), _fail("ENOSYS")]
     steps += [(_LOAD, 0, 0, _NUMBER), (_IF_ABOVE, 0, 1, NEWEST), _fail("ENOSYS")]
     for name, numbers in NUMBERS.items():
         number = numbers[column]
@@ -155,10 +150,6 @@ def _load_argument(index: int) -> _Step:
 
 def _if(value: int, then: list[_Step]) -> list[_Step]:
     return [(_IF_EQUAL, 0, len(then), value), *then]
-
-
-def _unless(value: int, then: list[_Step]) -> list[_Step]:
-    return [(_IF_EQUAL, len(then), 0, value), *then]
 
 
 def _allow_only(values: list[int], error: str) -> list[_Step]:

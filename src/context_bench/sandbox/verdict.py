@@ -38,7 +38,8 @@ class Task:
 
 def read_task(example: Mapping[str, Any]) -> Task | None:
     """Read the task of an example; None without tests, DataError for tests that do not say what they test."""
-    tests = _read_tests(example)
+    given = example.get("test_list") or example.get("test") or ()
+    tests = tuple(source for source in map(str, [given] if isinstance(given, str) else given) if source.strip())
     if not tests:
         return None
     setup = "\n".join([*map(str, example.get("test_imports") or ()), str(example.get("test_setup_code") or "")])
@@ -63,12 +64,6 @@ def read_task(example: Mapping[str, Any]) -> Task | None:
         modules=tuple(name for name in wanted if name in sys.stdlib_module_names),
         helpers=ast.unparse(helpers) if helpers and (defined - {entry}) & set(free) else "",
     )
-
-
-def _read_tests(example: Mapping[str, Any]) -> tuple[str, ...]:
-    given = example.get("test_list") or example.get("test") or ()
-    sources = [given] if isinstance(given, str) else given
-    return tuple(source for source in map(str, sources) if source.strip())
 
 
 def _find_prompt(example: Mapping[str, Any], entry: str) -> str:

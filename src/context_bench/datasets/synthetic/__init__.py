@@ -10,8 +10,7 @@ the evidence, as a share of all the rest.
 
 from __future__ import annotations
 
-from context_bench.datasets.synthetic.haystacks import aggregate, kv, multi_needle, needle, tracking
+from context_bench.datasets.synthetic.haystacks import aggregate, kv, multi_needle, needle, rerank, tracking
 from context_bench.datasets.synthetic.json_logs import json_logs
-from context_bench.datasets.synthetic.rerank import rerank
 
 __all__ = ["aggregate", "json_logs", "kv", "multi_needle", "needle", "rerank", "tracking"]

@@ -86,6 +86,15 @@ def write_depth_tag(depth: float | None, index: int, n: int) -> str:
     return f"d{asked:.2f}" if round(asked, 2) == asked else f"d{asked!r}"
 
 
+def make_example(
+    dataset: str, cell: str, context: str, question: str, answers: list[Any], meta: dict[str, Any], **more: Any
+) -> dict[str, Any]:
+    """Make an example, whose id is the dataset and the `cell`; an answer that is a list has parts."""
+    answer = ", ".join(answers[0]) if isinstance(answers[0], list) else answers[0]
+    text = {"id": f"{dataset}-{cell}", "context": context, "question": question}
+    return {**text, "answer": answer, "answers": answers, **more, "dataset": dataset, "meta": meta}
+
+
 def words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 

@@ -1,17 +1,19 @@
-"""Facts hidden in a long text: `needle`, `multi-needle`, `kv`, `tracking` and `aggregate`.
+"""Facts hidden in a long text: `needle`, `multi-needle`, `kv`, `tracking`, `aggregate` and `rerank`.
 
 `needle` hides one fact at a given depth, `multi-needle` several. `kv` looks one key up in a JSON object. `tracking`
 follows chains of variable assignments to their end. `aggregate` asks for the most frequent words of a list, so that
-no small part of the context holds the answer.
+no small part of the context holds the answer. `rerank` is a list of documents, few of which answer the question while
+the others look as if they did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from context_bench.datasets.synthetic.building import (
     LABELS,
+    Assembled,
     Draw,
     Fact,
     Names,
@@ -21,6 +23,8 @@ from context_bench.datasets.synthetic.building import (
     check_share,
     check_whole,
     choose_depth,
+    make_example,
+    phrases,
     secret,
     tokens,
     words,
@@ -43,16 +47,10 @@ def _make_needle(length: int, depth: float | None, index: int, n: int, seed: int
     draw = Draw("needle", length, asked, seed, index)
     hidden = secret(draw, Names(draw), draw.pick(LABELS))
     built = assemble(length, [Fact(" " + hidden.sentence, hidden.sentence, asked)], prose_stock(Prose(draw)))
-    return {
-        "id": f"needle-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": f"What is the {hidden.label} for {hidden.subject}?",
-        "answer": hidden.value,
-        "answers": [hidden.value],
-        "evidence": built.evidence,
-        "dataset": "needle",
-        "meta": {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed},
-    }
+    cell = f"{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}"
+    question = f"What is the {hidden.label} for {hidden.subject}?"
+    meta = {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed}
+    return make_example("needle", cell, built.context, question, [hidden.value], meta, evidence=built.evidence)
 
 
 MAX_NEEDLES = 64
@@ -82,16 +80,11 @@ def _make_needles(length: int, needles: int, index: int, seed: int) -> dict[str,
     values = [secrets[place].value for place in order]
     subjects = "; ".join(secrets[place].subject for place in order)
     depths = [built.depths[place] for place in order]
-    return {
-        "id": f"multi-needle-{length}-k{needles}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": f"What is the {label} for {'each of these: ' if needles > 1 else ''}{subjects}?",
-        "answer": ", ".join(values),
-        "answers": [values],
-        "evidence": [built.evidence[place] for place in order],
-        "dataset": "multi-needle",
-        "meta": {"length": length, "depths": depths, "needles": needles, "seed": seed},
-    }
+    cell = f"{length}-k{needles}-s{seed}-{index:03d}"
+    question = f"What is the {label} for {'each of these: ' if needles > 1 else ''}{subjects}?"
+    meta = {"length": length, "depths": depths, "needles": needles, "seed": seed}
+    evidence = [built.evidence[place] for place in order]
+    return make_example("multi-needle", cell, built.context, question, [values], meta, evidence=evidence)
 
 
 MIN_OBJECT_TOKENS = 90
@@ -120,16 +113,10 @@ def _make_lookup(length: int, depth: float | None, index: int, n: int, seed: int
         render=lambda units: "{" + "".join(units).removesuffix(",") + "\n}",
     )
     built = assemble(length, [Fact(f"\n  {entry},", entry, asked)], stock)
-    return {
-        "id": f"kv-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": f'What is the value of the key "{key}" in the JSON object?',
-        "answer": value,
-        "answers": [value],
-        "evidence": built.evidence,
-        "dataset": "kv",
-        "meta": {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed},
-    }
+    cell = f"{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}"
+    question = f'What is the value of the key "{key}" in the JSON object?'
+    meta = {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed}
+    return make_example("kv", cell, built.context, question, [value], meta, evidence=built.evidence)
 
 
 def _make_entry(draw: Draw) -> str:
@@ -176,17 +163,12 @@ def _make_chains(length: int, hops: int, chains: int, index: int, seed: int) -> 
             asked.append(place)
         facts.append(Fact(" " + text, text, (place + draw.fraction()) / len(turns)))
     built = assemble(length, facts, prose_stock(Prose(draw)))
+    cell = f"{length}-h{hops}-c{chains}-s{seed}-{index:03d}"
+    question = f"Which variables hold the value {values[0]}, directly or through other variables? Name them all."
     depths = [built.depths[place] for place in asked]
-    return {
-        "id": f"tracking-{length}-h{hops}-c{chains}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": f"Which variables hold the value {values[0]}, directly or through other variables? Name them all.",
-        "answer": ", ".join(members[0]),
-        "answers": [members[0]],
-        "evidence": [built.evidence[place] for place in asked],
-        "dataset": "tracking",
-        "meta": {"length": length, "depths": depths, "hops": hops, "chains": chains, "seed": seed},
-    }
+    meta = {"length": length, "depths": depths, "hops": hops, "chains": chains, "seed": seed}
+    evidence = [built.evidence[place] for place in asked]
+    return make_example("tracking", cell, built.context, question, [members[0]], meta, evidence=evidence)
 
 
 def _write_assignment(members: list[str], step: int, value: str) -> str:
@@ -244,19 +226,12 @@ def _make_list(length: int, top: int, index: int, seed: int) -> dict[str, Any]:
     size = _count_words_in(length)
     counts = _share_out(size, top)
     dealt = draw.shuffle([word for word, count in zip(ranked, counts) for _ in range(count)])
-    answer = ranked[:top]
     lines = (" ".join(dealt[start : start + WORDS_PER_LINE]) for start in range(0, size, WORDS_PER_LINE))
     most = f"{top} words occur" if top > 1 else "word occurs"
-    meta = {"length": length, "top": top, "seed": seed, "words": size}
-    return {
-        "id": f"aggregate-{length}-top{top}-s{seed}-{index:03d}",
-        "context": "\n".join(lines),
-        "question": f"Which {most} most often in the list?",
-        "answer": ", ".join(answer),
-        "answers": [answer],
-        "dataset": "aggregate",
-        "meta": {**meta, "counts": counts[:top], "next_count": counts[top]},
-    }
+    meta: dict[str, Any] = {"length": length, "top": top, "seed": seed, "words": size}
+    meta |= {"counts": counts[:top], "next_count": counts[top]}
+    cell, question = f"{length}-top{top}-s{seed}-{index:03d}", f"Which {most} most often in the list?"
+    return make_example("aggregate", cell, "\n".join(lines), question, [ranked[:top]], meta)
 
 
 def _count_words_in(length: int) -> int:
@@ -275,3 +250,117 @@ def _share_out(size: int, top: int) -> list[int]:
     even, extra = divmod(left, len(WORDS) - 2 * top)
     others = [even + (rank < extra) for rank in range(len(WORDS) - 2 * top)]
     return leaders + runners + others
+
+
+DOCUMENT_TOKENS, MIN_DOCUMENT_TOKENS = 100, 75  # tokens of a document
+
+TOWN_STARTS = words("Ash Brem Cald Dor Ell Fen Gal Hol Ish Kel Lor Mar Nor Orm Pel Quar Ren Sel Tarn Ulm")
+TOWN_ENDS = words("bury combe dale ford gate ham holt ley mere minster moor port stead thorpe ton wick")
+SIGHTS = phrases(
+    """stone bridge; corn exchange; water mill; market cross; bell tower; town hall; guildhall; toll house; windmill;
+    tithe barn; drinking fountain; old granary; clock tower; almshouse; customs house; rope works"""
+)
+OPENINGS = (
+    "The {sight} of {place} is known well beyond the county.",
+    "Most people who come to {place} want to see the {sight}.",
+    "Few buildings have been drawn as often as the {sight} of {place}.",
+    "In {place}, the {sight} has been in use for longer than anyone can say.",
+)
+
+
+class Entry(NamedTuple):
+    """The subject of one document, and the number that it states."""
+
+    place: str
+    sight: str
+    number: str
+
+    @property
+    def subject(self) -> str:
+        return f"the {self.sight} of {self.place}"
+
+    @property
+    def statement(self) -> str:
+        return f"In the county register, {self.subject} is entered under number {self.number}."
+
+
+def rerank(
+    *, documents: int = 20, relevant: int = 1, n: int = 20, seed: int = 0, length: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield examples with a list of `documents`, `relevant` of which (at most 20) are needed to answer the question.
+
+    The others are about another building of the same place, the same building elsewhere, or neither, and each states a
+    number of its own. With several relevant documents the gold answer has parts, one from each; `relevant_ids` and
+    `evidence` are in the same order. `context` is the texts joined by blank lines; without `length` it has 100 tokens
+    for each document.
+    """
+    check_whole("documents", documents, 1, 2000)
+    check_whole("relevant", relevant, 1, min(20, documents))
+    total = DOCUMENT_TOKENS * documents if length is None else length
+    check_cell(total, MIN_DOCUMENT_TOKENS * documents, n, seed, what=f"documents={documents}")
+    return (_make_documents(documents, relevant, index, seed, total) for index in range(n))
+
+
+def _make_documents(documents: int, relevant: int, index: int, seed: int, length: int) -> dict[str, Any]:
+    draw = Draw("rerank", documents, relevant, length, seed, index)
+    wanted, others = _choose_entries(draw, documents, relevant)
+    entries = draw.shuffle(wanted + others)
+    built = _build_documents(draw, entries, length)
+    texts = built.context.split("\n\n")
+    places = [entries.index(entry) for entry in wanted]
+    numbers = [entry.number for entry in wanted]
+    subjects = "; ".join(entry.subject for entry in wanted)
+    asked = f"is {subjects} entered" if relevant == 1 else f"do we find each of these: {subjects}"
+    depths = [built.depths[2 * place + 1] for place in places]
+    return {
+        "id": f"rerank-{documents}x{relevant}-{length}-s{seed}-{index:03d}",
+        "context": built.context,
+        "question": f"Under which number in the county register {asked}?",
+        "answer": ", ".join(numbers),
+        "answers": [numbers] if relevant > 1 else numbers,
+        "evidence": [built.evidence[2 * place + 1] for place in places],
+        "documents": [
+            {"id": f"d{place}", "text": text, "title": f"{entry.sight.capitalize()}, {entry.place}"}
+            for place, (entry, text) in enumerate(zip(entries, texts))
+        ],
+        "relevant_ids": [f"d{place}" for place in places],
+        "dataset": "rerank",
+        "meta": {"length": length, "depths": depths, "documents": documents, "relevant": relevant, "seed": seed},
+    }
+
+
+def _choose_entries(draw: Draw, documents: int, relevant: int) -> tuple[list[Entry], list[Entry]]:
+    """Choose what the documents are about: the relevant ones, and the others; no two are the same."""
+    names = Names(draw)
+    towns = [start + ending for start in TOWN_STARTS for ending in TOWN_ENDS]
+    sight = draw.pick(SIGHTS)
+    wanted = [Entry(place, sight, names.value()) for place in draw.sample(towns, relevant)]
+    taken = {(entry.place, entry.sight) for entry in wanted}
+    others: list[Entry] = []
+    while len(others) < documents - relevant:
+        place, other = draw.pick(towns), draw.pick(SIGHTS)
+        near = draw.pick(((draw.pick(wanted).place, other), (place, sight), (place, other)))
+        if near not in taken:
+            taken.add(near)
+            others.append(Entry(*near, names.value()))
+    return wanted, others
+
+
+def _build_documents(draw: Draw, entries: list[Entry], length: int) -> Assembled:
+    """Write a document for each entry: an opening, its statement, and prose before and after the latter."""
+    prose = Prose(draw)
+    count = len(entries)
+    facts: list[Fact] = []
+    for place, entry in enumerate(entries):
+        start = place + 0.3 * draw.fraction() if place else 0.0  # documents differ in length
+        opening = draw.pick(OPENINGS).format(sight=entry.sight, place=entry.place)
+        facts.append(Fact("\n\n" + opening, opening, start / count))
+        facts.append(Fact(" " + entry.statement, entry.statement, (place + 0.3 + 0.7 * draw.fraction()) / count))
+
+    def sentence() -> str:
+        if draw.chance(0.3):
+            prose.turn()
+        return " " + prose.sentence()
+
+    stock = prose_stock(prose)
+    return assemble(length, facts, Stock(sentence, stock.scrap, stock.glue, stock.render))

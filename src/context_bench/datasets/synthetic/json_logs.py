@@ -22,6 +22,7 @@ from context_bench.datasets.synthetic.building import (
     check_choice,
     check_share,
     choose_depth,
+    make_example,
     phrases,
     words,
     write_depth_tag,
@@ -282,15 +283,8 @@ def _make_example(length: int, depth: float | None, index: int, n: int, seed: in
     actual, variant = (list(KINDS)[index % 3], index // 3) if kind == "mixed" else (kind, index)
     tool = KINDS[actual](draw, length, variant)
     built = assemble(length, [Fact(tool.unit, tool.evidence, asked)], tool.stock)
-    meta = {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed}
-    return {
-        "id": f"json-logs-{kind}-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
-        "context": built.context,
-        "question": tool.question,
-        "answer": tool.answer,
-        "answers": [tool.answer],
-        "evidence": built.evidence,
-        "framing": "tool",
-        "dataset": "json-logs",
-        "meta": {**meta, "kind": actual, "layout": tool.layout},
-    }
+    meta: dict[str, Any] = {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed}
+    meta |= {"kind": actual, "layout": tool.layout}
+    cell = f"{kind}-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}"
+    more = {"evidence": built.evidence, "framing": "tool"}
+    return make_example("json-logs", cell, built.context, tool.question, [tool.answer], meta, **more)

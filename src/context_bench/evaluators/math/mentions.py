@@ -202,7 +202,8 @@ def _find_values(tail: str, text: str) -> list[_Mention]:
     ]
     for pattern in (_MATRIX, RATIO, COMPOUND, _RELATION, _SET, _TUPLE, _COMPLEX, _LATEX, _SCIENTIFIC):
         matches = pattern.finditer(tail)
-        found += [_Mention(*each.span(), each.group().strip()) for each in matches if _is_value(each.group(), pattern)]
+        kept = (each for each in matches if pattern is not _TUPLE or not is_words(canonical(each.group())))
+        found += [_Mention(*each.span(), each.group().strip()) for each in kept]
     found += [
         _Mention(*each.span(), each.group().strip()) for each in NUMBER.finditer(tail) if not _is_label(each, tail)
     ]
@@ -213,10 +214,6 @@ def _find_values(tail: str, text: str) -> list[_Mention]:
         if (each.compound or (any_word and each.digits != "1")) and not _SHARE.match(tail, each.end)
     ]
     return found
-
-
-def _is_value(text: str, pattern: re.Pattern[str]) -> bool:
-    return pattern is not _TUPLE or not is_words(canonical(text))
 
 
 def _join_formulas(formulas: list[re.Match[str]], tail: str) -> str:

@@ -266,10 +266,6 @@ def _complex(data: bytes) -> complex:
     return complex(float.fromhex(real), float.fromhex(imaginary))
 
 
-def _pairs(flat: list[Any]) -> dict[Any, Any]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
 _SCALARS_OUT: dict[type, tuple[bytes, Callable[[Any], bytes]]] = {
     type(None): (b"0", lambda _: b""),
     bool: (b"?", lambda value: b"1" if value else b""),
@@ -298,7 +294,8 @@ _CONTAINERS_OUT: dict[type, tuple[bytes, Callable[[Any], Iterable[Any]]]] = {
     dict: (b"d", lambda value: [part for pair in value.items() for part in pair]),
 }
 _CONTAINERS_IN: dict[bytes, Callable[[list[Any]], Any]] = {
-    b"l": lambda children: children, b"t": tuple, b"e": set, b"z": frozenset, b"d": _pairs,
+    b"l": lambda children: children, b"t": tuple, b"e": set, b"z": frozenset,
+    b"d": lambda flat: dict(zip(flat[::2], flat[1::2], strict=True)),
 }  # fmt: skip
 _BASES: dict[type, Callable[[Any], Any]] = {
     int: int.__index__, float: float.__float__, complex: complex.__pos__, str: str.__str__, bytes: bytes,

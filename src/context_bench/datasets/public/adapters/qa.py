@@ -40,16 +40,11 @@ def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
                 places.append(place)
     context = str(page)
     meta = {key: record[key] for key in ("type", "level") if key in record}
-    yield {
-        "id": record.get("id") or record.get("_id") or f"{where.name}-{where.config}-{where.index}",
-        "context": context,
-        "question": record["question"],
-        "answer": record["answer"],
-        "answers": [record["answer"]],
-        "evidence": [span for span in (make_span(context, *place) for place in places) if span["text"]],
-        # A retrieved context, or a wrong sentence number in the source, may leave some out.
-        "meta": {**meta, "supporting_facts": len(facts), "supporting_facts_found": len(places)},
-    }
+    # A retrieved context, or a wrong sentence number in the source, may leave some out.
+    meta |= {"supporting_facts": len(facts), "supporting_facts_found": len(places)}
+    identity = record.get("id") or record.get("_id") or f"{where.name}-{where.config}-{where.index}"
+    evidence = [span for span in (make_span(context, *place) for place in places) if span["text"]]
+    yield make_example(identity, context, record["question"], [record["answer"]], evidence=evidence, meta=meta)
 
 
 def natural_questions(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
@@ -61,13 +56,8 @@ def natural_questions(record: Mapping[str, Any], where: Where) -> Iterator[Examp
         answers = record["answers"]
     else:
         answers = record["answer"]
-    yield {
-        "id": f"{where.name}-{where.config}-{where.index}",
-        "context": str(page),
-        "question": record["question"],
-        "answer": answers[0],
-        "answers": _drop_repeats(answers),
-    }
+    identity = f"{where.name}-{where.config}-{where.index}"
+    yield make_example(identity, str(page), record["question"], _drop_repeats(answers)) | {"answer": answers[0]}
 
 
 def musique(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
