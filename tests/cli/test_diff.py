@@ -425,7 +425,7 @@ def test_json_holds_both_texts(mixed: Path) -> None:
     after = "Carol lives in Oslo.\nBob lives in Rome.\n"
     keep(mixed, (EXAMPLE, {"context": after}, {"scores": {"score": 1.0}}))
     (row,) = json.loads(shown(mixed, "q1", "--output", "json"))
-    assert (row["example"], row["system"], row["score"]) == ("q1", "p", 1.0)
+    assert (row["example"], row["system"], row["score"], row["evidence"]) == ("q1", "p", 1.0, "verbatim")
     ((part,),) = (comparison["parts"] for comparison in row["comparisons"])
     assert "".join(each["text"] for each in part["segments"]) == CONTEXT
     assert "".join(each["new"] for each in part["segments"]) == after

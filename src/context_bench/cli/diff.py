@@ -105,7 +105,7 @@ def _choose_rows(store: Store, info: RunInfo, options: Any) -> list[EvalRow]:
         scored = (row for row in rows if row.system == baseline and settings.score_field in row.scores)
         right = {_get_key(row)[1:] for row in scored if row.scores[settings.score_field] >= threshold}
     if options.lost:
-        lost = {_get_key(record.row) for record in store.run_records(info) if _is_lost(record)}
+        lost = {_get_key(record.row) for record in store.run_records(info) if _find_state(record) == "lost"}
     return [
         row
         for row in rows
@@ -119,13 +119,15 @@ def _get_key(row: EvalRow) -> Key:
     return row.system, row.dataset, row.example_id, row.repeat
 
 
-def _is_lost(record: RunRecord) -> bool:
-    """Whether a row lost evidence, by its scores or, where no evaluator looked for it, by the texts."""
+def _find_state(record: RunRecord) -> str | None:
+    """Tell what became of the evidence, by the scores or, where no evaluator looked for it, by the texts."""
     state = read_state(record.row.scores)
     if state is not None or record.answer is None or not evidence_texts(record.example):
-        return state == "lost"
+        return state
     scores: Any = EvidenceSurvival().score(record.example, record.answer.processed)
-    return bool(scores) and scores.details["lost"] > 0
+    if not scores:
+        return None
+    return next(each for each in ("lost", "recoverable", "verbatim") if scores.details[each])
 
 
 def _list_rows(rows: Sequence[EvalRow], field: str, options: Any) -> str:
@@ -228,6 +230,7 @@ def _list_details(record: RunRecord, info: RunInfo) -> dict[str, Any]:
     comparisons = [] if isinstance(example.get("memory"), dict) else compare_passed_on(example, processed)
     return {
         **_list_facts(row, info),
+        "evidence": _find_state(record),
         "tokens": None if sides is None else dict(zip(("sent", "passed_on"), sides)),
         "untouched": row.metadata.get("untouched"),
         "retrieved": None if processed is None else processed.get("retrieved"),

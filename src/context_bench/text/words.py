@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
-# Scripts without spaces between words count by character.
-_UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Ranges of the scripts without spaces between words, for the brackets of a pattern; they count by character."""
 # Accents and vowel signs are not letters to `re`, but belong to the word that they stand in.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u1000-\u1049\u1780-\u17d3"
 )
-_LETTER = rf"[^\W_{_UNSPACED}]"
-_WORD = re.compile(rf"[{_UNSPACED}]|{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*")
+_LETTER = rf"[^\W_{UNSPACED}]"
+_WORD = re.compile(rf"[{UNSPACED}]|{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*")
 _ASCII_SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 _STOP_WORDS = """a about above after again against all am an and any are as at be because been before being below
@@ -43,7 +43,7 @@ def split_words(text: str) -> list[str]:
 
 
 SPLIT_CHARS = 65_536  # characters of a long text that are split into words in one call that keeps other threads waiting
-_BETWEEN = re.compile(rf"\n|[A-Za-z](?= [A-Za-z])|[{_UNSPACED}](?=[{_UNSPACED}])")
+_BETWEEN = re.compile(rf"\n|[A-Za-z](?= [A-Za-z])|[{UNSPACED}](?=[{UNSPACED}])")
 
 
 def split_in_pieces(text: str) -> Iterator[list[str]]:

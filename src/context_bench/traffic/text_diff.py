@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from rapidfuzz.distance import Indel
 
 from context_bench.text import dump_json
-from context_bench.text.words import STOP_WORDS, split_words
+from context_bench.text.words import STOP_WORDS, UNSPACED, split_words
 from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.wire.prompts import Prompt
 
@@ -190,8 +190,9 @@ _PASSAGES: tuple[Cut, ...] = (
     re.compile(r".*\n(?:[ \t]*\n)*|.+").findall,  # lines, with the empty ones after them
     _cut_sentences,
 )
-_cut_words: Cut = re.compile(r"\s*(?:\w+|[^\w\s])|\s+\Z").findall
-_cut_tokens: Cut = re.compile(r"\w+|\s|[^\w\s]").findall
+_WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]"
+_cut_words: Cut = re.compile(rf"\s*(?:{_WORD})|\s+\Z").findall
+_cut_tokens: Cut = re.compile(rf"{_WORD}|\s").findall
 
 
 class Segment(NamedTuple):
@@ -244,7 +245,7 @@ def _make_segment(old: str, new: str) -> Segment:
 
 def _compare_pieces(segment: Segment, cut: Cut) -> Iterator[Segment]:
     """Align the pieces of a changed segment. Spaces around a piece do not count, and are compared on their own."""
-    if segment.kind != "changed":
+    if segment.kind != "changed" or segment.text.isspace() or segment.new.isspace():
         yield segment
         return
     olds, news = cut(segment.text), cut(segment.new)
@@ -260,22 +261,26 @@ def _compare_pieces(segment: Segment, cut: Cut) -> Iterator[Segment]:
             for old, new in pairs:
                 key = old.strip()
                 i, j = (old.index(key), new.index(key)) if key else (len(old), len(new))
-                yield from _compare_ends(_make_segment(old[:i], new[:j]))
-                yield Segment("kept", key, key)
-                yield from _compare_ends(_make_segment(old[i + len(key) :], new[j + len(key) :]))
+                k, m = i + len(key), j + len(key)
+                if i or j:
+                    yield from _compare_ends(_make_segment(old[:i], new[:j]))
+                if key:
+                    yield Segment("kept", key, key)
+                if k < len(old) or m < len(new):
+                    yield from _compare_ends(_make_segment(old[k:], new[m:]))
 
 
-def _compare_ends(segment: Segment) -> Iterator[Segment]:
+def _compare_ends(segment: Segment) -> Sequence[Segment]:
     """Show a word that was cut off, and spaces of another length, as kept in part."""
     kind, old, new, _ = segment
-    if kind == "changed" and old.startswith(new):
-        yield from (Segment("kept", new, new), Segment("dropped", old[len(new) :], ""))
-    elif kind == "changed" and old.endswith(new):
-        yield from (Segment("dropped", old[: -len(new)], ""), Segment("kept", new, new))
-    elif kind == "changed" and old.isspace() and new.startswith(old):
-        yield from (Segment("kept", old, old), Segment("added", "", new[len(old) :]))
-    elif old or new:
-        yield segment
+    if kind == "changed":
+        if old.startswith(new):
+            return Segment("kept", new, new), Segment("dropped", old[len(new) :], "")
+        if old.endswith(new):
+            return Segment("dropped", old[: -len(new)], ""), Segment("kept", new, new)
+        if old.isspace() and new.startswith(old):
+            return Segment("kept", old, old), Segment("added", "", new[len(old) :])
+    return (segment,)
 
 
 def _mark_moved(segments: list[Segment], cut: Cut) -> list[Segment]:
@@ -375,7 +380,10 @@ def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
         if segment is not None and segment.kind != "moved" != change.kind and _is_island(same, change, segment):
             change = _make_segment(change.text + same + segment.text, change.new + same + segment.new)
             continue
-        yield from (each for each in (change, Segment("kept", same, same)) if each.text or each.new)
+        if change.text or change.new:
+            yield change
+        if same:
+            yield Segment("kept", same, same)
         change = segment or change
 
 

@@ -34,7 +34,7 @@ Stretch = tuple[str, list[Piece]]
 """A title and the pieces beneath it."""
 
 _MAX_COMPARED_CHARS = 4_000_000
-"""Characters of both sides above which they are not compared: it would take minutes."""
+"""Characters of both sides above which they are not compared: it would take several seconds."""
 _MAX_EVIDENCE_CHARS = 1_000
 _MOST_PARTS = 40
 
