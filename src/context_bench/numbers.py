@@ -33,6 +33,8 @@ PARETO_COSTS = ("pareto_cost_usd", "pareto_tokens_read", "pareto_tokens_written"
 EVIDENCE_SURVIVAL, RETRIEVAL_RECALL = "evidence_survival", "retrieval_recall"
 MEAN_UPSTREAM_TOKENS, MEAN_OUTPUT_TOKENS = "mean_upstream_tokens", "mean_output_tokens"
 PASS_AT_K = "pass_at_k"
+BETWEEN_SYSTEMS = (PARETO_RANK, PARETO_FRONT, *PARETO_COSTS, SAVED_PER_1K_USD, "retention")
+"""Numbers that depend on the other systems of a run: for some of its systems they are not what they were."""
 BRIEF = (NUM_EXAMPLES, MEAN_SCORE, PASS_RATE, COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS)
 """The numbers that `repr(result)` shows."""
 
