@@ -87,7 +87,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"systems.chat", "systems.reference", "systems.prompts"},
     "local": BASE | TOKENS | {"wire", "processes", "http", "tap"},
     "conformance": BASE | TOKENS | {"wire", "http", "tap"},
-    "fuzz": BASE | TOKENS | {"wire", "conformance", "evaluators", "systems"},
     # what runs them
     "core": BASE
     | TOKENS
@@ -106,6 +105,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "core", "monitors", "runner"}
     | {"wire", "traffic", "processes", "tap"},
+    "fuzz": BASE | TOKENS | {"wire", "conformance", "evaluators", "systems", "memory.members"},
     # what shows the result
     "output": BASE | TOKENS | {"pricing", "datasets.catalog", "memory.findings", "wire", "traffic", "store"},
     "reporters": BASE | {"output"},

@@ -320,6 +320,12 @@ def is_script(answerer: Any) -> bool:
     return getattr(answerer, "is_script", False) is True
 
 
+def find_breaks(part: Any) -> tuple[str, ...]:
+    """Find the relations that a system or memory declares to break."""
+    declared = _read_member(part, "breaks", ())
+    return (declared,) if isinstance(declared, str) else tuple(map(str, declared or ()))
+
+
 def find_label(answerer: Any) -> str | None:
     """Return what is to be said of every result that an answerer has a part in."""
     label = getattr(answerer, "label", None)

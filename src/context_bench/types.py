@@ -37,6 +37,7 @@ class System(Protocol):
         fingerprint: A text: what makes its answers differ (model, prompt, parameters). It is the cache key; without
             it, the code and the state of the system are. None says that its answers must not be reused.
         reads_gold: False when its answers do not depend on the gold, which is in the example that it is given.
+        breaks: The relations of `context-bench fuzz` that it breaks by design; they are reported, not counted.
         sends_elsewhere: True when it sends its prompt to a server and returns the answer alone, so that its output
             tokens say nothing about compression.
         model: A text: the model that it asks, by which `prices` finds the cost of its `api_usage`.

@@ -413,7 +413,7 @@ _WRITE_LONG_EXAMPLES = """
 import ctypes, os, sys
 from functools import partial
 from pathlib import Path
-from context_bench.store.writer import Batch
+from context_bench.store.writer import WriteBatch
 from context_bench.store.database import connect, transaction
 
 def measure_memory():
@@ -425,7 +425,7 @@ connection, identity = connect(Path(sys.argv[1])), 1 << 32
 for count in (1, *range(1, 36)):  # batches of any size
     if count == 1:
         before = measure_memory()
-    batch = Batch()
+    batch = WriteBatch()
     for _ in range(count):
         batch.example(identity, b"%016d" % identity, os.urandom(50_000), False)
         identity += 1

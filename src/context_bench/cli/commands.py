@@ -24,7 +24,7 @@ COMMANDS = {
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",
     "tap": "record what really reaches the model behind a proxy",
     "conformance": "check that a proxy keeps the protocol intact",
-    "fuzz": "find inputs on which a system, proxy or memory breaks a rule that should hold",
+    "fuzz": "find inputs on which a system, proxy or memory breaks",
     "local": "serve a small model on this machine, with no key",
     "datasets": "list the datasets; show, fetch or import one",
     "systems": "list the systems and memory systems",

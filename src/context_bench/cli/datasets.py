@@ -24,7 +24,7 @@ from context_bench.registry import registry
 _MORE = """\
 more:
   context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--full]
-  context-bench datasets check NAME[:CONFIG]|FILE [-n N] [--data-dir DIR] [--output json]
+  context-bench datasets check NAME[:CONFIG]|FILE [-n N] [--data-dir DIR]
   context-bench datasets fetch NAME[:CONFIG]... --to DIR [--revision REV] [-n N]
   context-bench datasets import FILE.jsonl [--out FILE] [--answers]
 """

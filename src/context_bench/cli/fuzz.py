@@ -140,7 +140,7 @@ async def _run(options: argparse.Namespace) -> Report | str:
         target, part = await _open_target(options, stack)
         if findings:
             return _tell_replay(target.name, await replay(target, findings))
-        from context_bench.fuzz.targets import find_breaks
+        from context_bench.traits import find_breaks
 
         stack.enter_context(line)
         return await fuzz(
@@ -187,20 +187,18 @@ def _read_findings(path: str) -> list[Finding]:
 
 async def _open_target(options: argparse.Namespace, stack: AsyncExitStack) -> tuple[AnyTarget, Any]:
     from context_bench.fuzz.targets import MemoryTarget, build_target
+    from context_bench.traits import find_parts
 
     if options.system:
         target = build_target(options.system, options.seed)
-        return target, getattr(target.system, "function", target.system)
+        return target, next(iter(find_parts(target.system)), target.system)
     if options.memory:
+        from context_bench.memory.members import is_factory
         from context_bench.refs import call_with, parse, resolve
 
         (ref,) = parse("memory_system", options.memory)
         found = resolve("memory_system", ref)
-        memory = (
-            call_with(found, ref, None)
-            if (callable(found) and not hasattr(found, "ingest")) or isinstance(found, type)
-            else found
-        )
+        memory = call_with(found, ref, None) if is_factory(found) else found
         return MemoryTarget(memory), memory
     return await _open_proxy(options, stack), None
 

@@ -10,20 +10,15 @@ from context_bench.conformance.bench import Bench, CheckFailed
 from context_bench.errors import SystemFailure, UsageError, describe
 from context_bench.evaluators.text_search import read_sent_texts
 from context_bench.fuzz.cases import Case
+from context_bench.memory.members import read_members
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.systems.adapt import adapt, build_systems
-from context_bench.traits import find_name
+from context_bench.traits import find_name, is_endpoint
 from context_bench.types import System
 from context_bench.wire.form import Answer
 from context_bench.wire.prompts import Message, Prompt
 
 BUDGETS = (0.2, 0.4, 0.6, 0.8)  # shares of the tokens that a system with a `ratio` is asked to keep
-
-
-def find_breaks(part: Any) -> tuple[str, ...]:
-    """Return the relations that a part declares to break."""
-    declared = getattr(part, "breaks", ())
-    return (declared,) if isinstance(declared, str) else tuple(map(str, declared or ()))
 
 
 class SystemTarget:
@@ -45,8 +40,7 @@ class SystemTarget:
         example = case.to_example()
         given = {**example}
         try:
-            call = getattr(system, "aprocess", None)
-            processed = await call(given) if call is not None else system.process(given)
+            processed = await system.aprocess(given) if is_endpoint(system) else system.process(given)  # type: ignore[attr-defined]
         except Exception as error:
             raise SystemFailure(f"{self.name} failed: {describe(error)}") from error
         if isinstance(processed, str):
@@ -107,23 +101,17 @@ class ProxyTarget:
 
 
 class MemoryTarget:
-    """A memory system: sessions are written, then a question is asked of it.
-
-    Args:
-        memory: Reset before each try.
-    """
+    """A memory system, reset before each try: sessions are written, then a question is asked of it."""
 
     budgets: Sequence[float] = ()
 
     def __init__(self, memory: Any) -> None:
-        self.memory, self.name = memory, str(find_name(memory) or type(memory).__name__)
+        self.memory, self._members = memory, read_members(memory)
+        self.name = str(find_name(memory))
 
     async def _call(self, name: str, *arguments: Any, **named: Any) -> Any:
-        method = getattr(self.memory, f"a{name}", None) or getattr(self.memory, name)
-        taken = inspect.signature(method).parameters
-        named = {key: value for key, value in named.items() if key in taken}
         try:
-            found = method(*arguments, **named)
+            found = self._members[name](*arguments, **self._members.filter_arguments(name, **named))
             return await found if inspect.isawaitable(found) else found
         except Exception as error:
             raise SystemFailure(f"{self.name} failed in {name}: {describe(error)}") from error
@@ -131,7 +119,7 @@ class MemoryTarget:
     @property
     def can_forget(self) -> bool:
         """Whether it can be asked to forget."""
-        return hasattr(self.memory, "forget") or hasattr(self.memory, "aforget")
+        return "forget" in self._members
 
     async def start(self) -> None:
         """Empty it."""
@@ -152,9 +140,9 @@ class MemoryTarget:
 
     async def ask(self, question: str) -> str:
         """Return what it retrieves for a question, or else its answer."""
-        if hasattr(self.memory, "flush") or hasattr(self.memory, "aflush"):
+        if "flush" in self._members:
             await self._call("flush")
-        if hasattr(self.memory, "retrieve") or hasattr(self.memory, "aretrieve"):
+        if "retrieve" in self._members:
             found = await self._call("retrieve", question, k=3)
             return "\n".join(str(each.get("text", each)) if isinstance(each, dict) else str(each) for each in found)
         return str(await self._call("query", question))

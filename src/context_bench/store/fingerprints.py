@@ -325,7 +325,7 @@ def _read_content(value: Any) -> Any:
             return read(value)
     for base in type(value).__mro__[:-1]:
         compiled = not any(isinstance(member, FunctionType) for member in vars(base).values())
-        foreign = find_module_home(base.__module__) != USER
+        foreign = find_module_home(base.__module__) != USER and not is_ours(base)
         if compiled and foreign and base.__module__ not in ("typing", "abc", "collections.abc", "enum"):
             raise Unknown
     return None
