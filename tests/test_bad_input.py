@@ -44,6 +44,14 @@ def test_a_result_that_may_never_end_is_refused(command: str, tmp_path: Path) ->
     assert "it is not a regular file" in done.stderr
 
 
+def test_data_in_a_pipe_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    done = shell("--system", "passthrough", "--dataset", "pipe.jsonl", cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "it is not a regular file" in done.stderr
+
+
 @pytest.mark.parametrize("flag", ["--prices", "run"])
 def test_toml_that_is_nested_too_deeply_is_one_sentence(flag: str, tmp_path: Path) -> None:
     (tmp_path / "deep.toml").write_text("a = " + "[" * 3_000 + "]" * 3_000)

@@ -115,7 +115,6 @@ class Census:
 
     @property
     def all_failed(self) -> bool:
-        """Whether there are rows and every one is an error."""
         return 0 < self.rows == self.errors
 
     @property
@@ -243,7 +242,6 @@ def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
 
 
 def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
-    """Say which score counts for which dataset, where they differ."""
     settings = read_settings(config)
     primary = settings.context_primary if unread else settings.primary
     if settings.score_field != "score" or len(set(primary.values())) < 2:
@@ -252,7 +250,6 @@ def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
 
 
 def _weak_threshold(key: str, config: Mapping[str, Any]) -> str:
-    """Say why passing a threshold means little for the datasets that a number is made of."""
     settings = read_settings(config)
     weak: Mapping[str, str] = settings.weak_thresholds
     tag = key.partition("@")[2]

@@ -34,8 +34,7 @@ from context_bench.types import Metric
 
 __all__ = ["EvalResult", "EvalRow", "Part", "Scores"]
 
-Part = Literal["rows", "summary"]
-"""What of a result is exported."""
+Part = Literal["rows", "summary"]  # what of a result is exported
 
 
 class Scores(dict[str, float]):
@@ -348,12 +347,7 @@ class EvalResult:
             raise DataError(f"{path}: {error}") from None
 
     def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
-        """Return the rows or the summary as CSV; with a `path` also write it there.
-
-        Args:
-            path: The file.
-            part: `rows` for a line a row, `summary` for a line a system with all numbers and intervals.
-        """
+        """Return a line a row, or a line a system with all numbers and intervals, as CSV; also write it to `path`."""
         return import_object(f"{_EXPORTS}:export_csv")(self, path, part)  # type: ignore[no-any-return]
 
     def to_latex(self, path: str | Path | None = None, part: Part = "summary") -> str:
@@ -384,8 +378,7 @@ class EvalResult:
 
 _SHOWN_SYSTEMS = 8
 
-_EXPORTS = "context_bench.output.exports"
-"""Stands above this module."""
+_EXPORTS = "context_bench.output.exports"  # stands above this module
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:

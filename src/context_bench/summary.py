@@ -51,19 +51,14 @@ from context_bench.types import Metric, Tally
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-Numbers = dict[str, dict[str, float]]
-"""System -> key -> value."""
+Numbers = dict[str, dict[str, float]]  # system -> key -> value
 
-Intervals = dict[str, dict[str, Interval]]
-"""System -> key -> interval, for the numbers that have one."""
+Intervals = dict[str, dict[str, Interval]]  # system -> key -> interval, for the numbers that have one
 
-Notes = dict[str, dict[str, str]]
-"""System -> key -> what has to be known to read the value."""
+Notes = dict[str, dict[str, str]]  # system -> key -> what has to be known to read the value
 
 
 class Summary(NamedTuple):
-    """The numbers of a run, and the notes on them."""
-
     numbers: Numbers
     notes: Notes
     columns: dict[str, str]  # the numbers of metrics that are not ours which the table shows, each with its format
@@ -282,7 +277,6 @@ class Summarizer:
     def _put_front(
         self, numbers: Numbers, notes: Notes, config: Mapping[str, Any], comparison: Comparison | None
     ) -> None:
-        """Put in who is on the Pareto front, and who puts the others off it."""
         settings = read_settings(config)
         if self._front is None or self._comparer is None:
             return

@@ -74,10 +74,7 @@ class GuardedTally:
         return same
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in, unless the metric has failed before.
-
-        What the metric raises ends the run, before more is paid for a number that is missing.
-        """
+        """Add a row unless the metric failed. What it raises ends the run, before more is paid for a missing number."""
         if self.failure is None:
             try:
                 self._tally.add(row)

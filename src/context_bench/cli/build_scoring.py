@@ -63,7 +63,6 @@ class ScoringOptions:
 
     @property
     def field(self) -> str:
-        """The key in `EvalRow.scores` that counts."""
         return self.score_field or "score"
 
     @classmethod

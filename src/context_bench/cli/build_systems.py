@@ -127,10 +127,7 @@ def _name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:
 
 
 def _build_tapped(options: RunOptions) -> list[Any]:
-    """Build each proxy with a tap of its own behind it, then the systems of this process, then the controls.
-
-    All of them are answered by the same model.
-    """
+    """Build each proxy with its own tap, then the systems of this process and the controls, all for one model."""
     from context_bench.tap.system import Tapped
 
     answerer = _share_answerer(options)
@@ -180,7 +177,6 @@ def _plan_arms(options: RunOptions) -> list[_Arm]:
 def _plan_arm(
     url: str | None, start: str | None, name: str | None, directory: str | None, *, named_by_program: bool
 ) -> _Arm:
-    """Plan a proxy with a URL, with a command that starts it, or with both."""
     from context_bench.tap.system import Launch
 
     if start is None:
@@ -193,7 +189,6 @@ def _plan_arm(
 
 
 def _share_answerer(options: RunOptions) -> Any:
-    """Choose who answers behind every tap of the run: one, opened once."""
     from context_bench.tap.answering import Shared
 
     given = [choice for choice in (options.tap_forward, options.tap_model, options.tap_reply) if choice]
@@ -249,7 +244,6 @@ def _build_controls(options: RunOptions, answerer: Any) -> list[Any]:
 
 
 def _name_program(command: str) -> str:
-    """Return what a proxy without a name is called: its program."""
     try:
         words: Sequence[str] = shlex.split(command)
     except ValueError as error:
@@ -259,11 +253,9 @@ def _name_program(command: str) -> str:
     return mask_command((scripts or names or [command])[0])
 
 
-_Knobs = dict[str, list[str]]
-"""The values of each knob, by the name of its placeholder."""
+_Knobs = dict[str, list[str]]  # the values of each knob, by the name of its placeholder
 
-_FILLED_IN = ("port", "host", "tap")
-"""Placeholders of a --start that are not the user's to choose."""
+_FILLED_IN = ("port", "host", "tap")  # placeholders of a --start that are not the user's to choose
 
 
 def _parse_sweeps(texts: Sequence[str], starts: Sequence[str]) -> _Knobs:

@@ -44,7 +44,6 @@ _MODULES = {
 
 
 def find_module(command: str) -> str:
-    """Return the module whose `main` runs the command."""
     return f"context_bench.cli.{_MODULES.get(command, command.replace('-', '_'))}"
 
 
@@ -95,18 +94,11 @@ def _short_help(flags: int) -> str:
 
 
 def first_steps() -> str:
-    """Say what to try first, for a command line without anything."""
     lines = [_ABOUT, "", "To begin:"]
     for example, text in _EXAMPLES.items():
         lines += [f"  {example}", f"      {text}"]
     lines += ["", "context-bench --help shows the commands, and the flags that most people need."]
     return "\n".join(lines) + "\n"
-
-
-def _list_commands() -> str:
-    """List all commands with what they do."""
-    width = max(map(len, COMMANDS)) + 2
-    return "commands:\n" + "".join(f"  {name:{width}}{text}\n" for name, text in COMMANDS.items())
 
 
 class _HelpAll(argparse.Action):
@@ -162,12 +154,14 @@ class RunParser(Parser):
 
 
 def run_parser() -> RunParser:
+    width = max(map(len, COMMANDS)) + 2
+    commands = "".join(f"  {name:{width}}{text}\n" for name, text in COMMANDS.items())
     parser = RunParser(
         prog="context-bench",
         usage="context-bench (--proxy URL | --system REF)... --dataset REF... [options]\n"
         "       context-bench COMMAND [--help]",
         description=f"{_EXAMPLE}\n{_ABOUT}",
-        epilog=f"{_list_commands()}\n{_EXIT_CODES}",
+        epilog=f"commands:\n{commands}\n{_EXIT_CODES}",
         allow_abbrev=False,
     )
     parser.add_argument(

@@ -88,7 +88,6 @@ def _find_parser(*words: str) -> Parser:
 
 
 def _read_actions(parser: Parser) -> dict[str, str]:
-    """Read the actions of a command that has some, with what they do."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return {each.dest: each.help or "" for each in action._choices_actions}
@@ -137,8 +136,7 @@ class Offered:
     """Possible values of a flag or argument: words, and files or folders."""
 
     words: tuple[str, ...] = ()
-    files: str = ""
-    """`file`, `folder` or nothing."""
+    files: str = ""  # `file`, `folder` or nothing
 
 
 @dataclass
@@ -146,16 +144,14 @@ class CommandSpec:
     """A command's flags (None takes no value), arguments and subcommands."""
 
     flags: dict[str, Offered | None] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    """Descriptions of the flags and subcommands."""
+    texts: dict[str, str] = field(default_factory=dict)  # descriptions of the flags and subcommands
     arguments: Offered = field(default_factory=Offered)
     commands: tuple[str, ...] = ()
 
 
 Commands = Mapping[str, CommandSpec]
 
-_LONGEST = 70
-"""Characters of a description."""
+MAX_DESCRIPTION_CHARS = 70  # characters of a description
 
 
 def _quote(text: str) -> str:
@@ -168,11 +164,10 @@ def _quote_posix(text: str) -> str:
 
 
 def _describe(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= MAX_DESCRIPTION_CHARS else text[: MAX_DESCRIPTION_CHARS - 1] + "…"
 
 
 def _group_by_values(commands: Commands) -> dict[Offered, list[str]]:
-    """Group the places that offer the same values, each as `command flag`."""
     places: dict[Offered, list[str]] = {}
     for name, command in commands.items():
         for flag, values in command.flags.items():

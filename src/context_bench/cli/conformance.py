@@ -125,7 +125,6 @@ def _list_checks(options: argparse.Namespace) -> int:
 
 
 async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], vendor: Recipe | None) -> Findings:
-    """Open the tap, start the proxy if that is asked for, run the checks, and stop it all."""
     from context_bench.conformance import examine
     from context_bench.conformance.bench import Upstream
     from context_bench.monitors.progress import StatusLine

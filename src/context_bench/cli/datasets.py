@@ -29,8 +29,7 @@ more:
   context-bench datasets import FILE.jsonl [--out FILE] [--answers]
 """
 
-_LONG = 1500
-"""Characters of a text that are shown unless --full asks for all."""
+MAX_TEXT_CHARS = 1500  # characters of a text that are shown unless --full asks for all
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -88,7 +87,7 @@ def _show(arguments: Sequence[str]) -> int:
         facts = [[key, text] for key, text in _list_facts(card) if text]
         sys.stdout.write(fit_listing(facts, table_width(wide=options.wide), head=False) + "\n")
     if example is not None:
-        _print_example(example, card, None if options.full else _LONG, table_width(wide=options.wide))
+        _print_example(example, card, None if options.full else MAX_TEXT_CHARS, table_width(wide=options.wide))
     elif problem:
         say(f"no example: {problem}")
     return 0
@@ -228,7 +227,6 @@ def _import(arguments: Sequence[str]) -> int:
 
 
 def markdown_catalog() -> str:
-    """Write the catalog as a Markdown page: one table for each family."""
     families: dict[str, list[Card]] = {}
     for card in catalog().values():
         families.setdefault(card.family, []).append(card)

@@ -52,10 +52,11 @@ def main(arguments: Sequence[str]) -> int:
     add_flags(parser, "wide")
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.cli.output import build_reporter, open_destination, table_width, wants_color, write_report
+    from context_bench.cli.output import open_destination, table_width, wants_color, write_report
     from context_bench.datasets.open import Choices, open_datasets
     from context_bench.errors import UsageError
     from context_bench.metrics import default_metrics
+    from context_bench.output.files import build_reporter
     from context_bench.runner import evaluate
     from context_bench.systems.adapt import build_systems
 

@@ -26,13 +26,11 @@ from context_bench.traits import asks_model, find_model, is_endpoint, system_tra
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer
 
-_SHOWN = 1200
-"""Characters of a text that are shown."""
+MAX_TEXT_CHARS = 1200  # characters of a text that are shown
 
 _GUESSED_REPLY = 300
 _GUESSED_SECONDS = 2.0
-_JUDGE_REPLY = 100
-"""Tokens of a verdict with its reason."""
+_JUDGE_REPLY = 100  # tokens of a verdict with its reason
 _JUDGE_RETRIES = 3
 
 
@@ -100,12 +98,11 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
     sys.stdout.write(fit_listing(lines, width, head=False) + "\n")
     if total.first is not None:
         body = _build_first_body(endpoints, total.first, options.system_prompt)
-        sys.stdout.write(f"\nthe first prompt:\n{format_json(body, longest=_SHOWN, width=width)}\n")
+        sys.stdout.write(f"\nthe first prompt:\n{format_json(body, longest=MAX_TEXT_CHARS, width=width)}\n")
     return 0
 
 
 def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cache | None:
-    """Open the stored answers that the run would reuse; None where there are none."""
     if options.store_folder is None or not options.reuses_answers or not Path(options.store_folder).is_dir():
         return None
     store = opened.enter_context(Store(options.store_folder, create=False))
@@ -121,7 +118,6 @@ def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cac
 def _count(
     options: RunOptions, systems: list[Any], judges: list[Evaluator], datasets: Any, cache: Cache | None, total: _Total
 ) -> None:
-    """Add up what each example would send to each system and each judge, less what is known."""
     count, reply = get_tokenizer(), options.max_tokens or _GUESSED_REPLY
     for example in read_examples(datasets, None):
         total.examples += 1

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from context_bench.types import Metric
 
 TOLERATED_ERRORS = "10%"
-TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
-"""Seconds for one attempt; a model on this machine reads slowly."""
+TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0  # seconds for one attempt; a model on this machine reads slowly
 
 
 def main(
@@ -75,7 +74,6 @@ def _run(options: RunOptions) -> int:
 
 
 def _check_flags(options: RunOptions) -> None:
-    """Refuse flags that contradict each other, and margins that cannot be."""
     from context_bench.cli.output import check_destinations
     from context_bench.compare.verdicts import check_margin
     from context_bench.errors import UsageError
@@ -181,7 +179,7 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
 
 
 def _pass_gate(gate: RunGate, result: EvalResult) -> int:
-    from context_bench.cli.output import build_reporter
+    from context_bench.output.files import build_reporter
 
     outcomes = []
     if gate.conditions:
@@ -203,7 +201,9 @@ def _evaluate(
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
+    from context_bench.traits import find_model
 
+    models = dict.fromkeys(name for each in systems if (name := find_model(each)) is not None)
     given = {name: getattr(options, name) for name in EvaluateOptions.declared()}
     baseline, margin, plan = _follow_plan(options, [each.name for each in systems])
     given |= {
@@ -229,7 +229,7 @@ def _evaluate(
             "threshold_given": options.threshold is not None,
             "run_file": options.run_file,
             "seed": options.seed,
-            "model": _list_models(systems),
+            "model": ", ".join(models) or None,
             "model_given": options.model_given,
             "max_examples": options.max_examples,
             "sample": options.sample,
@@ -271,11 +271,3 @@ def _build_engine(options: RunOptions) -> Any:
         if value is not None:
             raise UsageError(f"{flag} is for a cluster: add --engine ray")
     return options.engine
-
-
-def _list_models(systems: Sequence[Any]) -> str | None:
-    """Return the model that the systems ask for; several in their order."""
-    from context_bench.traits import find_model
-
-    names = dict.fromkeys(name for each in systems if (name := find_model(each)) is not None)
-    return ", ".join(names) or None

@@ -25,8 +25,7 @@ from context_bench.options import (
     Options,
 )
 
-LEAST_LIKENESS = 0.6
-"""How alike a value and a choice must be, from 0 to 1, before the choice is suggested."""
+LEAST_LIKENESS = 0.6  # how alike a value and a choice must be, from 0 to 1, before the choice is suggested
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -44,8 +43,7 @@ class Parser(argparse.ArgumentParser):
     on_help: ClassVar[Callable[[Parser], None] | None] = None
     """Called instead of printing help, so that completion learns the flags of every command from the command itself."""
 
-    commands: Collection[str] = ()
-    """Words that may stand first, and are looked for before the flags are read."""
+    commands: Collection[str] = ()  # words that may stand first, and are looked for before the flags are read
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"formatter_class": _HelpFormatter, **options})
@@ -65,7 +63,6 @@ class Parser(argparse.ArgumentParser):
             hook(self)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is not one of the choices, in our form."""
         if action.choices is not None and value not in action.choices:
             from context_bench.errors import suggest
 
@@ -74,7 +71,6 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, said)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one sentence, and exit with 2."""
         from context_bench.cli.messages import say
         from context_bench.text.masking import mask_command
 
@@ -181,7 +177,6 @@ def read_values(
 
 
 def _read_variable(option: Option) -> list[str]:
-    """Return the flags that the environment variable of an option stands for."""
     text = os.environ.get(option.variable, "")
     if not text or option.is_read_elsewhere:
         return []

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 _EXAMPLE = """\
 examples:
   context-bench fuzz --system bm25:ratio=0.3
-  context-bench fuzz --system my_file.py:MyCompressor --dataset my_data.jsonl --seconds 20
+  context-bench fuzz --system my_file.py:MyCompressor \\
+      --dataset my_data.jsonl --seconds 20
   context-bench fuzz --vendor kompact --out kompact-faults.json
   context-bench fuzz --vendor kompact --replay kompact-faults.json
 """
 
-_EXIT_CODES = "exit codes: 0 nothing broken (or only what it declares), 1 a relation is broken, 2 wrong usage"
+_EXIT_CODES = """\
+exit codes: 0 nothing broken (or only what it declares),
+1 a relation is broken, 2 wrong usage"""
 
 _MAX_SHOWN_CHARS = 110
 

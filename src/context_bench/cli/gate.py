@@ -156,7 +156,6 @@ class _Numbers:
         self._by_dataset = by_dataset if len(tags) > 1 or not tags_known else {}
 
     def check(self, condition: Condition) -> None:
-        """Refuse a condition on a number that cannot be."""
         key = condition.metric
         if key in self._keys or not self.all_told or self._fits_tag(key):
             return

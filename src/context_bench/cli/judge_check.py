@@ -65,6 +65,7 @@ def _check(options: Namespace) -> int:
     from context_bench.cli.messages import show_warnings
     from context_bench.cli.output import tell_stops
     from context_bench.http.loop import run_sync
+    from context_bench.memory.judge import answer_from_bank
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
@@ -73,7 +74,7 @@ def _check(options: Namespace) -> int:
         judge = build_judge(JudgeOptions.read(options))
     run_sync(judge.prepare())
     result = evaluate(
-        _answer_from_bank,
+        answer_from_bank,
         list(bank()),
         evaluators=[judge],
         metrics=[],
@@ -96,11 +97,6 @@ def _print_rates(lines: list[list[str]], note: str, options: Namespace) -> None:
     head = ["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]
     table = fit_columns([head, *lines], width, ("unscored", "n", "mistakes"))
     sys.stdout.write(f"{table}\n\n{wrap(note, width)}\n")
-
-
-def _answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
-    """Answer as the bank says: this is the system that is judged."""
-    return {"response": example["meta"]["given"]}
 
 
 def bank() -> Iterator[dict[str, Any]]:
@@ -138,14 +134,13 @@ def rates(rows: Sequence[EvalRow]) -> list[Rate]:
     """Compute a rate for each kind, then for both false rejects and both false accepts together."""
     groups: list[tuple[str, ...]] = [(kind,) for kind in KINDS]
     groups += [tuple(kind for kind in KINDS if KINDS[kind] is good) for good in (True, False)]
-    return [_compute_rate(group, rows) for group in groups]
-
-
-def _compute_rate(kinds: tuple[str, ...], rows: Sequence[EvalRow]) -> Rate:
-    own = [row for row in rows if row.dataset in kinds]
-    scored = [row for row in own if "judge_score" in row.scores]
-    mistakes = sum((row.scores["judge_score"] >= PASS) is not KINDS[row.dataset] for row in scored)
-    return Rate(kinds, len(scored), mistakes, len(own) - len(scored))
+    found = []
+    for kinds in groups:
+        own = [row for row in rows if row.dataset in kinds]
+        scored = [row for row in own if "judge_score" in row.scores]
+        mistakes = sum((row.scores["judge_score"] >= PASS) is not KINDS[row.dataset] for row in scored)
+        found.append(Rate(kinds, len(scored), mistakes, len(own) - len(scored)))
+    return found
 
 
 def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
@@ -157,7 +152,6 @@ def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
 
 
 def _describe_tokens(rows: Sequence[EvalRow]) -> str:
-    """Say what the judge spent by its own count, where it reports one."""
     spent = [row.metadata.get("llm-judge", {}) for row in rows]
     prompt, completion = (sum(each.get(f"{part}_tokens", 0) for each in spent) for part in ("prompt", "completion"))
     return f"The judge read {prompt:,} tokens and wrote {completion:,}." if prompt else ""

@@ -17,8 +17,7 @@ from context_bench.refs import import_code
 from context_bench.registry import registry
 from context_bench.traits import find_score_fields
 
-_LONGEST = 48
-"""Characters of a parameter list: the proxies have many."""
+MAX_PARAMETER_CHARS = 48  # characters of a parameter list: the proxies have many
 
 
 def listing_parser(command: str) -> Parser:
@@ -90,7 +89,6 @@ def _find_component(kind: str, name: str) -> Any:
 
 
 def summarize_component(kind: str, name: str) -> str:
-    """Return the first line of a component's docstring."""
     found = _find_component(kind, name)
     if found is None:
         return "cannot be loaded"
@@ -106,4 +104,4 @@ def _list_parameters(kind: str, name: str) -> str:
     required = [each.name for each in parameters if each.default is each.empty]
     optional = [f"{each.name}={each.default}" for each in parameters if each.default is not each.empty]
     text = ", ".join([*required, *optional])
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= MAX_PARAMETER_CHARS else text[: MAX_PARAMETER_CHARS - 1] + "…"

@@ -105,7 +105,6 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
 
 
 def _choose_answerer(options: MemoryOptions) -> Answerer | None:
-    """Choose who answers behind the taps; nobody where no flag says."""
     from context_bench.cli.build_systems import choose_answerer
     from context_bench.errors import UsageError
     from context_bench.tap.answering import Shared

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-_NARROWEST = 20
-"""Columns below which a terminal does not tell the truth about itself."""
+MIN_COLUMNS = 20  # columns below which a terminal does not tell the truth about itself
 
 
 def say(message: object) -> None:
-    """Print a sentence on stderr as a message of ours."""
     from context_bench.errors import printable
 
     clear = "\r\x1b[2K" if sys.stderr.isatty() else ""  # there may be a progress line
@@ -23,10 +21,7 @@ def say(message: object) -> None:
 
 
 def wrap_message(text: str) -> str:
-    """Wrap the lines of a text for the terminal that stderr is; without one it stays as it is.
-
-    Lines that are indented are commands to copy, and stay whole.
-    """
+    """Wrap a text for the terminal behind stderr, if any; indented lines are commands to copy, and stay whole."""
     if not sys.stderr.isatty():
         return text
     from textwrap import fill
@@ -46,7 +41,7 @@ def _find_width() -> int:
         width = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
         width = 0
-    return width if width >= _NARROWEST else 80
+    return width if width >= MIN_COLUMNS else 80
 
 
 @contextmanager

@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".tex": "latex", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
-_ANY_FORM = ("", ".txt")
-"""Endings that promise no form."""
-_VARIANTS = {("table", "md"), ("csv", "csv-summary")}
-"""Forms of one ending: --output may ask for the second."""
-_DATA_FORMS = ("json", "csv", "csv-summary")
-"""Forms that hold texts of models and datasets as they came."""
+_ANY_FORM = ("", ".txt")  # endings that promise no form
+_VARIANTS = {("table", "md"), ("csv", "csv-summary")}  # forms of one ending: --output may ask for the second
+_DATA_FORMS = ("json", "csv", "csv-summary")  # forms that hold texts of models and datasets as they came
 REPORT_FORMS = ("table", "md", "json", "csv", "csv-summary", "latex", "html")
 
 
@@ -157,13 +154,6 @@ def wants_color(out: str | None = None) -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def build_reporter(name: str, width: int | None, store: str | None = None, *, color: bool = False) -> Any:
-    """Build the reporter that a reference names; one that takes a width, colour or the folder of the store gets it."""
-    from context_bench.output.files import build_reporter
-
-    return build_reporter(name, width, store, color=color)
-
-
 def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     """Write a report, piece by piece if the reporter has `render_parts`.
 
@@ -212,6 +202,7 @@ def report_run(options: CommandOptions, run: Callable[[], EvalResult]) -> tuple[
     """Run, and write the report and the page, also of a run that ended early; return what ended it too."""
     from context_bench.errors import ContextBenchError, Interrupted, find_result
     from context_bench.numbers import NUM_EXAMPLES
+    from context_bench.output.files import build_reporter
 
     store = options.store_folder
     width = table_width(wide=options.wide, out=options.out)
@@ -249,10 +240,7 @@ def advise_resume(words: Sequence[str], *, kept: bool) -> str:
 
 
 def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException | None = None) -> None:
-    """Tell what went wrong: examples that failed for each system and how, and why the run stopped.
-
-    A `failure` that ended the run is told by whoever raises it.
-    """
+    """Tell which examples failed and how, and why the run stopped; whoever raises a `failure` tells it."""
     from context_bench.caveats import find_unscored
     from context_bench.numbers import NUM_ERRORS, NUM_EXAMPLES
 
@@ -286,7 +274,6 @@ def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException |
 
 
 def _describe_first(row: Any) -> str:
-    """Describe the first failure: its example, and the place in the user's code where it is a bug there."""
     if row is None:
         return ""
     frames = row.metadata.get("traceback")

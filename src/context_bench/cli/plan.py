@@ -29,8 +29,7 @@ def main(arguments: Sequence[str]) -> int:
         return _plan(flags)
 
 
-_DIFFERENCE = 0.05
-"""The difference to find, unless another is given or so many examples cannot differ."""
+DEFAULT_DIFFERENCE = 0.05  # the difference to find, unless another is given or so many examples cannot differ
 
 
 def plan_parser() -> Parser:
@@ -39,7 +38,7 @@ def plan_parser() -> Parser:
     add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")
     add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
     add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
-    add("--difference", type=amount, metavar="D", help=f"difference to find (default: {_DIFFERENCE})")
+    add("--difference", type=amount, metavar="D", help=f"difference to find (default: {DEFAULT_DIFFERENCE})")
     add(
         "--margin",
         type=amount,
@@ -69,7 +68,7 @@ def _plan(flags: argparse.Namespace) -> int:
     if not 0 < flags.power < 1:
         raise UsageError(f"--power must be between 0 and 1 (got {flags.power:g})")
     margin = check_margin(flags.margin or (pilot.settings.margin if pilot else DEFAULT_MARGIN))
-    difference = flags.difference or min(_DIFFERENCE, flags.discordant or _DIFFERENCE)
+    difference = flags.difference or min(DEFAULT_DIFFERENCE, flags.discordant or DEFAULT_DIFFERENCE)
     target = Target(difference, margin, flags.power, n=flags.max_examples)
     baseline = _find_baseline(flags, pilot)
     if pilot is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from context_bench.cli.commands import COMMANDS
@@ -31,7 +31,10 @@ def main(arguments: Sequence[str]) -> int:
         }
         sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         return 0
-    lines = [_HEAD, *(line for name, price in chosen.items() for line in _list_lines(name, price))]
+    lines = [_HEAD]
+    for name, price in chosen.items():
+        lines.append([name, *_format(price)])
+        lines += [[f"  prompt above {tier.above:,}", *_format(tier.price)] for tier in price.tiers]
     sys.stdout.write(fit_listing(lines, table_width(wide=options.wide)) + "\n")
     about = f"dollars per million tokens; {prices.source or 'no source is named'}"
     print(f"\n{about}{f'; {options.name} is found {how}' if how else ''}", file=sys.stderr)
@@ -67,13 +70,6 @@ def choose_prices(prices: Prices, name: str | None) -> tuple[dict[str, Price], s
         hint = f"; near it: {', '.join(near)}" if near else ""
         raise UsageError(f"{name!r} is not priced: no entry has that name or a part of it{hint}")
     return found, ""
-
-
-def _list_lines(name: str, price: Price) -> Iterator[list[str]]:
-    """List a model's prices, and a line for each of its tiers."""
-    yield [name, *_format(price)]
-    for tier in price.tiers:
-        yield [f"  prompt above {tier.above:,}", *_format(tier.price)]
 
 
 def _format(price: Price) -> list[str]:

@@ -19,7 +19,6 @@ from context_bench.text.masking import (
 
 
 def mask_arguments(arguments: Sequence[str]) -> list[str]:
-    """Mask the arguments of a command, so that they may be shown and stored."""
     shown: list[str] = []
     flag = ""
     for argument in arguments:

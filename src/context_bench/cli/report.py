@@ -108,7 +108,9 @@ def _view(arguments: Sequence[str]) -> int:
     from context_bench.output.viewer import ViewServer
 
     with show_warnings(), ViewServer(options.store, options.port) as server:
-        stopped = _watch_signals()
+        stopped = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
         with contextlib.suppress(OSError, AttributeError):  # Windows has no such thing
             os.nice(10)  # a run on the same machine comes first
         sys.stdout.write(f"{server.url}\n")
@@ -119,14 +121,6 @@ def _view(arguments: Sequence[str]) -> int:
         while not stopped.wait(1.0):  # on Windows a signal is heard of only when something else happens
             pass
     return 0
-
-
-def _watch_signals() -> threading.Event:
-    """Return an event that SIGINT (Ctrl-C) and SIGTERM set."""
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    return stopped
 
 
 def _open_browser(url: str) -> None:

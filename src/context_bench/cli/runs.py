@@ -11,17 +11,11 @@ from typing import Any
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.output import (
-    build_reporter,
-    choose_form,
-    open_destination,
-    table_width,
-    wants_color,
-    write_report,
-)
+from context_bench.cli.output import choose_form, open_destination, table_width, wants_color, write_report
 from context_bench.config import STORE
 from context_bench.core.record import load_result
 from context_bench.numbers import NUM_EXAMPLES
+from context_bench.output.files import build_reporter
 from context_bench.output.layout import fit_listing
 from context_bench.results import EvalResult
 from context_bench.store import Store

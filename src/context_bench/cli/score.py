@@ -14,14 +14,7 @@ from context_bench.cli.build_scoring import JudgeOptions, ScoringOptions, build_
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, number
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.output import (
-    build_reporter,
-    choose_form,
-    open_destination,
-    table_width,
-    wants_color,
-    write_report,
-)
+from context_bench.cli.output import choose_form, open_destination, table_width, wants_color, write_report
 from context_bench.config import STORE, read_settings
 from context_bench.core.judge import Scorer
 from context_bench.core.record import load_result, recording, rescore
@@ -32,6 +25,7 @@ from context_bench.monitors.budget import Budget
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.progress import Progress
 from context_bench.numbers import NUM_EXAMPLES, UPSTREAM_COST_OF_PASS
+from context_bench.output.files import build_reporter
 from context_bench.pricing import Prices, check_prices
 from context_bench.refs import import_code
 from context_bench.results import EvalResult
@@ -136,7 +130,6 @@ async def _score_again(
     limits: Limits,
     prices: Prices,
 ) -> EvalResult:
-    """Score the run, and record that whatever becomes of it."""
     settings = read_settings(config)
     config = {**config, "rescored": before.id, "stopped": None}
     reasons: list[str] = []

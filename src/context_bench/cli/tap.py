@@ -105,7 +105,6 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
 
 
 def _watch_signals() -> asyncio.Event:
-    """Return an event that SIGINT (Ctrl-C) and SIGTERM set."""
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
@@ -162,7 +161,6 @@ class Log:
         self._note(call, *await work_beside(self._record, number, call, request))
 
     def _record(self, number: int, call: Call, request: Incoming) -> tuple[int, int]:
-        """Count the tokens of a request and put it down; returns how many tokens and tools it has."""
         prompt, tokens = request.prompt(), request.count_tokens()
         if self._store and self._run and not self._store.failure:
             self._store.put_request(self._run, number, {**call.as_dict(self._since), "tokens": tokens})

@@ -9,11 +9,9 @@ from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAn
 from context_bench.compare.run_inputs import RunInput
 from context_bench.stats import Contrast, Difference, ScoreSums, Verdict, average_differences, compare_means
 
-SYSTEM, BASELINE = "system", "baseline"
-"""The two sides of a contest: both may have the same name, in two runs."""
+SYSTEM, BASELINE = "system", "baseline"  # the two sides of a contest: both may have the same name, in two runs
 
-MAX_LISTED = 1000
-"""Fixed or broken examples that are listed for one system; all are counted."""
+MAX_LISTED = 1000  # fixed or broken examples that are listed for one system; all are counted
 
 
 @dataclass
@@ -67,7 +65,7 @@ class Contest:
                 if (passes := own.value >= threshold) != (baseline.value >= threshold):
                     (self.fixed if passes else self.broken).add(own)
 
-        repeats, others = self.source.repeats, self.baseline.repeats
+        repeats, others = self.source.settings.repeats, self.baseline.settings.repeats
         return Pairing([SYSTEM], BASELINE, add_pair, repeats=repeats, baseline_repeats=others, on_example=add_example)
 
     def list_datasets(self) -> list[str]:

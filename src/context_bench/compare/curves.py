@@ -84,8 +84,7 @@ class Curve:
         }
 
 
-Tokens = dict[tuple[str, str | int, int], float]
-"""By dataset, example and repeat."""
+Tokens = dict[tuple[str, str | int, int], float]  # by dataset, example and repeat
 
 
 @dataclass(frozen=True)
@@ -212,7 +211,6 @@ def _explain(meter: str, own: bool, base: _SweptSystem, points: Sequence[Point])
 
 
 def _find_saving(tokens: Tokens, base: Tokens) -> float:
-    """Find the share of the baseline's tokens that is saved, over the examples that both have."""
     shared = tokens.keys() & base.keys()
     whole = sum(base[key] for key in shared)
     return 1 - sum(tokens[key] for key in shared) / whole if whole else math.nan

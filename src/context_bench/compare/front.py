@@ -58,30 +58,14 @@ def _read_sign(interval: Interval) -> int:
 
 @dataclass(frozen=True)
 class Front:
-    """Who is on the front.
-
-    Attributes:
-        key: The cost that it goes by, one of `PARETO_COSTS`.
-        costs: The cost of each system, failures included.
-        names: The systems on the front.
-        reasons: Of each that is not, which system puts it off and how.
-    """
-
-    key: str
-    costs: dict[str, float]
-    names: tuple[str, ...]
-    reasons: dict[str, str]
+    key: str  # the cost that it goes by, one of `PARETO_COSTS`
+    costs: dict[str, float]  # the cost of each system, failures included
+    names: tuple[str, ...]  # the systems on the front
+    reasons: dict[str, str]  # of each that is not, which system puts it off and how
 
 
 class FrontTally:
-    """Pairs the rows of all systems, example by example.
-
-    Args:
-        systems: All that answer the examples.
-        paired: Those of them that are compared with each other.
-        read: Reads the score off a row.
-        repeats: How often each example is answered.
-    """
+    """Pairs the rows of all systems, example by example; only those in `paired` are compared with each other."""
 
     def __init__(
         self,
@@ -118,7 +102,6 @@ class FrontTally:
         return _PricedAnswer(scored, (dollars, read, row.output_tokens))
 
     def _fold(self, answers: Mapping[str, Sequence[_PricedAnswer]]) -> None:
-        """Add the answers of all systems to one example."""
         every = [answer.costs for own in answers.values() for answer in own]
         dearest = [max((cost for cost in costs if cost is not None), default=None) for costs in zip(*every)]
         costs = {

@@ -56,12 +56,9 @@ class Looks:
     sizes: Sequence[int] = ()
     name: str = ""
     fixed_groups: bool = False
-    verdict: Verdict | None = None
-    """Set once it is settled, or all planned examples are there."""
-    look: int = 0
-    """How many looks were taken."""
-    p: float = 1.0
-    """The smallest level at which any look so far would have decided."""
+    verdict: Verdict | None = None  # set once it is settled, or all planned examples are there
+    look: int = 0  # how many looks were taken
+    p: float = 1.0  # the smallest level at which any look so far would have decided
     _next: int = 0
     _waiting: dict[int, tuple[ScoredAnswer, ScoredAnswer] | None] = field(default_factory=dict)
     _counted: Pairs = field(default_factory=Pairs)
@@ -72,7 +69,6 @@ class Looks:
         return self.verdict is not None
 
     def __post_init__(self) -> None:
-        """Fix the number of examples at each look."""
         if self.planned < self.looks:
             raise UsageError(f"the planned examples must be at least as many as the looks (got {self.planned})")
         self.sizes = self.sizes or [math.ceil(self.planned * look / self.looks) for look in range(1, self.looks + 1)]

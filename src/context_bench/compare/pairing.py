@@ -20,33 +20,22 @@ if TYPE_CHECKING:
 SCORE_NAMES = (None, "score", MEAN_SCORE, MACRO_SCORE)
 """Names for the score that counts: over several datasets it is their mean, each with the same weight."""
 
-Key = tuple[str, Any]
-"""Dataset and id of an example."""
+Key = tuple[str, Any]  # dataset and id of an example
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer:
-    """The part of a row that a comparison needs; of several answers to one example, their mean.
+    """The part of a row that a comparison needs; of several answers to one example, their mean."""
 
-    Attributes:
-        id: Of the example.
-        dataset: Its tag.
-        value: The score as means count it: 0 for a failed answer, None where there is none.
-        group: The document or conversation that the example shares with others.
-        failed: Whether the answer failed; of several, whether any did.
-        content: A digest of the whole example, where it is known: equal ids with other contents are not a pair.
-        dollars: What the answer cost, where it is known.
-        is_estimate: Whether that cost is an estimate.
-    """
-
-    id: str | int
-    dataset: str
-    value: float | None
-    group: str | None = None
-    failed: bool = False
+    id: str | int  # of the example
+    dataset: str  # its tag
+    value: float | None  # the score as means count it: 0 for a failed answer, None where there is none
+    group: str | None = None  # the document or conversation that the example shares with others
+    failed: bool = False  # whether the answer failed; of several, whether any did
+    # a digest of the whole example, where it is known: equal ids with other contents are not a pair
     content: bytes | None = None
-    dollars: float | None = None
-    is_estimate: bool = False
+    dollars: float | None = None  # what the answer cost, where it is known
+    is_estimate: bool = False  # whether that cost is an estimate
 
 
 def average_answers(answers: Sequence[ScoredAnswer]) -> ScoredAnswer:
@@ -74,14 +63,7 @@ def average_answers(answers: Sequence[ScoredAnswer]) -> ScoredAnswer:
 def read_answer(
     row: EvalRow, score: float | None, *, id: str | int | None = None, content: bytes | None = None
 ) -> ScoredAnswer:
-    """Read off a row what a comparison needs.
-
-    Args:
-        row: The answer.
-        score: The number that is compared.
-        id: What the example is paired by; its own id by default.
-        content: A digest of the example, where it is known.
-    """
+    """Read off a row what a comparison needs: the score, the id that it is paired by, and a digest of its example."""
     failed, estimate = row.error is not None, row.metadata.get("cost_is_estimate") is True
     key, value = row.example_id if id is None else id, 0.0 if failed else score
     return ScoredAnswer(key, row.dataset, value, read_group(row), failed, content, read_dollars(row), estimate)
@@ -94,10 +76,7 @@ def read_dollars(row: EvalRow) -> float | None:
 
 
 def read_group(row: EvalRow) -> str | None:
-    """Return the document or conversation that an example shares with others, where it does.
-
-    The answers to one repeated example are no group: they are averaged.
-    """
+    """Return the document or conversation that an example shares with others; repeats of one example are no group."""
     cluster = row.metadata.get("cluster")
     return str(cluster) if isinstance(cluster, str | int) else None
 
@@ -127,14 +106,10 @@ def read_value(metric: str, score_field: str, threshold: float) -> Callable[[Eva
 class DatasetPairs:
     """Sums over the pairs of one dataset."""
 
-    clean: PairSums = field(default_factory=PairSums)
-    """Pairs in which neither side failed."""
-    failed: PairSums = field(default_factory=PairSums)
-    """The others."""
-    baseline_total: float = 0.0
-    """Sum of the baseline's scores over the pairs."""
-    both_failed: int = 0
-    """Pairs of which neither side has a score of its own: two failures are no equal answers."""
+    clean: PairSums = field(default_factory=PairSums)  # pairs in which neither side failed
+    failed: PairSums = field(default_factory=PairSums)  # the others
+    baseline_total: float = 0.0  # sum of the baseline's scores over the pairs
+    both_failed: int = 0  # pairs of which neither side has a score of its own: two failures are no equal answers
 
     def add(self, one: ScoredAnswer, two: ScoredAnswer) -> bool:
         """Add a pair if both sides have a score; return whether they have."""
@@ -196,8 +171,7 @@ class Pairs:
         return Contrast(name, self.difference(), self.difference(without_errors=True), control)
 
 
-Answers = dict[Key, ScoredAnswer]
-"""All answers of one system that have a score, one for each example."""
+Answers = dict[Key, ScoredAnswer]  # all answers of one system that have a score, one for each example
 
 
 def gather_answers(rows: Iterable[EvalRow], field: str) -> Answers:
@@ -222,13 +196,8 @@ def compare_answers(one: Answers, two: Answers) -> Difference:
 class Pairing:
     """Matches the answers of systems with those of their baseline, example by example, as they come.
 
-    Args:
-        systems: The systems that are compared with the baseline.
-        baseline: Its name.
-        on_pair: Called with the system, its answer and the baseline's for each example that both have answered.
-        repeats: How often each example is answered; its answers are averaged before they are paired.
-        baseline_repeats: The same for the baseline, where it differs.
-        on_example: Called with the system and its answer for each example, paired or not.
+    `on_pair` gets the system, its answer and the baseline's for each example that both have answered; `on_example` gets
+    every answer, paired or not. Repeated answers are averaged before they are paired.
     """
 
     def __init__(
@@ -287,7 +256,6 @@ class Pairing:
         self._open = {}
 
     def _place(self, system: str, key: Key, answer: ScoredAnswer) -> None:
-        """Pair an answer with its partner, or keep it until that comes."""
         if self._on_example is not None:
             self._on_example(system, answer)
         if system == self.baseline:

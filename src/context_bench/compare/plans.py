@@ -31,8 +31,7 @@ from context_bench.text import read_small_file
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-DEFAULT_WORKERS = 8
-"""Examples at a time for a system over the network, where the pilot does not say."""
+DEFAULT_WORKERS = 8  # examples at a time for a system over the network, where the pilot does not say
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,6 @@ def _count(
 
 
 def _measure(rows: Sequence[EvalRow], config: dict[str, Any]) -> _ExampleCosts:
-    """Measure what one example costs and how long it takes, over the rows that succeeded."""
     settings = read_settings(config)
     done = [row for row in rows if row.error is None]
     if not done:
@@ -202,8 +200,6 @@ _FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 @dataclass(frozen=True)
 class Lock:
-    """A comparison that was fixed before its run."""
-
     metric: str  # the key of the score, which depends on whether there are several datasets
     score_field: str
     margin: float  # a difference within it does not matter
@@ -265,7 +261,6 @@ def _make_lock(values: Mapping[str, Any], where: str) -> Lock:
 
 
 def find_deviations(lock: Lock, config: Mapping[str, Any]) -> list[str]:
-    """Find in what a run differs from its plan, a clause for each."""
     settings = read_settings(config)
     datasets = settings.datasets
     metric = choose_score_key(len(datasets))

@@ -16,8 +16,7 @@ from context_bench.results import EvalResult, EvalRow
 from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
 
-SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]
-"""Answers with the system that gave each."""
+SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]  # answers with the system that gave each
 
 
 @dataclass(frozen=True)
@@ -41,18 +40,9 @@ class RunInput:
         return find_floors(self.config)
 
     @property
-    def threshold(self) -> float | None:
-        """The lowest score that passes, where the run has one."""
-        return self.settings.threshold
-
-    @property
     def controls(self) -> frozenset[str]:
         """Systems that are not in the competition: floors, ceilings, and the model that got everything."""
         return frozenset(self.settings.controls)
-
-    @property
-    def repeats(self) -> int:
-        return self.settings.repeats
 
 
 @dataclass(frozen=True)
@@ -82,7 +72,6 @@ def open_run(store: Store, name: str) -> RunInput:
 
 
 def open_file(path: Path) -> RunInput:
-    """Open a result that `--output json` wrote."""
     result = EvalResult.load(path)
     if not result.rows:
         raise DataError(f"{path} has a summary and no rows, so that nothing can be compared: leave --no-rows out")
@@ -172,7 +161,6 @@ def _find_all(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]
 
 
 def _find_in(one: Mapping[str, Any], other: Mapping[str, Any], key: str, what: str, consequence: str) -> Iterator[str]:
-    """Compare by dataset, for those that both runs have."""
     ours, theirs = one.get(key) or {}, other.get(key) or {}
     for tag in ours:
         if tag in theirs and ours[tag] != theirs[tag]:
@@ -191,7 +179,6 @@ def _name_by_content(sources: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _narrow(one: Any, other: Any) -> tuple[Any, Any]:
-    """Leave out of two documents what they have in common."""
     while isinstance(one, dict) and isinstance(other, dict):
         differing = [key for key in {**one, **other} if one.get(key) != other.get(key)]
         if len(differing) != 1:

@@ -84,7 +84,7 @@ def compare_runs(
     label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
     if not contests:
         raise UsageError(_explain_no_match(selections, left_out))
-    given = contests[0].baseline.threshold
+    given = contests[0].baseline.settings.threshold
     threshold = DEFAULT_THRESHOLD if given is None else float(given)
     _read_all(contests, threshold)
     for each in contests:
@@ -205,7 +205,6 @@ def _merge_runs(selections: Sequence[Selection]) -> list[Selection]:
 def _match(
     selections: Sequence[Selection], baseline: str | None, renamed: Mapping[str, str]
 ) -> tuple[str, list[Contest], list[str], list[tuple[str, str]]]:
-    """Choose who is compared with whom: the name of the baseline, the pairs, what is left out and what is missing."""
     if len(selections) == 1:
         if renamed:
             raise UsageError("--map-system is for two runs or more: one run has no earlier names")
@@ -241,7 +240,6 @@ def _check_renamed(renamed: Mapping[str, str], first: Selection, others: Sequenc
 
 
 def _find_missing(first: Selection, others: Sequence[Selection], contests: Sequence[Contest]) -> list[tuple[str, str]]:
-    """List the systems under test of the baseline's run that another run lacks."""
     compared = {(id(each.source), each.baseline_system) for each in contests}
     return [
         (name, other.source.label)

@@ -10,10 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_NOT_KNOBS = ("seed", "name")
-"""Parameters that do not trade quality for tokens."""
-_MOST_SETTINGS = 5
-"""Settings that are told one by one where the systems of a sweep have one name."""
+_NOT_KNOBS = ("seed", "name")  # parameters that do not trade quality for tokens
+MAX_LISTED_SETTINGS = 5  # settings that are told one by one where the systems of a sweep have one name
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def join_settings(names: Sequence[str]) -> list[str]:
 
 def _name_sweep(sweep: Sweep) -> str:
     values = list(dict.fromkeys(sweep.settings.values()))
-    many = f" ({len(values):,} settings)" if len(values) > _MOST_SETTINGS else ""
+    many = f" ({len(values):,} settings)" if len(values) > MAX_LISTED_SETTINGS else ""
     told = [values[0], "…", values[-1]] if many else values
     name, value = next(iter(sweep.settings.items()))
     one, all_of_them = f"{sweep.knob}={value}", f"{sweep.knob}={'|'.join(told)}"

@@ -20,11 +20,6 @@ from context_bench.wire.prompts import Message, Prompt, read_document
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = [
-    "Arrived", "Bench", "BenchExchange", "Check", "CheckFailed", "Client", "ExamOutcome", "Said", "Script", "Upstream",
-    "check", "require", "user_message",
-]  # fmt: skip
-
 
 Script = Callable[[Incoming], Awaitable[Outgoing]]
 

@@ -14,9 +14,6 @@ from context_bench.http.secrets import find_api_root
 from context_bench.wire.form import Answer
 from context_bench.wire.forms import get_form
 
-__all__ = ["CHECKS", "Findings", "choose_checks", "examine", "render_json", "render_table", "require_reach"]
-
-
 CHECKS: tuple[Check, ...] = (
     reply_checks.plain_reply,
     reply_checks.conversation,

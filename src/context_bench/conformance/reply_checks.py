@@ -13,13 +13,6 @@ from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.wire.form import Answer
 from context_bench.wire.prompts import Prompt
 
-__all__ = [
-    "STATUSES", "complete", "concurrent", "conversation", "end", "long_input", "long_output", "plain_reply",
-    "relayed", "relayed_before_stream", "stays_streaming", "streamed_usage", "surrogates", "unicode_reply",
-    "unicode_request",
-]  # fmt: skip
-
-
 _PLAIN = 'The answer is 42.\n\n  - *first*\n  - `second`\twith a tab, "quotes" and a \\ backslash.\r\nTrailing space: '
 
 UNICODE = (
@@ -189,8 +182,7 @@ async def end(bench: Bench) -> None:
 STATUSES = (400, 401, 404, 429, 500, 503)
 
 _RETRY_AFTER = "2"
-_ADVISED = (429, 503)
-"""Statuses that come with Retry-After."""
+_ADVISED = (429, 503)  # statuses that come with Retry-After
 
 
 async def _require_error(bench: Bench, status: int, **fields: Any) -> None:
@@ -223,8 +215,7 @@ relayed_before_stream = Check(
 
 
 _CROWD = 32
-_CROWD_TIMEOUT = 1.0
-"""Seconds that the first replies wait for the last requests, so that all are in flight together."""
+_CROWD_TIMEOUT = 1.0  # seconds that the first replies wait for the last requests, so that all are in flight together
 
 _MARK = re.compile(rb"visitor-(\d\d)")
 

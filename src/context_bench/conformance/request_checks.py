@@ -11,18 +11,11 @@ from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import read_prompt
 from context_bench.wire.prompts import Message
 
-__all__ = [
-    "api_headers", "caller", "calls_plain", "calls_streamed", "choices", "find_flaw", "images", "key", "model",
-    "pairs", "schemas", "settings", "unknown_reply", "unknown_request", "usage",
-]  # fmt: skip
-
-
 _FREE = {"description", "title", "examples", "$comment", "default", "additionalProperties"}
 """Keys that only explain a schema, or are its defaults: a proxy that leaves them out breaks nothing."""
 
 _UNORDERED = {"required", "enum"}
-_NAMED = {"properties", "$defs", "definitions"}
-"""Where the keys are names of the user's, whatever they spell."""
+_NAMED = {"properties", "$defs", "definitions"}  # where the keys are names of the user's, whatever they spell
 
 
 def find_flaw(sent: Any, arrived: Any, where: str = "the arguments", *, names: bool = False) -> str | None:

@@ -16,8 +16,6 @@ from context_bench.store.fingerprints import fingerprint_of, may_read_gold
 from context_bench.store.keys import Keys, digest, example_digests, make_keys
 from context_bench.types import Evaluator, System
 
-__all__ = ["Cache", "Fingerprints", "ScoreMemory"]
-
 
 class Cache:
     """Finds and keeps what a run produces.

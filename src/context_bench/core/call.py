@@ -26,8 +26,7 @@ from context_bench.types import Evaluator, Example, System
 from context_bench.utils.tokens import Tokenizer, count_prompt, count_value, read_token_count
 from context_bench.wire.forms import read_usage
 
-_MOMENT = 0.001
-"""Seconds for which systems of this process are called before somebody looks at what they returned."""
+_MOMENT = 0.001  # seconds for which systems of this process are called before somebody looks at what they returned
 
 _RESERVED_METADATA = frozenset(
     {

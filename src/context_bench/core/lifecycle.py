@@ -19,13 +19,9 @@ from context_bench.core.threads import Threads, call_in_thread, unwrap
 from context_bench.errors import UsageError, describe
 from context_bench.traits import find_finish, find_prepare, has_plain_prepare
 
-__all__ = ["MAX_FINISH_SECONDS", "fewer_collections", "finish_parts", "handle_interrupts", "prepare_parts"]
+COLLECT_AFTER = 10_000  # new containers between two searches for cycles
 
-COLLECT_AFTER = 10_000
-"""New containers between two searches for cycles."""
-
-TERM_GRACE = 5.0
-"""Seconds between SIGTERM and the end of what is in flight."""
+TERM_GRACE = 5.0  # seconds between SIGTERM and the end of what is in flight
 
 MAX_FINISH_SECONDS = 60.0
 """A part that needs longer is left alone: our own need at most about 15, to end a program that does not want to."""

@@ -26,8 +26,7 @@ from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
 MAX_BATCH = 64
 
-MAX_BATCH_DELAY = 0.01
-"""Seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that."""
+MAX_BATCH_DELAY = 0.01  # seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that
 
 MAX_LOOP_BLOCK = 0.003
 """Seconds for which one batch keeps the event loop busy: replies that come in meanwhile wait, and look slow."""
@@ -90,8 +89,7 @@ class Batch:
             self._timer.cancel()
 
 
-_LOOK_AGAIN = 0.1
-"""Seconds at most until what quick systems returned is taken, while one of them takes its time."""
+_LOOK_AGAIN = 0.1  # seconds at most until what quick systems returned is taken, while one of them takes its time
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """The outcomes of rows that were found in the cache; shared, so never changed."""

@@ -41,8 +41,6 @@ from context_bench.traits import system_traits
 from context_bench.types import System
 from context_bench.utils.tokens import LONG_TEXT
 
-__all__ = ["Recording", "count_recorded_fields", "load_result", "open_cache", "recording", "rescore"]
-
 
 class Recording:
     """A run in the store that is under way; its `result` is set when there is one.

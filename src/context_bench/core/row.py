@@ -29,8 +29,6 @@ from context_bench.traits import find_model, is_endpoint, system_traits
 from context_bench.types import Example, System
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, count_prompt, read_token_count
 
-__all__ = ["Item", "Job", "RowMaker", "count_characters"]
-
 _COSTS = frozenset(COSTS)
 _PRICED = _COSTS | PRICED_BY_CALL | {"timed_out_attempts"}
 """Metadata that tells of money also where the model of a system has no price."""

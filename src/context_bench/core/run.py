@@ -43,10 +43,7 @@ from context_bench.traits import system_traits
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["Facts", "Plan", "Run", "explain_input_error", "make_result"]
-
-SUMMED_TOGETHER = 256
-"""Rows that are handed to the metrics at once."""
+SUMMED_TOGETHER = 256  # rows that are handed to the metrics at once
 
 
 @dataclass

@@ -47,8 +47,6 @@ from context_bench.traits import (
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
-__all__ = ["plan_run", "read_examples"]
-
 
 def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[Example]]:
     """Check the settings and return the plan, what the record of the run says of it, and the examples.

@@ -26,29 +26,19 @@ from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 
-__all__ = [
-    *("Engine", "Feed", "Lane", "LocalEngine", "Placement", "SystemCaller", "Workers"),
-    *("build_lanes", "count_workers", "run_examples"),
-]
+_STRIDE = 16  # examples that are read and looked up together: most of what that saves is saved with as many
 
-_STRIDE = 16
-"""Examples that are read and looked up together: most of what that saves is saved with as many."""
-
-MAX_QUOTA = 64
-"""The most jobs of systems in this process that are done at a time."""
+MAX_QUOTA = 64  # the most jobs of systems in this process that are done at a time
 
 
 @dataclass(slots=True)
 class Lane:
-    """Systems that share slots.
-
-    Attributes:
-        here: Whether their work is done in this process. Their jobs then come to a slot several at a time; `quota` is
-            how many, as long as they are done quickly, and `max_quota` the most.
-    """
+    """Systems that share slots."""
 
     slots: int
     systems: list[tuple[int, System]] = field(default_factory=list)
+    # whether their work is done in this process. Their jobs then come to a slot several at a time; `quota` is how
+    # many, as long as they are done quickly, and `max_quota` the most.
     here: bool = False
     quota: int = 1
     max_quota: int = MAX_QUOTA
@@ -287,15 +277,10 @@ class SystemCaller(Protocol):
 
 
 class Placement(Protocol):
-    """The places of one run, from its start to its end.
+    """The places of one run, from its start to its end."""
 
-    Attributes:
-        lanes: The queues of the run, each with so many slots.
-        max_judging: Answers that may wait for slow evaluators while their systems go on.
-    """
-
-    lanes: list[Lane]
-    max_judging: int
+    lanes: list[Lane]  # the queues of the run, each with so many slots
+    max_judging: int  # answers that may wait for slow evaluators while their systems go on
 
     def make_caller(self, system: System) -> SystemCaller:
         """Return what calls a system."""

@@ -105,18 +105,14 @@ def unwrap(error: BaseException) -> BaseException:
     return error.error if isinstance(error, Raised) else error
 
 
-HUGE_TEXT = 1_000_000
-"""Characters of a text after which memory is returned, once nothing holds it any more."""
+HUGE_TEXT = 1_000_000  # characters of a text after which memory is returned, once nothing holds it any more
 
-_LOOKS = (1.0, 4.0, 12.0, 30.0)
-"""Seconds after a huge text at which memory is returned."""
+_LOOKS = (1.0, 4.0, 12.0, 30.0)  # seconds after a huge text at which memory is returned
 
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Parameters of `mallopt` by their numbers in malloc.h."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of `mallopt` by their numbers in malloc.h
 
-_LARGE_BLOCK = 4 * 1024 * 1024
-"""Bytes from which a block of memory goes back to the system as soon as it is free."""
+_LARGE_BLOCK = 4 * 1024 * 1024  # bytes from which a block of memory goes back to the system as soon as it is free
 
 
 def return_memory() -> None:

@@ -13,13 +13,9 @@ from context_bench.store.fingerprints import fingerprint_of
 from context_bench.traits import find_score_fields, is_slow, needs_answer
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Evaluators", "Judged", "Wiring", "check_threshold", "choose_score", "is_own_score", "list_judging_fields"]
+COMMON_EVALUATOR = "answer-quality"  # the evaluator that every dataset has; without a gold answer it gives no score
 
-COMMON_EVALUATOR = "answer-quality"
-"""The evaluator that every dataset has; without a gold answer it gives no score."""
-
-DEFAULT_EVALUATORS = ("context-recall",)
-"""Also applied to datasets that have no catalog card."""
+DEFAULT_EVALUATORS = ("context-recall",)  # also applied to datasets that have no catalog card
 
 BY_FIELD = {
     "correct_letter": ("multiple-choice-accuracy", "mc_accuracy"),

@@ -28,12 +28,10 @@ def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
         raise DataError(f"{path}: no such file{suggest_file(path)}")
     try:
         with path.open("rb") as source:
-            for line, record in read_jsonl(source, str(path)):
-                if not isinstance(record, Mapping):
-                    raise DataError(
-                        f"{path}, line {line}: a request must be a JSON object (got {type(record).__name__})"
-                    )
-                yield _make_example(record, line, answers)
+            for line, item in read_jsonl(source, str(path)):
+                if not isinstance(item, Mapping):
+                    raise DataError(f"{path}, line {line}: a request must be a JSON object (got {type(item).__name__})")
+                yield _make_example(item, line, answers)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 

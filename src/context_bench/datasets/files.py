@@ -76,8 +76,10 @@ class FileDataset:
             raise DataError(f"{self.path} is a directory: name a file in it")
         if not is_data_file(self.path):
             raise DataError(f"{self.path}: unknown kind of file; use {', '.join(SUFFIXES)}, plain or as .gz")
-        if not self.path.is_file():
+        if not self.path.exists():
             raise DataError(f"{self.path}: no such file{suggest_file(self.path)}")
+        if not self.path.is_file():
+            raise DataError(f"{self.path} cannot be read twice, as it is not a regular file: save it to one first")
 
     def __context_bench_traits__(self) -> DatasetTraits:
         return DatasetTraits(

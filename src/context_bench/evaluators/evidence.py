@@ -118,10 +118,8 @@ class EvidenceSurvival:
         if lost := [span for span, state in found if state == "lost"]:
             details["lost_spans"] = [_shorten(span) for span in lost[:_MAX_SHOWN_SPANS]]
             details["rewritten"] = search.has_new_words(_list_sent(original, processed))
-        return Scores(
-            {"evidence_survived": float(not lost), "evidence_verbatim": float(details["verbatim"] == len(states))},
-            details=details,
-        )
+        verbatim = float(details["verbatim"] == len(states))
+        return Scores({"evidence_survived": float(not lost), "evidence_verbatim": verbatim}, details=details)
 
 
 def read_texts(processed: Mapping[str, Any]) -> list[str] | str:

@@ -95,9 +95,8 @@ class HotpotScore:
         if is_blank(processed):
             return dict.fromkeys(self.score_fields, 0.0)
         response = normalize_answer(response_text(processed))
-        return Scores(
-            {"hotpot_em": float(response in golds), "hotpot_f1": max(_compute_f1(response, gold) for gold in golds)}
-        )
+        f1 = max(_compute_f1(response, gold) for gold in golds)
+        return Scores({"hotpot_em": float(response in golds), "hotpot_f1": f1})
 
 
 def _compute_f1(response: str, gold: str) -> float:

@@ -143,10 +143,9 @@ class TextSearch:
             return "verbatim"
         forms = [form for text in self._outside_question for form in text.forms]
         golds = [part for gold in gold_answers(self._original) for part in gold]
-        recoverable = is_recoverable(span, forms, self._question, golds) or any(
-            has_record(span, each) for each in forms
-        )
-        return "recoverable" if recoverable else "lost"
+        if is_recoverable(span, forms, self._question, golds) or any(has_record(span, form) for form in forms):
+            return "recoverable"
+        return "lost"
 
     def has_words(self, span: str) -> bool:
         """Whether a text is there in whole words; one without any word (a sign, an emoji) as it is."""

@@ -176,11 +176,8 @@ def _read_literal(node: ast.expr) -> Any:
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return [_read_literal(item) for item in node.elts]
     if isinstance(node, ast.Dict) and all(key is not None for key in node.keys):
-        return {
-            str(_read_literal(key)): _read_literal(value)
-            for key, value in zip(node.keys, node.values)
-            if key is not None
-        }
+        pairs = zip(node.keys, node.values)
+        return {str(_read_literal(key)): _read_literal(value) for key, value in pairs if key is not None}
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _read_literal(node.operand)
         if isinstance(value, int | float):

@@ -13,8 +13,6 @@ from context_bench.systems.reference import split
 from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.types import Example
 
-__all__ = ["KINDS", "Case", "make_case", "make_item", "read_case", "rename_case"]
-
 _SERVICES = (
     "billing",
     "catalog",
@@ -48,31 +46,20 @@ _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "documents": lambda items: "\n\n".join(items),
     "own data": "".join,
 }
-KINDS = tuple(kind for kind in _RENDER if kind != "own data")
-"""Kinds of generated inputs."""
+KINDS = tuple(kind for kind in _RENDER if kind != "own data")  # kinds of generated inputs
 
 
 @dataclass(frozen=True)
 class Case:
-    """One input.
+    """One input."""
 
-    Attributes:
-        kind: How the items are put together: one of `KINDS`, or `own data`, whose items are pieces of a text.
-        items: The pieces, in order.
-        evidence: The places of those that the answer needs.
-        question: What is asked.
-        answer: The gold answer.
-        id: Names the example.
-        text_change: A change of the whole text, by name: see `CHANGES`.
-    """
-
-    kind: str
-    items: tuple[str, ...]
-    evidence: tuple[int, ...]
-    question: str
-    answer: str
-    id: str = "case"
-    text_change: str = ""
+    kind: str  # how the items are put together: one of `KINDS`, or `own data`, whose items are pieces of a text
+    items: tuple[str, ...]  # the pieces, in order
+    evidence: tuple[int, ...]  # the places of those that the answer needs
+    question: str  # what is asked
+    answer: str  # the gold answer
+    id: str = "case"  # names the example
+    text_change: str = ""  # a change of the whole text, by name: see `CHANGES`
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -8,8 +8,6 @@ from context_bench.fuzz.cases import Case
 from context_bench.fuzz.relations import Broken, Relation, Skipped
 from context_bench.fuzz.targets import MemoryTarget
 
-__all__ = ["MEMORY_RELATIONS", "make_memory_case"]
-
 KIND = "memory"
 _THINGS = ("bicycle", "canoe", "piano", "kettle", "ladder", "lantern", "tent", "violin")
 _COLOURS = ("amber", "crimson", "indigo", "ivory", "olive", "scarlet", "teal", "violet")

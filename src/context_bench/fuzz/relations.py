@@ -14,8 +14,6 @@ from typing import Any, Protocol
 from context_bench.evaluators.text_search import TextSearch
 from context_bench.fuzz.cases import CHANGES, KINDS, Case, make_item, rename_case
 
-__all__ = ["RELATIONS", "Broken", "Relation", "Skipped", "Target", "holds_evidence"]
-
 
 class Target(Protocol):
     """What is tested: it turns an input into the text that a model would read.
@@ -54,23 +52,15 @@ Check = Callable[[Any, Case, random.Random], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Relation:
-    """One relation.
+    """One relation."""
 
-    Attributes:
-        id: Its name on the command line and in `breaks`.
-        reason: Why it should hold.
-        check: Raises `Broken` or `Skipped`.
-        kinds: The kinds of input that it is about.
-        judged: False where it is only reported.
-        keeps_evidence: Whether it compares what is left of the evidence: one that forgets at random is then judged by
-            how often it forgets when nothing changes.
-    """
-
-    id: str
-    reason: str
-    check: Check
-    kinds: Sequence[str] = (*KINDS, "own data")
-    judged: bool = True
+    id: str  # its name on the command line and in `breaks`
+    reason: str  # why it should hold
+    check: Check  # raises `Broken` or `Skipped`
+    kinds: Sequence[str] = (*KINDS, "own data")  # the kinds of input that it is about
+    judged: bool = True  # false where it is only reported
+    # whether it compares what is left of the evidence: one that forgets at random is then judged by how often it
+    # forgets when nothing changes
     keeps_evidence: bool = False
 
 

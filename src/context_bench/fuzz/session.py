@@ -17,16 +17,11 @@ from context_bench.fuzz.relations import RELATIONS, Broken, Relation, Skipped, e
 from context_bench.fuzz.targets import MemoryTarget, ProxyTarget, SystemTarget
 from context_bench.stats import Interval, share_interval
 
-__all__ = ["Finding", "RelationResult", "Report", "fuzz", "list_known", "replay"]
-
 AnyTarget = SystemTarget | ProxyTarget | MemoryTarget
 
-MAX_SHRINK_CALLS = 150
-"""Tries at a smaller input for one finding."""
-MAX_FINDINGS = 3
-"""Findings of one relation that are shrunk and kept."""
-MAX_DIFF_LINES = 10
-"""Changed lines that are shown of a finding."""
+MAX_SHRINK_CALLS = 150  # tries at a smaller input for one finding
+MAX_FINDINGS = 3  # findings of one relation that are shrunk and kept
+MAX_DIFF_LINES = 10  # changed lines that are shown of a finding
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,7 @@ from context_bench.types import System
 from context_bench.wire.form import Answer
 from context_bench.wire.prompts import Message, Prompt
 
-__all__ = ["MemoryTarget", "ProxyTarget", "SystemTarget", "build_target", "find_breaks"]
-
-BUDGETS = (0.2, 0.4, 0.6, 0.8)
-"""Shares of the tokens that a system with a `ratio` is asked to keep."""
+BUDGETS = (0.2, 0.4, 0.6, 0.8)  # shares of the tokens that a system with a `ratio` is asked to keep
 
 
 def find_breaks(part: Any) -> tuple[str, ...]:

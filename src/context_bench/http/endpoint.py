@@ -21,8 +21,6 @@ from context_bench.http.transport import Reply, get_shared_transport
 from context_bench.text.masking import find_url_secrets, mask_text
 from context_bench.wire.events import BOM
 
-__all__ = ["Endpoint", "Exchange"]
-
 _log = logging.getLogger(__name__)
 
 _SHOWN = 400

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed
 
-__all__ = ["Gate", "RetryPolicy", "is_transient", "retry_after"]
-
-
 DEAD_AFTER = 20
 MAX_IN_FLIGHT = 1024  # to one endpoint, where nobody says otherwise: more would use up the ports of this machine
 _LOOK_AGAIN = 0.25

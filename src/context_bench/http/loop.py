@@ -11,8 +11,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any, TypeVar
 
-__all__ = ["new_event_loop", "quick_switches", "run_sync", "work_beside"]
-
 T = TypeVar("T")
 
 _SWITCH_AFTER = 0.0005

@@ -22,8 +22,6 @@ from typing import Any
 
 import pycurl
 
-__all__ = ["EpollMulti", "open_multi"]
-
 _IN, _OUT, _ONCE = (getattr(select, name, 0) for name in ("EPOLLIN", "EPOLLOUT", "EPOLLONESHOT"))
 _MASKS = {pycurl.POLL_IN: _IN | _ONCE, pycurl.POLL_OUT: _OUT | _ONCE, pycurl.POLL_INOUT: _IN | _OUT | _ONCE}
 _SIGNALS = {_IN: pycurl.CSELECT_IN, _OUT: pycurl.CSELECT_OUT}

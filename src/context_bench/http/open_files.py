@@ -8,8 +8,6 @@ import socket
 import warnings
 from contextlib import ExitStack
 
-__all__ = ["SHORTAGES", "allow_many_files", "connection_limit", "is_out_of_files", "warn_of_few_files"]
-
 _ENOUGH = 4096  # for a thousand streams that are passed on: two connections each, and what else is open
 _PLENTY = 65_536
 """The highest limit set. Child processes inherit it, and some programs walk through all files that might be open."""

@@ -15,8 +15,6 @@ from urllib.parse import urlsplit
 from context_bench.errors import BadOutput, ConnectionFailed, RequestFailed
 from context_bench.http.secrets import Secret, is_loopback
 
-__all__ = ["Asked", "explain_refusal", "is_about_content"]
-
 _LASTING = {401, 402, 403, 404, 405, 407, 410, 415, 426}
 _BAD_REQUEST = {400, 422}
 

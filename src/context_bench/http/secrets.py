@@ -12,20 +12,6 @@ from urllib.parse import urlsplit
 from context_bench.errors import UsageError
 from context_bench.text.masking import mask_text
 
-__all__ = [
-    "Secret",
-    "changing_headers",
-    "check_headers",
-    "check_url",
-    "describe_path",
-    "find_api_root",
-    "find_key",
-    "is_loopback",
-    "merge_headers",
-    "split_api_url",
-]
-
-
 _NAME = re.compile(r"(?=.{1,40}$)(?!(?:.*[0-9]){6})[A-Za-z_][A-Za-z0-9_]*")
 """What the name of an environment variable looks like, and a key does not."""
 

@@ -24,8 +24,6 @@ from context_bench.http.multi import open_multi
 from context_bench.http.open_files import SHORTAGES, connection_limit, is_out_of_files, warn_of_few_files
 from context_bench.text.masking import mask_text
 
-__all__ = ["Reply", "Transport"]
-
 MAX_BODY = 64 * 1024 * 1024
 CONNECT_SECONDS = 10.0
 _UPLOAD = 524_288

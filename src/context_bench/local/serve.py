@@ -13,8 +13,6 @@ import threading
 import time
 from typing import Any, NoReturn
 
-__all__ = ["REPLY_TOKENS", "main"]
-
 REPLY_TOKENS = 1024
 """For a request that sets no limit. A small model that repeats itself would otherwise fill its whole context."""
 

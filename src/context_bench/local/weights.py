@@ -21,9 +21,6 @@ from typing import Any
 
 from context_bench.errors import UsageError, printable
 
-__all__ = ["SMALL", "Pinned", "Say", "Weights", "choose", "digest_of", "fetch", "models_folder"]
-
-
 BLOCK_BYTES = 1 << 20
 _NOTES = "digests.json"
 

@@ -7,7 +7,6 @@ systems, so that memories are compared and not prompts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -130,10 +129,10 @@ class Arm:
                 started = perf_counter()
                 made = await self.ask(example)
             except SystemFailure as failure:
-                failure.metadata |= {"memory": {**facts, "query": {"spent": self.host.take_query_costs()}}}
+                failure.metadata |= {"memory": {**facts, "query": {"spent": self.host.take_costs("query")}}}
                 raise
             ended = perf_counter()
-            facts["query"] = {"seconds": ended - started, "spent": self.host.take_query_costs()}
+            facts["query"] = {"seconds": ended - started, "spent": self.host.take_costs("query")}
             if "retrieved" in made:
                 facts["query"]["found"] = sum(bool(item["text"].strip()) for item in made["retrieved"])
             made |= self.host.list_evidence(facts)
@@ -213,11 +212,8 @@ class ReadAnswer(Arm):
         if self.budget is None:  # the context has all of it: one copy in the store is enough
             made["retrieved"] = [{**item, "text": ""} for item in made["retrieved"]]
         metadata: dict[str, Any] = dict(answered.get("metadata") or {})
-        metadata |= self._count_sides(example, made)
-        return {**made, "response": answered["response"], "read_by_script": self.reader.is_script, "metadata": metadata}
-
-    def _count_sides(self, example: Mapping[str, Any], made: Example) -> dict[str, int]:
-        """Count what the reader was sent, and what it would have been sent with the whole history."""
+        # what the reader was sent, and what it would have been sent with the whole history
         context = self._count(made["context"]) if made["context"] else 0
         around = self.reader.count({**example, "context": ""}, self._count)
-        return {"upstream_tokens": around + context, "sent_tokens": around + example["memory"]["history_tokens"]}
+        metadata |= {"upstream_tokens": around + context, "sent_tokens": around + example["memory"]["history_tokens"]}
+        return {**made, "response": answered["response"], "read_by_script": self.reader.is_script, "metadata": metadata}

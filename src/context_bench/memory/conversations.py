@@ -55,8 +55,6 @@ class Question(TypedDict, total=False):
 
 
 class Conversation(TypedDict, total=False):
-    """A history, and what is asked about it."""
-
     id: str
     turns: list[Turn]
     questions: list[Question]
@@ -110,8 +108,7 @@ def put_date_before(turn: Turn) -> Turn:
 
 GRANULARITIES = ("turn", "pair", "session")
 
-Step = tuple[str, str | None, Any]
-"""The next call (`ingest` or `forget`), for which user, and with what."""
+Step = tuple[str, str | None, Any]  # the next call (`ingest` or `forget`), for which user, and with what
 
 _NO_LIMIT = 1 << 60
 _SIZES = {"turn": 1, "pair": 2, "session": _NO_LIMIT}
@@ -149,8 +146,7 @@ def plan_steps(
         yield "ingest", batch[0].get("user"), batch
 
 
-Placed = tuple[int, Turn]
-"""A turn, and which of the conversation it is."""
+Placed = tuple[int, Turn]  # a turn, and which of the conversation it is
 
 AFTER_ALL_TURNS = 1 << 60
 

@@ -37,18 +37,15 @@ from context_bench.traits import find_fingerprint, find_score_fields
 from context_bench.types import Evaluator, Metric
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-_ASKS = "base_url"
-"""The parameter of a constructor that says that a memory system asks a model."""
+_ASKS = "base_url"  # the parameter of a constructor that says that a memory system asks a model
 
-BUDGETS = (500, 2000, 8000)
-"""Tokens that a reader gets of what a memory found."""
+BUDGETS = (500, 2000, 8000)  # tokens that a reader gets of what a memory found
 
 _ANSWERS = ("reader", "own")
 _BASELINE = "naive"
 _PRIMARIES = {"locomo": "locomo_f1", "membench": "memory_choice"}
 """Scores that count, by dataset. LoCoMo's category 5 has none: a refusal is a score apart."""
-_JUDGED = ("longmemeval", "beam", "convomem", "halumem")
-"""Datasets whose authors have a model judge the answers."""
+_JUDGED = ("longmemeval", "beam", "convomem", "halumem")  # datasets whose authors have a model judge the answers
 
 
 def evaluate_memory(systems: Any, dataset: Any, **options: Any) -> EvalResult:
@@ -192,7 +189,6 @@ def _make_arms(
 
 
 def _choose_evaluators(tag: str) -> list[Evaluator]:
-    """Choose what judges every question, and what only the questions of one dataset."""
     own: dict[str, list[Evaluator]] = {
         "locomo": [LocomoScore()],
         "longmemeval": [LongMemEvalRetrieval()],

@@ -94,7 +94,6 @@ def _list_stood_in(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
 
 
 def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
-    """List systems that obey planted instructions more often than the same reader with the whole history."""
     baseline = result.settings.baseline
     full = [row for row in result.rows if row.system == baseline]
     if not str(baseline).startswith("naive") or result.settings.read_by_script:
@@ -245,7 +244,6 @@ def _compute(result: EvalResult, name: str, baseline: str) -> Repayment:
 
 
 def _find_dollars(result: EvalResult, name: str, baseline: str) -> _Costs | None:
-    """Find the costs in dollars; None where the reader has no price."""
     entry = (result.settings.prices.get("models") or {}).get(baseline) or {}
     price = entry.get("price") or {}
     if not price.get("input"):

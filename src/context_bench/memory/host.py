@@ -26,17 +26,13 @@ from context_bench.memory.scoring import STOOD_IN
 from context_bench.store.keys import digest
 from context_bench.traits import is_script
 
-REASK_EVERY = 10
-"""Re-ask one question in ten to detect memories that reading changes."""
+REASK_EVERY = 10  # re-ask one question in ten to detect memories that reading changes
 
-QUIET_POLL_SECONDS = 0.02
-"""Pause between two checks whether a memory still makes calls."""
+QUIET_POLL_SECONDS = 0.02  # pause between two checks whether a memory still makes calls
 
 
 @dataclass(frozen=True)
 class HostSettings:
-    """How every memory system of a run is treated."""
-
     granularity: str = "session"  # what one call of `ingest` brings: a turn, a pair or a session
     timeout: float = 600.0  # seconds for one call of the system
     quiet: float = 5.0  # seconds without a call at the tap after which a memory counts as written
@@ -47,8 +43,6 @@ class HostSettings:
 
 @dataclass
 class _Written:
-    """The conversation that is in the memory now."""
-
     history: History  # its turns
     failure: SystemFailure | None = None  # why it could not be written
     facts: dict[str, Any] = field(default_factory=dict)  # what writing it took
@@ -162,8 +156,8 @@ class Host:
             "writes": calls,
             "seconds": ended - started,
             **searchable,
-            "spent": self._take_costs("ingest"),
-            "background": self._take_costs("background"),
+            "spent": self.take_costs("ingest"),
+            "background": self.take_costs("background"),
             **await self._inspection.measure(history),
         }
         written.store = written.facts.get("store")
@@ -257,9 +251,6 @@ class Host:
             evidence["unscorable"] = STOOD_IN
         return evidence
 
-    def take_query_costs(self) -> dict[str, Any] | None:
-        return self._take_costs("query")
-
     # -- the system
 
     async def _call(self, name: str, what: str, *arguments: Any, **named: Any) -> Any:
@@ -269,7 +260,7 @@ class Host:
         if self.meter is not None:
             self.meter.phase = phase
 
-    def _take_costs(self, phase: str) -> dict[str, Any] | None:
+    def take_costs(self, phase: str) -> dict[str, Any] | None:
         """Return the sums of a phase; None where no tap counts, since what was not measured is not 0."""
         if self.meter is not None:
             return self.meter.take(phase).as_dict()
@@ -278,7 +269,6 @@ class Host:
     # -- what outlives the process
 
     async def _restore(self, key: str, written: _Written) -> bool:
-        """Ask a system with `restore` whether it still has this conversation, written whole."""
         if "restore" not in self.members or self.fingerprint is None:
             return False
         known = await self._call("restore", "restore()", key)

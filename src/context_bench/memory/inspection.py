@@ -41,8 +41,6 @@ the benchmark asks for a turn, or for a question once more: that is our doing, a
 
 @dataclass
 class PhaseCosts:
-    """Sums over the calls of one phase."""
-
     calls: int = 0  # of a model
     prompt_tokens: int = 0  # what it read, as its server says, else as we count
     completion_tokens: int = 0  # what it wrote
@@ -150,12 +148,9 @@ def _count_input(incoming: Incoming) -> int:
     return sum(count(each) if isinstance(each, str) else len(each) if isinstance(each, list) else 1 for each in texts)
 
 
-SAMPLED_TURNS = 8
-"""Turns of each conversation that are asked for in their own words."""
-MIN_WORDS = 5
-"""Shorter turns are not asked for: "I see." is in every conversation."""
-MAX_QUESTION_CHARS = 600
-"""Characters of a turn that it is asked for with."""
+SAMPLED_TURNS = 8  # turns of each conversation that are asked for in their own words
+MIN_WORDS = 5  # shorter turns are not asked for: "I see." is in every conversation
+MAX_QUESTION_CHARS = 600  # characters of a turn that it is asked for with
 FIRST_PAUSE, PAUSE_GROWTH = 0.02, 1.25
 """Seconds between the first two times of asking, and by how much a pause is longer than the one before."""
 

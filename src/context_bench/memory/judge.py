@@ -150,8 +150,7 @@ def rules_digest(prompts: Mapping[str, str] | None) -> str:
     return blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
 
 
-MAX_REPLY_CHARS = 2_000
-"""Characters of a reply that a row keeps."""
+MAX_REPLY_CHARS = 2_000  # characters of a reply that a row keeps
 _EDGES = " \t\r\n.,:;!*_`\"'()[]"
 _MARKED = re.compile(r"(?:verdict|answer|label|correct)\W*(yes|no)", re.IGNORECASE)
 _FIRST = re.compile(r"\A(yes|no)\b")
@@ -173,16 +172,10 @@ def read_yes_no(reply: str) -> bool:
 class MemoryJudge(LLMJudge):
     """Scores `memory_judge`: 1.0 when the judge says that the answer is right by the rule of its type.
 
-    A question with a `rubric` is judged criterion by criterion, 0, 0.5 or 1 each, and gets their mean. A judge that is
-    down or cannot be read gives no score and a reason.
-
-    Args:
-        base_url: A server that speaks OpenAI's chat completions.
-        model: The model that judges. It should not be the one that answered.
-        api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
-        prompts: A TOML file with wordings of one's own by rule, or the wordings.
-        official: Cut half points of a rubric to 0, as BEAM's own code does.
-        settings: More of LLMJudge's: timeout, max_retries, temperature, extra_body, max_rpm.
+    A question with a `rubric` is judged criterion by criterion, 0, 0.5 or 1 each, and gets their mean; `official` cuts
+    half points to 0, as BEAM's own code does. A judge that is down or cannot be read gives no score and a reason. The
+    model that judges should not be the one that answered. `prompts` is a TOML file with your own wordings by rule, or
+    the wordings; `settings` are more of LLMJudge's.
     """
 
     name = "memory-judge"
@@ -280,7 +273,6 @@ class MistakeRate:
 
 
 def read_bank() -> Iterator[dict[str, Any]]:
-    """Yield an example for each question and kind of answer; the kind is the dataset."""
     source = files("context_bench.memory") / "data" / "judge_bank.jsonl"
     for line in source.read_text(encoding="utf-8").splitlines():
         item = orjson.loads(line)
@@ -302,7 +294,7 @@ def check_memory_judge(
     from context_bench.runner import evaluate
 
     result = evaluate(
-        _answer_from_bank,
+        answer_from_bank,
         list(read_bank()),
         evaluators=[judge],
         metrics=[],
@@ -315,7 +307,7 @@ def check_memory_judge(
     return sum_up_mistakes(result.rows)
 
 
-def _answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
+def answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
     """Answer as the bank says: this is the system that is judged."""
     return {"response": example["meta"]["given"]}
 

@@ -54,7 +54,6 @@ class Members:
 
     @property
     def storage(self) -> Path | None:
-        """The file or folder that the system says it keeps its memory in."""
         path = getattr(self.system, "storage", None)
         return Path(path) if isinstance(path, str | Path) else None
 

@@ -138,8 +138,7 @@ class ByType(RunningMetric):
 
     score_field: str = "score"
     name = "by-type"
-    columns: ClassVar[dict[str, str]] = {}
-    """None: it has a table of its own."""
+    columns: ClassVar[dict[str, str]] = {}  # none: it has a table of its own
 
     def start(self) -> TypeTally:
         return TypeTally(self.score_field)

@@ -8,8 +8,7 @@ from typing import Any
 from context_bench.config import CommandOptions
 from context_bench.options import AMOUNT, ANYTHING, NUMBERS, POSITIVE, SWITCH, WORDS, Options, option, redeclare
 
-_PYTHON = ""
-"""The flag of an option that only Python has."""
+_PYTHON = ""  # the flag of an option that only Python has
 
 
 class MemoryParameters(Options):

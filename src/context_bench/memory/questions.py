@@ -27,8 +27,7 @@ from context_bench.traits import DatasetTraits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
-UNNAMED = "conversations"
-"""The tag of conversations that came without a name."""
+UNNAMED = "conversations"  # the tag of conversations that came without a name
 
 KEPT_EXAMPLES = 256
 """Keep a conversation for this many examples after its last question was read, because the engine reads ahead."""

@@ -71,8 +71,7 @@ UNSEEN = "no fact that was told is seen in memories() or storage, so what is mis
 NO_IDS = "the retrieved memories name no turns (ids)"
 
 
-DEPTHS = (1, 5, 10, 20)
-"""The numbers of memories after which recall is measured."""
+DEPTHS = (1, 5, 10, 20)  # the numbers of memories after which recall is measured
 
 
 class MemoryRetrieval:

@@ -96,7 +96,6 @@ class VendorMemory:
 
     @property
     def storage(self) -> Path | None:
-        """The directory that it may keep its memory in, while it runs."""
         return None if self._process is None else self._process.directory
 
     def reset(self) -> None:
@@ -181,8 +180,6 @@ class Cognee(VendorMemory):
 
 
 class _Process:
-    """The child that a vendor runs in, and its directory."""
-
     def __init__(self, name: str, python: str, settings: dict[str, Any], seconds: float) -> None:
         self._name = name
         self.directory = Path(tempfile.mkdtemp(prefix=f"context-bench-{name}-"))
@@ -205,10 +202,7 @@ class _Process:
         return self._child.poll() is None
 
     def call(self, request: dict[str, Any], seconds: float) -> Any:
-        """Send a request and wait for its reply.
-
-        One that is late ends the process: its reply would be taken for the next one's.
-        """
+        """Send a request and wait for its reply. If it is late, end the process: it would pass for the next reply."""
         stdin, stdout = self._child.stdin, self._child.stdout
         assert stdin is not None
         assert stdout is not None

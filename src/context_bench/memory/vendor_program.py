@@ -186,10 +186,11 @@ class GraphitiBackend(VendorBackend):
         groups = [self._choose_group(user)]
         edges = self._loop.run_until_complete(self._graph.search(question, group_ids=groups, num_results=k))
         # It gives a rank and no score.
-        return [
-            {"text": _render_edge(edge), "ids": self._find_ids(edge), "score": 1 / rank}
-            for rank, edge in enumerate(edges, 1)
-        ]
+        found = []
+        for rank, edge in enumerate(edges, 1):
+            ids = dict.fromkeys(each for episode in edge.episodes for each in self._ids.get(episode, []))
+            found.append({"text": _render_edge(edge), "ids": list(ids), "score": 1 / rank})
+        return found
 
     def memories(self, user: str | None) -> list[str]:
         from graphiti_core.edges import EntityEdge
@@ -205,9 +206,6 @@ class GraphitiBackend(VendorBackend):
         """Return the user's group. The kuzu driver of this version lacks the attribute that names it."""
         self._driver._database = user or DEFAULT_USER
         return user or DEFAULT_USER
-
-    def _find_ids(self, edge: Any) -> list[str]:
-        return list(dict.fromkeys(each for episode in edge.episodes for each in self._ids.get(episode, [])))
 
 
 class LangMemBackend(VendorBackend):

@@ -25,8 +25,7 @@ _COST_FIELDS = frozenset(
 )
 """Metadata that tells of money; a row without any of it has no known cost."""
 
-_UNPAID = ("scripted/", "local ")
-"""Prefixes of `answered_by` of models behind a tap that send no bill."""
+_UNPAID = ("scripted/", "local ")  # prefixes of `answered_by` of models behind a tap that send no bill
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,6 @@ class DollarCost(RunningMetric):
 
 
 class DollarTally:
-    """Sums of dollars, with the rows that they stand on."""
-
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._scores = threshold, ScoreCount(score_field)
         self._judge_dollars = 0.0
@@ -141,7 +138,6 @@ class DollarTally:
         return unknown | self._bounds()
 
     def unmeasured(self) -> dict[str, str]:
-        """Name the cost of a pass, when no row has the score."""
         return self._scores.unmeasured("cost_of_pass_usd") if self._known else {}
 
     def notes(self) -> dict[str, str]:

@@ -32,8 +32,6 @@ class EvidenceShares(RunningMetric):
 
 
 class EvidenceTally:
-    """Counts rows by (state, right)."""
-
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._field = threshold, score_field
         self._cells: Counter[tuple[State, bool]] = Counter()

@@ -164,8 +164,6 @@ class CardPassRate(RunningMetric):
 
 
 class CardPassTally:
-    """Counts passes, each by the threshold of its own row."""
-
     def __init__(self, score_field: str) -> None:
         self._rows = ScoreCount(score_field)
         self._passing = 0
@@ -242,7 +240,6 @@ class BreakdownTally:
         return known
 
     def notes(self) -> dict[str, str]:
-        """Name the datasets of the macro score, where those are not all."""
         scored = self._list_scored()
         left_out = [tag for tag in sorted(self._means) if tag not in scored]
         if not left_out or not scored:
@@ -271,8 +268,6 @@ class OfficialScore(RunningMetric):
 
 
 class OfficialTally:
-    """Collects groups and weights by dataset."""
-
     def __init__(self, score_field: str) -> None:
         self._field = score_field
         self._counts: dict[str, ScoreCount] = {}

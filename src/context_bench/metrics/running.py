@@ -113,13 +113,10 @@ def _find_cluster(row: EvalRow) -> str | None:
     return f"{row.dataset} {kind} {name}"
 
 
-MAX_PENDING = 1024
-"""Values that wait to be added together, which costs a fraction of adding them one by one."""
+MAX_PENDING = 1024  # values that wait to be added together, which costs a fraction of adding them one by one
 
 
 class MeanSpread:
-    """The spread of a mean, or of the share that passes."""
-
     def __init__(self) -> None:
         self._sums = ScoreSums()
         self._pending: list[float] = []

@@ -11,8 +11,7 @@ from context_bench.results import EvalRow
 from context_bench.stats import Interval, Values, quantile_interval
 from context_bench.stats.quantiles import percentile
 
-ENOUGH_ALONE = 20
-"""With at least this many rows that were alone in flight, only those count."""
+ENOUGH_ALONE = 20  # with at least this many rows that were alone in flight, only those count
 _QUANTILES = {LATENCY_MEDIAN: 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
 

@@ -135,8 +135,7 @@ class SavingsTally:
         return notes
 
 
-_MAX_CHANGES = 5
-"""Changed settings that a note names."""
+_MAX_CHANGES = 5  # changed settings that a note names
 _SUMS = {
     **{key: key for key in ("extra_upstream_calls", "lost_upstream_calls", "lost_upstream_tokens")},
     "answers_without_call": "answered_without_call",

@@ -27,8 +27,6 @@ from context_bench.traits import asks_model, find_model, is_endpoint
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, read_token_count
 
-__all__ = ["NOT_JUDGED", "Budget"]
-
 NOT_JUDGED = "the spending limit was reached before the judge was asked"
 
 
@@ -63,8 +61,7 @@ class _Request:
     sender: str
     price: Price | None
     size: RequestSize
-    reserved: _Amount | None = None
-    """None while nothing is known of the length of its reply."""
+    reserved: _Amount | None = None  # none while nothing is known of the length of its reply
 
 
 class Budget(Monitor):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from context_bench.core.call import Outcome
     from context_bench.core.row import Job
 
-__all__ = ["ErrorLimit", "Limits", "read_number"]
-
 
 @dataclass
 class Limits:

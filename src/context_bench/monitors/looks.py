@@ -26,9 +26,6 @@ from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
 from context_bench.types import Example
 
-__all__ = ["LOOKS", "Decisions", "LookOrder", "order_for_looks"]
-
-
 LOOKS = 5
 
 

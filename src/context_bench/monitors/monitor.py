@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from context_bench.core.row import Job
     from context_bench.results import EvalRow
 
-__all__ = ["Debug", "Monitor"]
-
 
 class Monitor:
     """Watches a run. Each monitor overrides what it needs, and is asked for nothing else.

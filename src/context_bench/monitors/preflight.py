@@ -19,8 +19,6 @@ from context_bench.results import EvalRow
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import System
 
-__all__ = ["Preflight", "describe_stop"]
-
 MIN_FAILURES, ANSWERS_PER_FAILURE = 3, 20
 """Requests in a row that must fail before a system is stopped that has answered in an earlier run: at least three, and
 one more for every 20 answers. In a resumed run a few examples may fail for ever, and these are asked first."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from context_bench.core.call import Outcome
     from context_bench.core.row import Job
 
-__all__ = ["Progress", "StatusLine"]
-
 
 _CLEAR = "\r\x1b[2K"
 _LOG_WIDTH = 200
@@ -35,10 +33,8 @@ class _Manner(NamedTuple):
     kind: str
     first: float
     every: float
-    step: float = 2.0
-    """More than the whole: by time alone."""
-    least: float = 0.0
-    """Seconds between two lines, however far it got meanwhile."""
+    step: float = 2.0  # more than the whole: by time alone
+    least: float = 0.0  # seconds between two lines, however far it got meanwhile
 
 
 _TERMINAL = _Manner("terminal", first=1.0, every=0.1)

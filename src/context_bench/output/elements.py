@@ -13,8 +13,6 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-__all__ = ["Child", "Markup", "clean_text", "element", "fill_template", "join", "read_asset", "section", "table"]
-
 _ACTING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 )

@@ -16,8 +16,6 @@ from context_bench.output.tables import list_lines
 from context_bench.results import EvalResult, Part
 from context_bench.text import dump_json
 
-__all__ = ["LatexReporter", "export_csv", "export_latex", "export_parquet"]
-
 _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     **{character: f"{{{character}}}" for character in "[]*"},  # behind the end of a line they would be its argument

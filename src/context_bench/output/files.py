@@ -21,20 +21,6 @@ from context_bench.stats import TOO_FEW
 from context_bench.text import dump_json
 from context_bench.types import Reporter
 
-__all__ = [
-    "CsvReporter",
-    "FunctionReporter",
-    "JsonReporter",
-    "SummaryCsvReporter",
-    "adapt_reporter",
-    "build_reporter",
-    "escape_markdown",
-    "list_flat_columns",
-    "list_summary_columns",
-    "render_junit",
-    "render_summary",
-]
-
 
 class JsonReporter:
     """Write the JSON that `EvalResult.from_json` reads back."""

@@ -16,25 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from context_bench.errors import printable
 
-__all__ = [
-    "display_width",
-    "escape_cell",
-    "escape_note",
-    "fit_columns",
-    "fit_grid",
-    "fit_listing",
-    "fits",
-    "format_as",
-    "markdown",
-    "markdown_width",
-    "plain_table",
-    "replace_controls",
-    "shorten",
-    "show_controls",
-    "undo_escapes",
-    "wrap",
-]
-
 _ACTS = re.compile(
     r"""\\(?=[!-/:-@\[-`{-~])     # a backslash that would escape what follows it
     | <(?=[a-zA-Z/!?])            # the start of a tag

@@ -33,21 +33,6 @@ from context_bench.output.columns import HEADLINES, Column, find_best, make_colu
 from context_bench.output.layout import fit_columns, fit_grid, markdown_width
 from context_bench.results import EvalResult, EvalRow
 
-__all__ = [
-    "CLAIMED",
-    "HistoryLengths",
-    "MemoryGrid",
-    "describe_memory",
-    "is_claimed",
-    "is_read_by_script",
-    "list_leading_grids",
-    "list_memory_grids",
-    "list_memory_notes",
-    "list_outcomes",
-    "list_rankings",
-]
-
-
 CLAIMED = "retrieval_recall_claimed"
 
 Cells = dict[tuple[str, int], "array[float]"]

@@ -25,8 +25,6 @@ from context_bench.output.verdict_tables import explain_verdicts
 from context_bench.results import EvalResult
 from context_bench.text import count_things
 
-__all__ = ["list_notes", "list_tap_notes"]
-
 _MARK = "*"
 _LOCAL = "smoke test: the model `local` is a small one on this machine; its scores say nothing about a real model"
 

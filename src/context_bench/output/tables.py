@@ -47,19 +47,6 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
 
 
-__all__ = [
-    "MarkdownReporter",
-    "TableReporter",
-    "color_table",
-    "curve_tables",
-    "evidence",
-    "list_lines",
-    "list_meters",
-    "meters",
-    "sum_up_curve",
-    "write_difference",
-]
-
 _BOLD, _DIM, _CYAN, _YELLOW, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[33m", "\x1b[0m"
 _WORDS = {"better": _CYAN, "equivalent": _CYAN, "not worse": _CYAN, "worse": _YELLOW, "undecided": _DIM}
 _PARTS = re.compile(

@@ -18,8 +18,6 @@ from context_bench.utils.tokens import read_token_count, read_token_counts
 if TYPE_CHECKING:
     from context_bench.pricing.price_table import Prices
 
-__all__ = ["COSTS", "Price", "Saving", "Tier", "find_saving", "price_judges", "price_row"]
-
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 
@@ -96,9 +94,7 @@ class Price:
         """Read what `to_dict` gave."""
         plain = {name: value for name, value in listed.items() if not name.startswith("above_")}
         above = {name: value for name, value in listed.items() if name.startswith("above_")}
-        tiers = [
-            Tier(int(name.removeprefix("above_")[:-1]) * 1000, cls.from_dict(each)) for name, each in above.items()
-        ]
+        tiers = [Tier(int(key.removeprefix("above_")[:-1]) * 1000, cls.from_dict(each)) for key, each in above.items()]
         return cls(**plain, tiers=tuple(tiers))
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,9 +182,8 @@ def _price_answer(
     for calls in (bills, counted):  # all calls that a model answered, those that the proxy made on top included
         if isinstance(calls, list) and any("model" in bill for bill in calls):  # it asked another model than was asked
             cost, asked = _sum_bills(prices, price, calls), price.sum_costs(calls) if price is not None else None
-            known = (
-                {} if cost is None else {"cost_usd": cost, **({"cost_is_estimate": True} if calls is counted else {})}
-            )
+            estimate = {"cost_is_estimate": True} if calls is counted else {}
+            known = {} if cost is None else {"cost_usd": cost, **estimate}
             return known if asked is None else {**known, "cost_as_asked_usd": asked}
     if price is None:
         return {}
@@ -230,9 +225,8 @@ class Saving:
 
 def find_saving(costs: Mapping[Hashable, float | None], baseline: Mapping[Hashable, float | None]) -> Saving:
     """Compare what a system and a baseline cost, example by example (and repeat); None is an unknown cost."""
-    pairs = [
-        (cost, before) for key, cost in costs.items() if cost is not None and (before := baseline.get(key)) is not None
-    ]
+    both = [(cost, baseline.get(key)) for key, cost in costs.items()]
+    pairs = [(cost, before) for cost, before in both if cost is not None and before is not None]
     saved = math.fsum(before - cost for cost, before in pairs)
     spent = math.fsum(before for _, before in pairs)
     return Saving(

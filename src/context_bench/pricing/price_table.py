@@ -17,9 +17,6 @@ from context_bench.pricing.price import Price, Tier
 from context_bench.text import read_small_file
 from context_bench.traits import asks_model, find_model
 
-__all__ = ["Match", "Prices", "check_prices", "describe_prices", "load_shipped_prices"]
-
-
 if sys.version_info >= (3, 11):
     import tomllib
 else:

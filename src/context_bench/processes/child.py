@@ -22,11 +22,6 @@ from typing import IO, Any
 
 from context_bench.errors import printable
 
-__all__ = [
-    "LastLines", "WorkerFailed", "WorkerPool", "describe_exit", "kill_group", "kill_process", "start_child",
-    "wait_for_end",
-]  # fmt: skip
-
 File = int | IO[bytes] | None
 
 MAX_COLLECT_SECONDS = 1.0

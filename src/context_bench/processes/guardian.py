@@ -19,8 +19,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["CANNOT_START", "GRACE", "MARK", "find_carriers", "find_descendants"]
-
 MARK = "CONTEXT_BENCH_STARTED"
 """A variable that the whole family carries in its environment, with a value that no other has."""
 

@@ -26,8 +26,6 @@ from context_bench.processes import guardian
 from context_bench.processes.child import kill_group, kill_process, start_child, wait_for_end
 from context_bench.text.masking import find_command_secrets, mask_command, may_name_secret
 
-__all__ = ["SCRATCH", "StartedProxy", "find_program"]
-
 
 def find_program(name: str, *, home: str | None = None) -> str | None:
     """Find a program on the path, or first where `make vendors` puts that of a vendor.

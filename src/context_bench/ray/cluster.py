@@ -17,11 +17,9 @@ from typing import Any, Protocol
 
 from context_bench.errors import MissingExtra, UsageError
 
-_PATIENCE = 2.0
-"""Seconds in which the cluster finds out that a node is gone."""
+_PATIENCE = 2.0  # seconds in which the cluster finds out that a node is gone
 
-_CONNECT_SECONDS = 5.0
-"""Seconds in which somebody who listens at an address takes a connection."""
+_CONNECT_SECONDS = 5.0  # seconds in which somebody who listens at an address takes a connection
 
 _connecting = threading.Lock()
 """Held by the run of this process that opened a connection: Ray has one for each process, which ends with that run."""

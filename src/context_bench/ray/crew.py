@@ -20,17 +20,13 @@ from context_bench.ray.cluster import RayCluster
 from context_bench.ray.ray_worker import Call, RayWorker, Timed
 from context_bench.ray.shipping import Parcel, ParcelQueue, Parts, WorkerLost, pack_calls
 
-MAX_DEATHS = 2
-"""A call that has killed so many workers is not tried again."""
+MAX_DEATHS = 2  # a call that has killed so many workers is not tried again
 
-_HANDS = 2
-"""Tasks that a worker has at once: it is at one, and has the next one ready."""
+_HANDS = 2  # tasks that a worker has at once: it is at one, and has the next one ready
 
-_LOOK_AGAIN = 1.0
-"""Seconds between two looks at the nodes that there are."""
+_LOOK_AGAIN = 1.0  # seconds between two looks at the nodes that there are
 
-_PATIENCE = 30.0
-"""Seconds after which a run says that it waits for its first worker."""
+_PATIENCE = 30.0  # seconds after which a run says that it waits for its first worker
 
 _MAX_FAILED_STARTS = 3
 

@@ -23,15 +23,13 @@ from context_bench.ray.shipping import LEAST_WORK, Parts
 from context_bench.traits import find_resources, is_endpoint, system_traits
 from context_bench.types import Example, System
 
-_SPARE_WORKERS = 4
-"""Workers for which work is kept ready, in case that nodes join."""
+_SPARE_WORKERS = 4  # workers for which work is kept ready, in case that nodes join
 
 _MAX_CALLS = 4096
 _MAX_CHARACTERS = 4_000_000
 """The most that one task carries: what is in flight must fit into the object store of a small node."""
 
-_JUDGED_AT_ONCE = 64
-"""Answers for each worker that may wait for slow evaluators."""
+_JUDGED_AT_ONCE = 64  # answers for each worker that may wait for slow evaluators
 
 
 class RayPlacement:

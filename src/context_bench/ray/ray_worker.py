@@ -21,8 +21,7 @@ from context_bench.http.transport import Reply, get_shared_transport
 from context_bench.traits import find_finish, find_prepare
 from context_bench.types import Example
 
-Call = tuple[int, tuple[Any, ...]]
-"""The key of a part, and what it is called with."""
+Call = tuple[int, tuple[Any, ...]]  # the key of a part, and what it is called with
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,11 @@ from context_bench.http.transport import Reply, Transport
 from context_bench.ray.cluster import RayCluster
 from context_bench.ray.ray_worker import Sender
 
-_MAX_IN_FLIGHT = 1000
-"""Requests of one sender."""
+_MAX_IN_FLIGHT = 1000  # requests of one sender
 
-_MAX_STARTS = 3
-"""How often senders are started in vain before the run goes on without them."""
+_MAX_STARTS = 3  # how often senders are started in vain before the run goes on without them
 
-_MAX_LOSSES = 5
-"""Senders that may be lost with one request before that is its failure."""
+_MAX_LOSSES = 5  # senders that may be lost with one request before that is its failure
 
 
 class _Place:

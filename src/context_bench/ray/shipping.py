@@ -141,11 +141,9 @@ def stage_modules(modules: Iterable[ModuleType], folder: Path) -> dict[str, str]
     return staged
 
 
-LEAST_WORK = 0.1
-"""Seconds of work that a task should be: to hand one over takes about two milliseconds."""
+LEAST_WORK = 0.1  # seconds of work that a task should be: to hand one over takes about two milliseconds
 
-MAX_PARCELS = 256
-"""The most single calls that are sent together."""
+MAX_PARCELS = 256  # the most single calls that are sent together
 
 
 class WorkerLost(Exception):
@@ -154,17 +152,12 @@ class WorkerLost(Exception):
 
 @dataclass(slots=True, eq=False)
 class Parcel:
-    """Calls that are sent together.
-
-    Attributes:
-        seconds: The worker stops after that time, and answers the first calls alone; None answers all.
-        single: It is one call of many like it: several such parcels may be sent as one.
-        answers: The answers, in order; WorkerLost when the worker died of them or beside them.
-    """
+    """Calls that are sent together."""
 
     calls: Sequence[Call]
-    seconds: float | None
-    single: bool
+    seconds: float | None  # the worker stops after that time, and answers the first calls alone; None answers all
+    single: bool  # it is one call of many like it: several such parcels may be sent as one
+    # the answers, in order; WorkerLost when the worker died of them or beside them
     answers: asyncio.Future[list[Any]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property

@@ -159,9 +159,8 @@ _CODE_FIELDS = ("code", "solution", "program", "python", "implementation", "sour
 
 def find_wrapped(reply: str) -> list[str]:
     """Find the texts that are marked as the answer, the last first."""
-    tagged = [found["inner"] for found in _TAGS.finditer(reply)] or [
-        found["inner"] for found in _UNOPENED.finditer(reply)
-    ]
+    tags = list(_TAGS.finditer(reply)) or list(_UNOPENED.finditer(reply))
+    tagged = [found["inner"] for found in tags]
     return [text.strip("\n") + "\n" for text in [*_read_json(reply), *tagged[::-1]] if text.strip()]
 
 

@@ -73,6 +73,7 @@ class ClusterSums(Accumulator):
         return len(self.groups) < self.n
 
     def add(self, group: str, value: float, weight: float = 1) -> None:
+        """Add one example of a cluster: a score, a difference, or the parts of a ratio."""
         self.n += 1
         sums = self.groups.get(group)
         if sums is None:
@@ -157,12 +158,12 @@ def _count_independent(sums: ClusterSums, alone: int) -> float:
 class ScoreSums:
     """Sums of scores, with those that share a document or a conversation by cluster."""
 
-    alone: Moments = field(default_factory=Moments)
-    """Scores of examples that have no cluster: each counts by itself."""
+    alone: Moments = field(default_factory=Moments)  # scores of examples that have no cluster: each counts by itself
     grouped: Moments = field(default_factory=Moments)
     clusters: ClusterSums = field(default_factory=ClusterSums)
 
     def add(self, value: float, group: str | None) -> None:
+        """Add one score, and what its example shares with others."""
         if group is None:
             self.alone.add(value)
         else:
@@ -171,9 +172,11 @@ class ScoreSums:
 
     @property
     def n(self) -> int:
+        """How many scores there are."""
         return self.alone.n + self.grouped.n
 
     def join(self) -> Moments:
+        """Give the sums over all scores, whatever they share."""
         joined = Moments()
         joined.merge(self.alone)
         joined.merge(self.grouped)
@@ -188,12 +191,12 @@ class ScoreSums:
 class PairSums:
     """Sums over pairs, with those that share a document or a conversation by cluster."""
 
-    alone: PairedSums = field(default_factory=PairedSums)
-    """Pairs that have no cluster: each counts by itself."""
+    alone: PairedSums = field(default_factory=PairedSums)  # pairs that have no cluster: each counts by itself
     grouped: PairedSums = field(default_factory=PairedSums)
     clusters: ClusterSums = field(default_factory=ClusterSums)
 
     def add(self, first: float, second: float, group: str | None) -> None:
+        """Add one pair, and what its example shares with others."""
         if group is None:
             self.alone.add(first, second)
         else:
@@ -201,15 +204,18 @@ class PairSums:
             self.clusters.add(group, first - second)
 
     def merge(self, other: PairSums) -> None:
+        """Add the pairs of another one."""
         self.alone.merge(other.alone)
         self.grouped.merge(other.grouped)
         self.clusters.merge(other.clusters)
 
     @property
     def n(self) -> int:
+        """How many pairs there are."""
         return self.alone.n + self.grouped.n
 
     def join(self) -> PairedSums:
+        """Return the sums over all pairs, whatever they share."""
         sums = PairedSums()
         sums.merge(self.alone)
         sums.merge(self.grouped)

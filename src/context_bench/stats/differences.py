@@ -31,12 +31,9 @@ UNSEEN_PAIRS = 2
 2012). Without them a system that changed nothing, or only in one direction, gets an interval that is far too short."""
 
 
-MEAN_OF_DATASETS = "mean of datasets"
-"""The method of a difference over several datasets."""
-NARROW_TAIL = 0.05
-"""Chance that the true difference lies beyond one of the 90% limits."""
-SAME = 1e-12
-"""A spread below this share of the squares is none: all changes are the same, but for rounding."""
+MEAN_OF_DATASETS = "mean of datasets"  # the method of a difference over several datasets
+NARROW_TAIL = 0.05  # chance that the true difference lies beyond one of the 90% limits
+SAME = 1e-12  # a spread below this share of the squares is none: all changes are the same, but for rounding
 
 
 @lru_cache(maxsize=4096)
@@ -75,6 +72,7 @@ class Difference:
 
     @property
     def known(self) -> bool:
+        """Whether there is enough to judge by."""
         return self.degrees > 0 and math.isfinite(self.variance)
 
     @property
@@ -151,8 +149,7 @@ class PairedSums(Accumulator):
     n: int = 0
     total: float = 0.0
     squares: float = 0.0
-    up: int = 0
-    """Examples on which the first system scored higher; of pass/fail, those that only it passed."""
+    up: int = 0  # examples on which the first system scored higher; of pass/fail, those that only it passed
     down: int = 0
     largest: float = field(default=0.0, metadata={"merge": max})
     """The largest change, in either direction: scores in [0, 1] do not change by more than 1."""
@@ -173,6 +170,7 @@ class PairedSums(Accumulator):
 
     @property
     def changed(self) -> int:
+        """Examples on which the two differ."""
         return self.up + self.down
 
 

@@ -12,8 +12,7 @@ __all__ = ["FIRST", "ROUGH", "TOO_FEW", "Interval"]
 TOO_FEW = "too few"
 """Mark of an interval that cannot be given with so few examples; its limits are NaN, or all that is possible."""
 
-ROUGH = "rough"
-"""Mark of an interval that covers less often than it says, as a few examples outweigh the rest."""
+ROUGH = "rough"  # mark of an interval that covers less often than it says, as a few examples outweigh the rest
 
 
 FIRST = "first"
@@ -52,6 +51,7 @@ class Interval:
 
     @property
     def known(self) -> bool:
+        """Whether there are limits at all."""
         return math.isfinite(self.value) and not (math.isnan(self.low) or math.isnan(self.high))
 
     def subtract_from(self, whole: float) -> Interval:
@@ -101,5 +101,6 @@ class Interval:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Interval:
+        """Read back what `to_dict` wrote: null is NaN."""
         limits = {key: math.nan if stored[key] is None else stored[key] for key in ("value", "low", "high")}
         return cls(**{**stored, **limits})

@@ -64,6 +64,7 @@ class Moments(Accumulator):
     most: float = keep_largest()
 
     def add(self, value: float) -> None:
+        """Add one number."""
         self.n += 1
         self.total += value
         self.squares += value * value
@@ -73,6 +74,7 @@ class Moments(Accumulator):
             self.most = value
 
     def extend(self, values: Iterable[float]) -> None:
+        """Add many at once."""
         kept = values if isinstance(values, list) else list(values)
         if kept:
             total, squares = self.total, self.squares
@@ -84,6 +86,7 @@ class Moments(Accumulator):
 
     @property
     def mean(self) -> float:
+        """The mean; NaN of nothing."""
         return self.total / self.n if self.n else math.nan
 
     @property
@@ -138,6 +141,7 @@ class Mean:
 
     @property
     def variance(self) -> float:
+        """The squared standard error."""
         return self.error**2 if math.isnan(self.size) else self.shrunk * (1 - self.shrunk) / self.size
 
     def limits(self, critical: float) -> tuple[float, float]:
@@ -147,6 +151,7 @@ class Mean:
         return wilson_limits(self.value, self.size, critical)
 
     def interval(self, level: float = 0.95) -> Interval:
+        """Give the two-sided interval."""
         if self.degrees <= 0:
             return Interval(self.value, math.nan, math.nan, level, self.n, self.method, TOO_FEW, groups=self.groups)
         low, high = self.limits(t_quantile((1 + level) / 2, self.degrees))

@@ -35,14 +35,11 @@ __all__ = [
     "power_of_non_inferiority",
 ]
 
-ENUMERATED_UP_TO = 0.05
-"""Share of discordant examples up to which the power is enumerated."""
+ENUMERATED_UP_TO = 0.05  # share of discordant examples up to which the power is enumerated
 MAX_DISCORDANT = 5000
 """Discordant examples up to which enumerating is quick; with more the normal approximation is exact enough."""
-MAX_FOR_DIFFERENCE = 50
-"""The same for a difference, whose test needs no bound on losses not seen."""
-NORMAL_EXTRA = 1.02
-"""What the normal approximation is short of, from 5% discordant on."""
+MAX_FOR_DIFFERENCE = 50  # the same for a difference, whose test needs no bound on losses not seen
+NORMAL_EXTRA = 1.02  # what the normal approximation is short of, from 5% discordant on
 MAX_N = 10**9
 _NEGLIGIBLE = 1e-9
 

@@ -16,14 +16,12 @@ from context_bench.stats.interval import TOO_FEW, Interval
 
 __all__ = ["Values", "find_ranks", "percentile", "quantile_interval"]
 
-LIMIT = 200_000
-"""So many values are kept exactly: 1.6 MB."""
+LIMIT = 200_000  # so many values are kept exactly: 1.6 MB
 
 GROWTH = math.log(1.01)
 
 
 def _bucket(value: float) -> int:
-    """Give the number of the bucket: 0 for 0, signed by the value."""
     if value == 0:
         return 0
     place = math.floor(math.log(abs(value)) / GROWTH) + 200_000  # well above 0 for every float
@@ -58,6 +56,7 @@ class Values:
         return not self.buckets
 
     def add(self, value: float) -> None:
+        """Add one number."""
         self.n += 1
         if self.buckets:
             self._count(value)
@@ -67,6 +66,7 @@ class Values:
             self._fold()
 
     def extend(self, values: Iterable[float]) -> None:
+        """Add many."""
         for value in values:
             self.add(value)
 

@@ -24,11 +24,9 @@ LEAST_DEGREES = 2.0
 """Degrees of freedom that are left from ten examples on, however unequal they are. One would double the width and cover
 hardly more: 94.4 against 93.2% at worst."""
 
-LEAST_RESIDUAL = 1e-13
-"""Part of the fourth powers that must be left when the ratio is taken out; less is rounding."""
+LEAST_RESIDUAL = 1e-13  # part of the fourth powers that must be left when the ratio is taken out; less is rounding
 
-MAX_LOG_HALF = 3.0
-"""Limits further away than a factor of 20 are not worth printing."""
+MAX_LOG_HALF = 3.0  # limits further away than a factor of 20 are not worth printing
 
 
 _WHOLE = frozenset({int, bool})
@@ -121,6 +119,7 @@ class RatioSums(Accumulator):
 
     @property
     def variance(self) -> float:
+        """The jackknife's variance of the ratio."""
         if self.n < 2 or not self.below:
             return math.nan
         return (self.n - 1) / self.n * self.sum_moves(self.above, self.below)

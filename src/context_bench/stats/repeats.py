@@ -47,8 +47,7 @@ class RepeatSums:
     n_squares: float = 0.0
     total: float = 0.0
     squares: float = 0.0
-    between: float = 0.0
-    """Sum over examples of (sum of scores)² / number of answers."""
+    between: float = 0.0  # sum over examples of (sum of scores)² / number of answers
     counts: dict[str, int] = field(default_factory=dict)
     """How many examples had so many answers, of which so many passed: `"answers:passed"`."""
 

@@ -36,8 +36,7 @@ __all__ = [
 WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
 ALL_GROUPS, THESE_GROUPS = "all groups", "these groups"
 """What a verdict speaks of: all documents or conversations like those of the run, or those of the run alone."""
-PESSIMISTIC = 0.8
-"""Quantile of the share of discordant examples that a plan after an undecided run assumes."""
+PESSIMISTIC = 0.8  # quantile of the share of discordant examples that a plan after an undecided run assumes
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,7 @@ class Verdict:
         return self.word_without_errors is not None and self.word_without_errors != self.word
 
     def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON can hold it."""
         numbers = ("difference", "p", "p_holm")
         plain = {name: None if math.isnan(getattr(self, name)) else getattr(self, name) for name in numbers}
         intervals = {"interval": self.interval.to_dict(), "narrow": self.narrow and self.narrow.to_dict()}
@@ -95,6 +95,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Verdict:
+        """Read back what `to_dict` wrote."""
         kept = {key: value for key, value in stored.items() if key != "errors_disagree"}
         numbers = {key: math.nan if stored[key] is None else stored[key] for key in ("difference", "p", "p_holm")}
         narrow = Interval.from_dict(stored["narrow"]) if stored.get("narrow") else None
@@ -287,7 +288,6 @@ def judge_family(
 
 
 def _correct(family: Sequence[tuple[Contrast, Difference]]) -> list[float]:
-    """Give the p-values, corrected by Holm but for those of controls."""
     corrected = holm([math.nan if each.control else difference.p_value() for each, difference in family])
     return [difference.p_value() if each.control else p for (each, difference), p in zip(family, corrected)]
 

@@ -15,8 +15,6 @@ from context_bench.errors import StoreError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store.keys import Keys
 
-__all__ = ["Answer", "FoundRow", "RunInfo", "RunRecord", "StoreBackend", "StoredAnswer", "restore_result"]
-
 FoundRow = tuple[int, EvalRow, bytes]
 """The id of an answer, the row that was made of it, and the answer as it stands in the store."""
 

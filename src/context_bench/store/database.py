@@ -38,15 +38,9 @@ try:
 except ImportError:  # Windows: nobody is kept from removing a run that is under way
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    *("DAMAGED", "FAILURES", "FILE_NAME", "SCHEMA", "RunningMark", "connect", "explain", "insert_run", "is_running"),
-    *("open_temporary", "read_run", "remove_run", "run_id", "transaction", "update_run"),
-]
-
 FILE_NAME = "store.db"
 
-SCHEMA = 4
-"""Version of the tables below. A store of another version is refused."""
+SCHEMA = 4  # version of the tables below. A store of another version is refused.
 
 _TABLES = """
 CREATE TABLE runs (
@@ -71,14 +65,11 @@ _TABLE_NAMES = {"runs", "rows", "responses", "keys", "examples", "scores", "requ
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite; the second is raised where the damaged name of a table is part of its message."""
 
-_PAGE = 16_384
-"""Bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written."""
+_PAGE = 16_384  # bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written
 
-_BUSY_TIMEOUT_MS = 30_000
-"""How long to wait for another process that writes."""
+_BUSY_TIMEOUT_MS = 30_000  # how long to wait for another process that writes
 
-DAMAGED = "damaged"
-"""The status of a run of which only the number is known for sure."""
+DAMAGED = "damaged"  # the status of a run of which only the number is known for sure
 
 T = TypeVar("T")
 

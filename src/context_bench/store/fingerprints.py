@@ -36,8 +36,6 @@ from context_bench.store.origin import (
     is_own_attribute,
 )
 
-__all__ = ["fingerprint_of", "may_read_gold"]
-
 _PLAIN = {
     *(str, bytes, bytearray, int, float, complex, bool, type(None), type(...), type(NotImplemented), range),
     *(date, time, timedelta, timezone, PosixPath, PurePosixPath, PureWindowsPath, WindowsPath),
@@ -80,8 +78,7 @@ _CONTENTS: tuple[tuple[type, Any], ...] = (
 )
 """Types that hold something beside their attributes, and how to read it whatever a subclass overrides."""
 
-_MAX_ARRAY_BYTES = 32_000_000
-"""A larger array would take longer to read than a run should wait."""
+_MAX_ARRAY_BYTES = 32_000_000  # a larger array would take longer to read than a run should wait
 
 
 def fingerprint_of(component: Any) -> str | None:

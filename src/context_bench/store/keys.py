@@ -12,8 +12,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["GOLD_FIELDS", "Keys", "digest", "digest_of", "example_digests", "make_keys"]
-
 GOLD_FIELDS = frozenset(
     {"answer", "answers", "correct_letter", "evidence", "ground_truth", "reference", "references"}
     | {"relevant_ids", "test", "test_list"}

@@ -26,11 +26,6 @@ from context_bench.store.keys import digest
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-__all__ = [
-    "USER", "ImportedFiles", "Unknown", "describe_library", "find_home", "find_module_home", "is_ours",
-    "is_own_attribute",
-]  # fmt: skip
-
 USER, LIBRARY, PYTHON, OURS = "user", "library", "python", "ours"
 
 _SITES = re.compile(r"^(.*[\\/](?:site|dist)-packages)[\\/]([^\\/]+)")

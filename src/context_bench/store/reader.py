@@ -25,23 +25,19 @@ from context_bench.store.records import (
     unpack_row,
 )
 
-__all__ = ["ANSWER", "LiveReader", "Reader"]
-
 ANSWER = (
     "coalesce(rows.answer, (SELECT body FROM responses WHERE id = rows.response), "
     "(SELECT answer FROM rows AS first WHERE first.id = rows.response))"
 )
 """The answer of a row: its own, one that came before its row, or that of an earlier run's row."""
 
-_LIVE_BUSY_TIMEOUT_MS = 2_000
-"""How long a viewer waits for a program that keeps readers out."""
+_LIVE_BUSY_TIMEOUT_MS = 2_000  # how long a viewer waits for a program that keeps readers out
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?")
 
 _LEFT_OUT = "it is left out; --resume asks for it again"
 
-_MOST_WARNINGS = 10
-"""Damaged records that are named one by one."""
+_MOST_WARNINGS = 10  # damaged records that are named one by one
 
 
 class Damage:

@@ -22,22 +22,13 @@ from context_bench.results import EvalRow
 from context_bench.store.backend import RunRecord, StoredAnswer
 from context_bench.text import dump_json
 
-__all__ = [
-    *("PLACES", "PLAIN", "ZSTD", "Damaged", "about_keys", "about_one", "about_row", "identity_of", "load"),
-    *("pack_answer", "pack_keys", "pack_processed", "pack_row", "place_of", "places_of", "run_of", "seal"),
-    *("seal_keys", "seal_one", "seal_row", "sum_values", "to_bytes", "unpack_keys", "unpack_processed"),
-    *("unpack_row", "unseal", "find_response", "unpack_answer", "unpack_record"),
-]
-
-PLACES = 32
-"""Bits for the place in a run."""
+PLACES = 32  # bits for the place in a run
 
 _KEY = struct.Struct("<16sq")
 
 _BEFORE = ("system", "example_id", "scores", "input_tokens", "output_tokens", "metadata", "latency", "dataset")
 _AFTER = ("error", "repeat", "unscored", "upstream_tokens")
-_parts = attrgetter(*_BEFORE, *_AFTER)
-"""A row without its response, in the order of its fields."""
+_parts = attrgetter(*_BEFORE, *_AFTER)  # a row without its response, in the order of its fields
 
 
 def identity_of(run: int, place: int) -> int:
@@ -130,11 +121,9 @@ def unpack_row(parts: list[Any], response: str) -> EvalRow:
 # --- the checksum
 
 
-PLAIN = 0
-"""The content as it is."""
+PLAIN = 0  # the content as it is
 
-ZSTD = 1
-"""The content compressed by zstandard, where that is smaller; its number is part of the checksum."""
+ZSTD = 1  # the content compressed by zstandard, where that is smaller; its number is part of the checksum
 
 _WORTH_COMPRESSING = 4_096
 """Bytes from which a content is compressed: less would save little, and cost time for each short example."""
@@ -146,8 +135,7 @@ _HEADER = struct.Struct("<BI")
 _LENGTH = _HEADER.size
 _write_header, _read_header = _HEADER.pack, _HEADER.unpack_from
 _pack_one, _pack_two = struct.Struct("<q").pack, struct.Struct("<qq").pack
-_NOTHING = -1
-"""In place of the id of an answer that is not there."""
+_NOTHING = -1  # in place of the id of an answer that is not there
 
 
 class Damaged(Exception):

@@ -47,15 +47,11 @@ from context_bench.store.records import (
 )
 from context_bench.store.writer import LONG_CONTENT, Copy, WriteBatch, Writer
 
-__all__ = ["Store"]
-
 T = TypeVar("T")
 
-_MANY = 200
-"""Rows that one statement reads or copies."""
+_MANY = 200  # rows that one statement reads or copies
 
-_PAUSE = 0.005
-"""Seconds between two looks at what is not written yet."""
+_PAUSE = 0.005  # seconds between two looks at what is not written yet
 
 _ASKED_AGAIN = "it is asked again"
 

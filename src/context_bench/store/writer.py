@@ -22,13 +22,9 @@ from context_bench.errors import StoreError
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
 from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, to_bytes
 
-__all__ = ["Content", "Copy", "WriteBatch", "Writer"]
+Content = bytes | Future[bytes]  # a content to be kept; or, of a long one, the record that a thread makes of it
 
-Content = bytes | Future[bytes]
-"""A content to be kept; or, of a long one, the record that a thread makes of it."""
-
-LONG_CONTENT = 16_384
-"""Bytes from which a content is worth a thread: to compress it takes longer than to hand it over."""
+LONG_CONTENT = 16_384  # bytes from which a content is worth a thread: to compress it takes longer than to hand it over
 
 _PAUSE, _LONGER_PAUSE, _MANY = 0.004, 0.016, 8
 """Seconds in which a batch gathers, and how much longer where so many results came in that time: many are cheaper

@@ -33,11 +33,6 @@ from context_bench.traits import (
 )
 from context_bench.types import Example, MemorySystem, System
 
-__all__ = [
-    "Again", "AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "add_twin", "build_systems", "check_settings",
-    "find_recipe", "note_recipe", "rename_system", "settings_fingerprint",
-]  # fmt: skip
-
 
 class FunctionSystem:
     """A plain function as a system; a returned text is the new context."""

@@ -23,8 +23,6 @@ from context_bench.wire.form import ApiForm, NotAReply
 from context_bench.wire.forms import get_form, read_stream
 from context_bench.wire.openai_chat import OPENAI_CHAT
 
-__all__ = ["AnthropicProxy", "ChatProxy", "Connection", "OpenAIProxy", "build_proxy", "open_connection"]
-
 Headers = Mapping[str, str | Secret]
 
 

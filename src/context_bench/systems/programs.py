@@ -24,8 +24,6 @@ from context_bench.types import Example
 from context_bench.wire.anthropic_messages import read_anthropic_usage
 from context_bench.wire.prompts import read_text
 
-__all__ = ["ClaudeCLI", "Command"]
-
 
 class ClaudeCLI:
     """Runs `claude -p` once for each example. A time-out or a reported error is an error, not an answer.
@@ -127,8 +125,7 @@ def _read_result(command: str, code: int, output: bytes, errors: bytes) -> Examp
 
 MAX_LINE = 64 * 1024 * 1024
 _CHUNK = 64 * 1024
-_PATIENCE = 2.0
-"""Seconds between the end of a program's output and its own end."""
+_PATIENCE = 2.0  # seconds between the end of a program's output and its own end
 
 
 class Command:

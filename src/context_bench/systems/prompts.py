@@ -14,12 +14,6 @@ from context_bench.refs import check_awaitable
 from context_bench.traits import can_await_turns
 from context_bench.types import Example
 
-__all__ = [
-    "Echo", "Message", "answer_turns", "ask", "build_messages", "drop_echo", "has_open_turns", "in_one", "is_open",
-    "join_documents", "list_turn_prompts", "merge", "open_turns", "task_text", "with_context",
-]  # fmt: skip
-
-
 Message = dict[str, Any]
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -22,11 +22,6 @@ from context_bench.traits import SystemTraits, find_parts
 from context_bench.types import Example
 from context_bench.utils.tokens import count_tokens, current_tokenizer, get_tokenizer
 
-__all__ = [
-    "BM25", "Budget", "ClosedBook", "Minify", "Oracle", "Passthrough", "RandomDrop", "Truncate", "pick",
-    "reads_no_context", "split",
-]  # fmt: skip
-
 
 class Passthrough:
     """Changes nothing."""

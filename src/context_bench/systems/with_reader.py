@@ -35,8 +35,6 @@ from context_bench.traits import (
 )
 from context_bench.types import Example
 
-__all__ = ["WithReader"]
-
 Compress = Callable[[Example], Awaitable[tuple[Any, float, float]]]
 """Gives what a compressor made, and when it began and ended by `time.perf_counter`."""
 

@@ -15,8 +15,6 @@ from context_bench.errors import UsageError
 from context_bench.http.secrets import is_loopback
 from context_bench.text.masking import mask_text
 
-__all__ = ["free_port", "is_open_to_others", "parse_listen", "port_of", "url_of"]
-
 LOOPBACK = "127.0.0.1"
 _FIRST_PORT = 20_000
 _TRIES = 50

@@ -13,11 +13,6 @@ from context_bench.wire.form import Answer, ApiForm
 from context_bench.wire.forms import find_form, form_of_route, make_error, make_reply, read_prompt
 from context_bench.wire.prompts import Prompt, dump_body, read_document
 
-__all__ = [
-    "LONG_BODY", "Answerer", "Incoming", "Outgoing", "Shared", "build_error", "build_json", "build_reply",
-    "describe_answerer",
-]  # fmt: skip
-
 LONG_BODY = 256 * 1024
 """Bytes from which a request is read and its tokens are counted in a thread: others wait to be answered."""
 

@@ -26,8 +26,6 @@ from context_bench.text.masking import find_url_secrets, mask_text
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-__all__ = ["Forward", "remove_marks"]
-
 
 _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 3.0

@@ -28,18 +28,12 @@ from context_bench.text.masking import MASK, PROMPT_FIELDS, find_secrets, is_sec
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["MAX_BODY", "BodyRefused", "Budget", "Redactor", "Share", "find_refusal", "limit_seconds", "read_body"]
 
-
-MAX_BODY = 80 * 1024 * 1024
-"""Bytes of one request or reply; ten times the longest prompt that a model takes."""
-MAX_TOGETHER = 256 * 1024 * 1024
-"""Bytes of all requests and replies under way."""
-_PATIENCE = 20.0
-"""Seconds that a body waits for room before it is refused."""
+MAX_BODY = 80 * 1024 * 1024  # bytes of one request or reply; ten times the longest prompt that a model takes
+MAX_TOGETHER = 256 * 1024 * 1024  # bytes of all requests and replies under way
+_PATIENCE = 20.0  # seconds that a body waits for room before it is refused
 _BODY_SECONDS = 60.0
-_STEP = 1024 * 1024
-"""Bytes that a body of unknown size takes at a time."""
+_STEP = 1024 * 1024  # bytes that a body of unknown size takes at a time
 
 
 class BodyRefused(Exception):
@@ -193,16 +187,14 @@ def _is_local(host: str) -> bool:
     return True
 
 
-_FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')
-"""A field of a JSON body with a text that may be a key."""
+_FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')  # a field of a JSON body with a text that may be a key
 
 _NAME = re.compile(r'"([\w.-]{2,60})"\s*:\s*"')
 """The name of such a field. It begins with a quotation mark, which few letters are: a long text is passed over fast."""
 
 _PIECE = 256 * 1024
 
-_LEAST = 8
-"""Anything shorter is no real key, and may well be a word of an answer."""
+_LEAST = 8  # anything shorter is no real key, and may well be a word of an answer
 
 
 class Redactor:

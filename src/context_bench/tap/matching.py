@@ -26,21 +26,17 @@ from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import LONG_TEXT
 from context_bench.wire.prompts import Prompt
 
-__all__ = ["MARK", "MARK_HEADER", "Matcher", "OwnerIndex", "Ticket", "find_phrases"]
-
 Key = TypeVar("Key", bound=Hashable)
 Owner = TypeVar("Owner", bound=Hashable)
 
-_WORDS = 4
-"""Words in a row that make two texts related."""
+_WORDS = 4  # words in a row that make two texts related
 
 _LONG, _SAMPLED = 400, 8
 """Of a text with so many words the phrases that begin with one word in so many are taken, the same in every text."""
 
 _KNOWN_WORDS = 200_000
 
-_VERY_LONG = 131_072
-"""Characters from which a text is worked on in pieces."""
+_VERY_LONG = 131_072  # characters from which a text is worked on in pieces
 
 
 def find_phrases(texts: Iterable[str]) -> set[str]:
@@ -145,14 +141,12 @@ MARK_HEADER = "X-Context-Bench-Mark"
 
 MARK = re.compile(rb"cb-[0-9a-f]{24}")
 
-_REMEMBERED = 16
-"""Examples that are over and whose calls may still come."""
+_REMEMBERED = 16  # examples that are over and whose calls may still come
 
 _REMEMBERED_CHARACTERS = 32 * 1024 * 1024
 """Of the texts of those with which calls are compared; by its mark a call of any of them is recognised."""
 
-_KEPT = 1_000
-"""Calls that fit no request of ours and are kept whole; more are counted."""
+_KEPT = 1_000  # calls that fit no request of ours and are kept whole; more are counted
 
 _KEPT_CHARACTERS = 64 * 1024 * 1024
 """Of those calls with their replies, and once more of calls that may belong to a request under way."""

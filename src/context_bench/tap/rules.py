@@ -17,11 +17,7 @@ from context_bench.errors import DataError, UsageError
 from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import find_demand, read_prompt
 
-__all__ = ["Rules", "fill_schema", "fit_answer", "read_answer", "read_rules"]
-
-
-_DEEPEST = 12
-"""Levels of a schema that are filled: one may refer to itself."""
+_DEEPEST = 12  # levels of a schema that are filled: one may refer to itself
 
 
 def fit_answer(answer: Answer, document: Mapping[str, Any]) -> Answer:

@@ -43,8 +43,6 @@ from context_bench.wire.form import Answer
 from context_bench.wire.forms import FORMS, read_prompt
 from context_bench.wire.prompts import read_text
 
-__all__ = ["DIMENSIONS", "EMBEDDINGS_PATH", "UNKNOWN", "Scripted", "answer_embeddings", "embed_words", "extract_answer"]
-
 UNKNOWN = "I do not know."
 
 _LONGEST_QUESTION = 400
@@ -214,8 +212,7 @@ def _find_last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
 
 
 EMBEDDINGS_PATH = "/v1/embeddings"
-DIMENSIONS = 256
-"""Numbers in a vector, where the request does not say."""
+DIMENSIONS = 256  # numbers in a vector, where the request does not say
 
 _MOST_DIMENSIONS = 65_536
 

@@ -40,28 +40,21 @@ from context_bench.wire.forms import FORMS, find_form
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["Tap", "Watcher"]
-
 Watcher = Callable[[Call, Incoming], Awaitable[None] | None]
 """Told of a call; where that is long work it returns what is to be awaited, and the call goes on afterwards."""
 
 _MAX_HEADER = 64 * 1024
-_HEADER_SECONDS = 20.0
-"""From a new connection to the end of its first headers."""
-_IDLE_SECONDS = 75.0
-"""From one request of a connection to the end of the next one's headers."""
+_HEADER_SECONDS = 20.0  # from a new connection to the end of its first headers
+_IDLE_SECONDS = 75.0  # from one request of a connection to the end of the next one's headers
 _WRITE_SECONDS = 60.0
 """For the client to take a chunk of the reply; how long a model takes to write one is another matter."""
 _PIECE = 256 * 1024
-_KEPT_OF_REFUSED = 1024 * 1024
-"""Bytes that are kept of a reply that is larger than the tap takes."""
+_KEPT_OF_REFUSED = 1024 * 1024  # bytes that are kept of a reply that is larger than the tap takes
 _BACKLOG = 4096
-_GRACE = 0.5
-"""Seconds that replies under way get when the tap stops."""
+_GRACE = 0.5  # seconds that replies under way get when the tap stops
 
 
-_DECODED = ("gzip", "deflate", "br", "zstd")
-"""Encodings of a body that are undone before we see it."""
+_DECODED = ("gzip", "deflate", "br", "zstd")  # encodings of a body that are undone before we see it
 
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())

@@ -27,9 +27,6 @@ from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.form import Answer
 
-__all__ = ["CONTROLS", "Control", "Launch", "Tapped"]
-
-
 _SHOWN = 200
 
 
@@ -286,8 +283,7 @@ class Control:
     """
 
     sends_elsewhere = True
-    reads_gold = True
-    """The ceiling needs to know what the evidence is."""
+    reads_gold = True  # the ceiling needs to know what the evidence is
 
     def __init__(self, name: str, reader: Tapped) -> None:
         self.name, self.reader, self.tap = name, reader, reader.tap

@@ -14,34 +14,20 @@ from typing import Any
 from context_bench.errors import UnknownName, UsageError
 from context_bench.processes.started_proxy import find_program
 
-__all__ = ["VENDORS", "Recipe", "recipe"]
-
 
 @dataclass(frozen=True)
 class Recipe:
-    """A way to start one vendor's proxy.
+    """A way to start one vendor's proxy."""
 
-    Attributes:
-        name: As given to `--vendor`.
-        package: What to install from the package registry.
-        version: Of what is installed; None when that cannot be told.
-        command: For StartedProxy, with `{port}`, `{host}` and `{tap}` in it.
-        env: Added to the environment; values may hold placeholders too.
-        paths: The APIs that it speaks.
-        headers: Sent with every request to it.
-        claims: The reply header with the tokens that it says it saved.
-        notes: What has to be known to read its numbers.
-    """
-
-    name: str
-    package: str
-    version: str | None
-    command: str
-    env: Mapping[str, str] = field(default_factory=dict)
-    paths: tuple[str, ...] = ("/v1/chat/completions", "/v1/messages")
-    headers: Mapping[str, str] = field(default_factory=dict)
-    claims: str = ""
-    notes: str = ""
+    name: str  # as given to `--vendor`
+    package: str  # what to install from the package registry
+    version: str | None  # of what is installed; None when that cannot be told
+    command: str  # for StartedProxy, with `{port}`, `{host}` and `{tap}` in it
+    env: Mapping[str, str] = field(default_factory=dict)  # added to the environment; values may hold placeholders too
+    paths: tuple[str, ...] = ("/v1/chat/completions", "/v1/messages")  # the APIs that it speaks
+    headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request to it
+    claims: str = ""  # the reply header with the tokens that it says it saved
+    notes: str = ""  # what has to be known to read its numbers
 
     @property
     def known_as(self) -> str:

@@ -23,11 +23,7 @@ from context_bench.traffic.exchanges import Exchange as Seen
 from context_bench.traffic.exchanges import read_call_bill
 from context_bench.wire.forms import form_of_route, read_completion, read_document_completion, read_prompt
 
-__all__ = ["WatchedEndpoint", "gather_exchanges"]
-
-
-_PATIENCE = 0.5
-"""Seconds to wait for the tap to note the end of a reply that has already come."""
+_PATIENCE = 0.5  # seconds to wait for the tap to note the end of a reply that has already come
 
 
 @dataclass(eq=False)
@@ -36,10 +32,8 @@ class _Sending:
 
     tickets: list[Ticket] = field(default_factory=list)
     alone: bool = True
-    sent: bytes = b""
-    """The body of the last attempt."""
-    body: bytes = b""
-    """The body of the reply that was read as a stream."""
+    sent: bytes = b""  # the body of the last attempt
+    body: bytes = b""  # the body of the reply that was read as a stream
 
 
 _gathered: ContextVar[list[dict[str, Any]] | None] = ContextVar("exchanges of the example under way", default=None)

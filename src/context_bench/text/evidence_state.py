@@ -134,9 +134,8 @@ def _list_content(text: str) -> frozenset[str]:
 
 def _is_fixed(word: str) -> bool:
     """Whether a word is a negation, a number, or the sign of one: percent or a currency."""
-    return (
-        word in _NEGATIONS or word in _NUMBERS or any(sign.isdigit() for sign in word) or "\ua840" <= word <= "\ua84b"
-    )
+    is_number = word in _NUMBERS or any(sign.isdigit() for sign in word)
+    return word in _NEGATIONS or is_number or "\ua840" <= word <= "\ua84b"
 
 
 def shows_turn(text: str, content: str, question: str = "", answers: Sequence[str] = ()) -> bool:

@@ -13,36 +13,23 @@ from context_bench.wire.form import Completion
 from context_bench.wire.forms import asks_model, read_completion, read_prompt
 from context_bench.wire.prompts import Prompt, read_document
 
-__all__ = ["Call", "claim_headers", "read_claimed_tokens", "says_cache_hit"]
-
 
 @dataclass(eq=False)
 class Call:
     """A request at the tap, while it is under way and as it is stored.
 
     Moments are of `time.perf_counter` under way, and seconds since our request was sent in a stored record.
-
-    Attributes:
-        path: Where it was sent, such as `/v1/chat/completions`.
-        body: The exact text of the request.
-        headers: By lower-case name; values that may be secrets are `***`.
-        started: When the whole request was there.
-        first: When the first byte of the reply's body was passed on.
-        ended: When its last byte was, or when it broke off; None while it is under way.
-        status: Of the reply; 0 before there is one.
-        reply: The body of the reply as it was sent; for a stream all its events.
-        cut: Whether it broke off: the upstream failed, or the other side went away.
     """
 
-    path: str
-    body: str
-    headers: dict[str, str] = field(default_factory=dict)
-    started: float = 0.0
-    first: float | None = None
-    ended: float | None = None
-    status: int = 0
-    reply: str = ""
-    cut: bool = False
+    path: str  # where it was sent, such as `/v1/chat/completions`
+    body: str  # the exact text of the request
+    headers: dict[str, str] = field(default_factory=dict)  # by lower-case name; values that may be secrets are `***`
+    started: float = 0.0  # when the whole request was there
+    first: float | None = None  # when the first byte of the reply's body was passed on
+    ended: float | None = None  # when its last byte was, or when it broke off; None while it is under way
+    status: int = 0  # of the reply; 0 before there is one
+    reply: str = ""  # the body of the reply as it was sent; for a stream all its events
+    cut: bool = False  # whether it broke off: the upstream failed, or the other side went away
 
     @property
     def asks_model(self) -> bool:

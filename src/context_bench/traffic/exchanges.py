@@ -19,8 +19,6 @@ from context_bench.wire.form import Completion
 from context_bench.wire.forms import Bill, read_bill, read_prompt, read_settings
 from context_bench.wire.prompts import Prompt, read_document
 
-__all__ = ["Exchange", "find_answers", "find_sources", "read_bills", "read_call_bill", "read_exchanges"]
-
 
 def find_sources(returned: Completion, replies: Sequence[Completion | None]) -> tuple[list[int], bool]:
     """Tell which replies of a model make up what came back to the client.
@@ -74,55 +72,34 @@ def _is_one_word(pair: str) -> bool:
     return len(pair) == 2 and all(sign.isalnum() or sign == "_" for sign in pair)
 
 
-_SHOWN = 40
-"""Characters of a changed setting that are shown."""
+_SHOWN = 40  # characters of a changed setting that are shown
 
 
 @dataclass(eq=False)
 class Exchange:
-    """One request of ours and all that it set off.
+    """One request of ours and all that it set off."""
 
-    Attributes:
-        sent: The body that was sent, without its secrets.
-        path: Where it was sent.
-        calls: The requests at the tap that belong to it, in the order in which they came.
-        attempts: How often our client sent it.
-        seconds: How long the attempt took that was answered.
-        alone: Whether no other request of the system was in flight at any time.
-        first_token: Seconds until the first token came back; None unless it was streamed.
-        claims: Reply headers in which the proxy speaks of what it saved.
-        cache_hit: Whether the proxy says that the answer came from its cache.
-        returned: What came back to the client; None when it cannot be read.
-        lost_calls: Calls of earlier attempts that a model answered and the proxy lost.
-        earlier_calls: All calls of earlier attempts, by number.
-        unmatched: Calls that may belong to it and cannot be told, by number.
-        unmatched_bodies: What those of them hold that ask a model.
-        unmatched_bytes: The size of those that ask a model and for which there was no room.
-        unmatched_bills: The usage that the replies to those calls tell, in their order.
-        silent: Whether nothing at all had reached the tap by then.
-        asked_before: Whether the same request had been sent before and had reached the tap.
-        failed: Whether the example came to nothing.
-    """
-
-    sent: str
-    path: str = ""
+    sent: str  # the body that was sent, without its secrets
+    path: str = ""  # where it was sent
+    # the requests at the tap that belong to it, in the order in which they came
     calls: list[Call] = field(default_factory=list)
-    attempts: int = 1
-    seconds: float = 0.0
-    alone: bool = False
-    first_token: float | None = None
-    claims: Mapping[str, str] = field(default_factory=dict)
-    cache_hit: bool = False
-    returned: Completion | None = None
+    attempts: int = 1  # how often our client sent it
+    seconds: float = 0.0  # how long the attempt took that was answered
+    alone: bool = False  # whether no other request of the system was in flight at any time
+    first_token: float | None = None  # seconds until the first token came back; None unless it was streamed
+    claims: Mapping[str, str] = field(default_factory=dict)  # reply headers in which the proxy speaks of what it saved
+    cache_hit: bool = False  # whether the proxy says that the answer came from its cache
+    returned: Completion | None = None  # what came back to the client; None when it cannot be read
+    # calls of earlier attempts that a model answered and the proxy lost
     lost_calls: list[Call] = field(default_factory=list)
-    earlier_calls: int = 0
-    unmatched: int = 0
-    unmatched_bodies: Sequence[str] = ()
-    unmatched_bytes: int = 0
-    unmatched_bills: Sequence[Bill] = ()
-    silent: bool = False
-    asked_before: bool = False
-    failed: bool = False
+    earlier_calls: int = 0  # all calls of earlier attempts, by number
+    unmatched: int = 0  # calls that may belong to it and cannot be told, by number
+    unmatched_bodies: Sequence[str] = ()  # what those of them hold that ask a model
+    unmatched_bytes: int = 0  # the size of those that ask a model and for which there was no room
+    unmatched_bills: Sequence[Bill] = ()  # the usage that the replies to those calls tell, in their order
+    silent: bool = False  # whether nothing at all had reached the tap by then
+    asked_before: bool = False  # whether the same request had been sent before and had reached the tap
+    failed: bool = False  # whether the example came to nothing
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Exchange:

@@ -18,8 +18,6 @@ from context_bench.text import dump_json
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.prompts import Prompt
 
-__all__ = ["PrefixStability", "measure_prefix"]
-
 
 class _Piece(NamedTuple):
     """A stretch of a prompt: what it is (a tool, a block of whose message), and its text."""
@@ -42,17 +40,11 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class PrefixStability:
-    """How the requests of a conversation follow from one another.
+    """How the requests of a conversation follow from one another."""
 
-    Attributes:
-        kept: The mean share of a request's tokens that stand unchanged at the start of the next one.
-        first_message_changed: Whether tools, system or first message ever differ from one request to the next.
-        rewritten: The share of messages that are not the same at the same place in the next request.
-    """
-
-    kept: float
-    first_message_changed: bool
-    rewritten: float
+    kept: float  # the mean share of a request's tokens that stand unchanged at the start of the next one
+    first_message_changed: bool  # whether tools, system or first message ever differ from one request to the next
+    rewritten: float  # the share of messages that are not the same at the same place in the next request
 
 
 def measure_prefix(prompts: Iterable[Prompt | None], count: Tokenizer) -> PrefixStability | None:

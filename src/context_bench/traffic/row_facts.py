@@ -14,92 +14,58 @@ from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.forms import Bill, read_bill, read_prompt
 from context_bench.wire.prompts import Prompt, read_document
 
-__all__ = ["RowFacts", "bill_call", "count_request", "measure_row"]
-
 
 @dataclass(slots=True)
 class RowFacts:
-    """The facts of one row; None for what was not measured, or does not apply.
+    """The facts of one row; None for what was not measured, or does not apply."""
 
-    Attributes:
-        sent_tokens: What our client sent, each request once.
-        downstream_tokens: The same with every attempt, where the example failed.
-        upstream_calls: Calls at the tap that ask a model.
-        extra_upstream_calls: Those beyond one for each request.
-        alone: Whether no other request of the system was in flight.
-        lost_upstream_calls: Calls that a model answered and the proxy lost, so that our client had to ask again.
-        lost_upstream_tokens: Tokens read and written in them.
-        upstream_tokens: What models read in all calls that they answered.
-        written_tokens: What they wrote.
-        untouched: Whether each request reached the model as it was sent.
-        changed_settings: Settings and tools that the proxy changed in the calls that gave the answer.
-        answered_without_call: Whether an answer came without a call.
-        cached_answer: Whether the proxy said of such an answer that it came from its cache.
-        saved_by_repeating: Whether an answer came without a call only because we had asked the same before.
-        prompt_savings: The share of the sent tokens that no model read.
-        billed_prompt_tokens: The API's own count of what models read, in lost calls too.
-        billed_usage: The API's own counts of each call, lost ones too, where every one of them tells.
-        counted_usage: The same by our own count, where the proxy asked another model and no usage is told.
-        embedding_usage: Model and tokens of each call for embeddings, which are on no other bill.
-        upstream_seconds: How long at least one call was under way.
-        proxy_overhead: What came on top.
-        first_token_overhead: How much later a first token came out of the proxy than it went in.
-        least_upstream_tokens: Where not all calls are known: those of the calls that are certainly this row's,
-        most_upstream_tokens: and of those that may be.
-        least_usage: The usage of the calls that are certainly this row's, counted where it is not told,
-        most_usage: and of those that may be.
-        untouched_at_best: Whether the request reached the model as it was sent, by the calls that are known.
-        most_extra_upstream_calls: Extra calls, with all those that may be this row's.
-        failed_upstream_calls: Calls that were refused.
-        earlier_upstream_calls: Calls of attempts before the last.
-        exchanges_without_call: Requests of ours that became no call.
-        unmatched_calls: Calls that may be this row's and cannot be told.
-        injected_tools: The tools that the proxy put in.
-        claimed_tokens_saved: What the proxy says it saved.
-        answer_unknown: Why it is not known which call gave the answer.
-        prefix_stability: See `prefix.py`, as for the next two.
-        first_message_changed: Whether tools, system or first message ever changed.
-        rewritten_history: The share of messages that were rewritten.
-    """
-
-    sent_tokens: int = 0
-    downstream_tokens: int = 0
-    upstream_calls: int = 0
-    extra_upstream_calls: int | None = None
-    alone: bool | None = None
+    sent_tokens: int = 0  # what our client sent, each request once
+    downstream_tokens: int = 0  # the same with every attempt, where the example failed
+    upstream_calls: int = 0  # calls at the tap that ask a model
+    extra_upstream_calls: int | None = None  # those beyond one for each request
+    alone: bool | None = None  # whether no other request of the system was in flight
+    # calls that a model answered and the proxy lost, so that our client had to ask again
     lost_upstream_calls: int | None = None
-    lost_upstream_tokens: int | None = None
-    upstream_tokens: int | None = None
-    written_tokens: int | None = None
-    untouched: bool | None = None
+    lost_upstream_tokens: int | None = None  # tokens read and written in them
+    upstream_tokens: int | None = None  # what models read in all calls that they answered
+    written_tokens: int | None = None  # what they wrote
+    untouched: bool | None = None  # whether each request reached the model as it was sent
+    # settings and tools that the proxy changed in the calls that gave the answer
     changed_settings: list[str] | None = None
-    answered_without_call: bool | None = None
-    cached_answer: bool | None = None
+    answered_without_call: bool | None = None  # whether an answer came without a call
+    cached_answer: bool | None = None  # whether the proxy said of such an answer that it came from its cache
+    # whether an answer came without a call only because we had asked the same before
     saved_by_repeating: bool | None = None
-    prompt_savings: float | None = None
-    billed_prompt_tokens: int | None = None
+    prompt_savings: float | None = None  # the share of the sent tokens that no model read
+    billed_prompt_tokens: int | None = None  # the API's own count of what models read, in lost calls too
+    # the API's own counts of each call, lost ones too, where every one of them tells
     billed_usage: list[Bill] | None = None
+    # the same by our own count, where the proxy asked another model and no usage is told
     counted_usage: list[Bill] | None = None
+    # model and tokens of each call for embeddings, which are on no other bill
     embedding_usage: list[dict[str, Any]] | None = None
-    upstream_seconds: float | None = None
-    proxy_overhead: float | None = None
-    first_token_overhead: float | None = None
+    upstream_seconds: float | None = None  # how long at least one call was under way
+    proxy_overhead: float | None = None  # what came on top
+    first_token_overhead: float | None = None  # how much later a first token came out of the proxy than it went in
+    # where not all calls are known: those of the calls that are certainly this row's,
     least_upstream_tokens: int | None = None
-    most_upstream_tokens: int | None = None
+    most_upstream_tokens: int | None = None  # and of those that may be
+    # the usage of the calls that are certainly this row's, counted where it is not told,
     least_usage: list[Bill] | None = None
-    most_usage: list[Bill] | None = None
+    most_usage: list[Bill] | None = None  # and of those that may be
+    # whether the request reached the model as it was sent, by the calls that are known
     untouched_at_best: bool | None = None
-    most_extra_upstream_calls: int | None = None
-    failed_upstream_calls: int | None = None
-    earlier_upstream_calls: int | None = None
-    exchanges_without_call: int | None = None
-    unmatched_calls: int | None = None
-    injected_tools: list[str] | None = None
-    claimed_tokens_saved: float | None = None
-    answer_unknown: str | None = None
-    prefix_stability: float | None = None
-    first_message_changed: bool | None = None
-    rewritten_history: float | None = None
+    most_extra_upstream_calls: int | None = None  # extra calls, with all those that may be this row's
+    failed_upstream_calls: int | None = None  # calls that were refused
+    earlier_upstream_calls: int | None = None  # calls of attempts before the last
+    exchanges_without_call: int | None = None  # requests of ours that became no call
+    unmatched_calls: int | None = None  # calls that may be this row's and cannot be told
+    injected_tools: list[str] | None = None  # the tools that the proxy put in
+    claimed_tokens_saved: float | None = None  # what the proxy says it saved
+    answer_unknown: str | None = None  # why it is not known which call gave the answer
+    prefix_stability: float | None = None  # see `prefix.py`, as for the next two
+    first_message_changed: bool | None = None  # whether tools, system or first message ever changed
+    rewritten_history: float | None = None  # the share of messages that were rewritten
 
     def as_metadata(self) -> dict[str, Any]:
         """Write them as the row keeps them: what is None is left out."""

@@ -20,22 +20,9 @@ from context_bench.text.words import STOP_WORDS, UNSPACED, split_words
 from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.wire.prompts import Prompt
 
-__all__ = [
-    "DiffPart",
-    "PassedOn",
-    "Segment",
-    "align",
-    "compare_passed_on",
-    "diff_prompts",
-    "diff_texts",
-    "mark_evidence",
-]
-
-_MAX_CELLS = 25_000_000
-"""Pairs of pieces up to which the longest common subsequence is computed: some 3 MB and 10 ms."""
+_MAX_CELLS = 25_000_000  # pairs of pieces up to which the longest common subsequence is computed: some 3 MB and 10 ms
 _MAX_DEPTH = 8
-_WINDOW = 4_000
-"""Pieces of each side that are compared at once where nothing divides a long text."""
+_WINDOW = 4_000  # pieces of each side that are compared at once where nothing divides a long text
 _MIN_MOVED_CHARS = 12
 _MAX_ISLAND_WORDS = 3
 _MAX_CANDIDATES = 20
@@ -446,8 +433,7 @@ def _list_tools(tools: Iterable[Any]) -> str:
 
 # --- evidence
 
-_MAX_EVIDENCE_PLACES = 50
-"""Places of evidence in one changed stretch, up to which they are told apart."""
+_MAX_EVIDENCE_PLACES = 50  # in one changed stretch, up to which they are told apart
 
 
 def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[Segment]:

@@ -27,8 +27,6 @@ from context_bench.wire.form import (
 )
 from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, read_messages, read_text, spell_json
 
-__all__ = ["ANTHROPIC_MESSAGES", "read_anthropic_usage"]
-
 _VERSION = "2023-06-01"
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _NO_PARAMETERS = {"type": "object", "properties": {}}

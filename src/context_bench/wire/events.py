@@ -7,13 +7,9 @@ from typing import Any
 
 import orjson
 
-__all__ = ["BOM", "DONE", "read_events", "scan_events"]
+BOM = b"\xef\xbb\xbf"  # the byte order mark that some servers put before a stream or a body
 
-BOM = b"\xef\xbb\xbf"
-"""The byte order mark that some servers put before a stream or a body."""
-
-DONE = "[DONE]"
-"""The text that stands for the event that ends OpenAI's streams, which is not JSON."""
+DONE = "[DONE]"  # the text that stands for the event that ends OpenAI's streams, which is not JSON
 
 
 def read_events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, Any]]:

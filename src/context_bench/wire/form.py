@@ -16,11 +16,6 @@ import orjson
 from context_bench.utils.tokens import MAX_TOKEN_COUNT, Tokenizer
 from context_bench.wire.prompts import Message, Prompt
 
-__all__ = [
-    "Answer", "ApiForm", "Completion", "Demand", "ModelReply", "NotAReply", "Reply", "Samples", "StreamedReply",
-    "ToolCall", "check_usage", "cut_arguments", "cut_text", "ignore_zeros", "split_counts",
-]  # fmt: skip
-
 MAX_COMPLETION_CHARS = 100_000
 """Characters of a text that are kept of a reply to the client, and by which answers are compared."""
 
@@ -41,21 +36,14 @@ class ToolCall:
 
 @dataclass(slots=True)
 class ModelReply:
-    """A model's answer as the client that asked for it reads it.
+    """A model's answer as the client that asked for it reads it."""
 
-    Attributes:
-        text: What it says, all parts joined.
-        tool_calls: What it calls, in OpenAI's form.
-        finish: Why it ended, in the words of its API; None when it does not say.
-        usage: Token counts by our names: those of OpenAI's usage, and `cached_tokens`, `cache_creation_tokens`.
-        timings: Of a stream, the times of its tokens.
-    """
-
-    text: str
-    tool_calls: list[Any] = field(default_factory=list)
-    finish: str | None = None
+    text: str  # what it says, all parts joined
+    tool_calls: list[Any] = field(default_factory=list)  # what it calls, in OpenAI's form
+    finish: str | None = None  # why it ended, in the words of its API; None when it does not say
+    # token counts by our names: those of OpenAI's usage, and `cached_tokens`, `cache_creation_tokens`
     usage: dict[str, Any] = field(default_factory=dict)
-    timings: dict[str, float] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)  # of a stream, the times of its tokens
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -182,33 +170,19 @@ def _read_piece(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, in no API's form yet.
+    """An answer, in no API's form yet."""
 
-    Attributes:
-        text: What the model says.
-        tool_calls: What it calls.
-        chunks: How a stream cuts the text; by default into a few dozen pieces.
-        usage: Tokens of the prompt and of the completion; counted when it is None.
-        finish: Why it stopped, in OpenAI's words; follows from the rest when it is None.
-        choices: More texts, for a request that asks for several.
-        delay: Seconds before anything is sent, the status included; whoever answers waits for them.
-        pause: Seconds between two events of a stream.
-        status: Anything from 400 on is an error, with `text` as its message.
-        headers: Of the reply.
-        extra: More fields for the top of the reply.
-    """
-
-    text: str = ""
-    tool_calls: Sequence[ToolCall] = ()
-    chunks: Sequence[str] | None = None
-    usage: tuple[int, int] | None = None
-    finish: str | None = None
-    choices: Sequence[str] = ()
-    delay: float = 0.0
-    pause: float = 0.0
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""  # what the model says
+    tool_calls: Sequence[ToolCall] = ()  # what it calls
+    chunks: Sequence[str] | None = None  # how a stream cuts the text; by default into a few dozen pieces
+    usage: tuple[int, int] | None = None  # tokens of the prompt and of the completion; counted when it is None
+    finish: str | None = None  # why it stopped, in OpenAI's words; follows from the rest when it is None
+    choices: Sequence[str] = ()  # more texts, for a request that asks for several
+    delay: float = 0.0  # seconds before anything is sent, the status included; whoever answers waits for them
+    pause: float = 0.0  # seconds between two events of a stream
+    status: int = 200  # anything from 400 on is an error, with `text` as its message
+    headers: Mapping[str, str] = field(default_factory=dict)  # of the reply
+    extra: Mapping[str, Any] = field(default_factory=dict)  # more fields for the top of the reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,27 +272,18 @@ def check_usage(usage: dict[str, Any], written: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Samples:
-    """What the conformance checks send in a form, and expect to arrive.
+    """What the conformance checks send in a form, and expect to arrive."""
 
-    Attributes:
-        model: A model's name.
-        headers: Headers that the API defines, by lower-case name.
-        settings: Fields of a request that change what a model writes, the limit on its length among them.
-        caller: Fields that name the caller.
-        usage: The usage of a reply; the first two are the tokens read and written in a stream, 12345 and 678.
-        finish: The word for a reply that reached its limit.
-        end: The end of a stream, to be shown.
-        keeps_arguments: Whether the arguments of tool calls are a text, whose spelling can be kept.
-    """
-
-    model: str
-    headers: Mapping[str, str]
+    model: str  # a model's name
+    headers: Mapping[str, str]  # headers that the API defines, by lower-case name
+    # fields of a request that change what a model writes, the limit on its length among them
     settings: Mapping[str, Any]
-    caller: Mapping[str, Any]
+    caller: Mapping[str, Any]  # fields that name the caller
+    # the usage of a reply; the first two are the tokens read and written in a stream, 12345 and 678
     usage: Mapping[str, int]
-    finish: str
-    end: str
-    keeps_arguments: bool = True
+    finish: str  # the word for a reply that reached its limit
+    end: str  # the end of a stream, to be shown
+    keeps_arguments: bool = True  # whether the arguments of tool calls are a text, whose spelling can be kept
 
 
 class ApiForm(Protocol):
@@ -326,34 +291,21 @@ class ApiForm(Protocol):
 
     What reads recorded traffic does not know which API it sees and asks every form: `read_prompt`, `find_demand`,
     `read_completion`, `find_usage`, `read_usage` and `add_event` return nothing for what another API wrote.
-
-    Attributes:
-        name: As given to `--api`.
-        title: As shown to people.
-        route: Where a model is asked, below `/v1`.
-        count_route: Where the tokens of a request are counted, below `/v1`; None where that is not offered.
-        key_variable: The environment variable with the key.
-        key_header: The header that shows the key, and its value with `{key}` in it.
-        headers: Headers that every request needs.
-        default_model: Asked for when no model is named.
-        default_max_tokens: The limit on a reply when none is given; None where the API needs none.
-        limit_fields: The names of that limit. A server that refuses one and names another is sent the other.
-        prompt_fields: The fields of a request that a model reads, the conversation first.
-        samples: For the conformance checks.
     """
 
-    name: str
-    title: str
-    route: str
-    count_route: str | None
-    key_variable: str
-    key_header: tuple[str, str]
-    headers: Mapping[str, str]
-    default_model: str
-    default_max_tokens: int | None
+    name: str  # as given to `--api`
+    title: str  # as shown to people
+    route: str  # where a model is asked, below `/v1`
+    count_route: str | None  # where the tokens of a request are counted, below `/v1`; None where that is not offered
+    key_variable: str  # the environment variable with the key
+    key_header: tuple[str, str]  # the header that shows the key, and its value with `{key}` in it
+    headers: Mapping[str, str]  # headers that every request needs
+    default_model: str  # asked for when no model is named
+    default_max_tokens: int | None  # the limit on a reply when none is given; None where the API needs none
+    # the names of that limit. A server that refuses one and names another is sent the other.
     limit_fields: tuple[str, ...]
-    prompt_fields: tuple[str, ...]
-    samples: Samples
+    prompt_fields: tuple[str, ...]  # the fields of a request that a model reads, the conversation first
+    samples: Samples  # for the conformance checks
 
     def build_request(
         self,

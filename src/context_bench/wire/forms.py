@@ -21,12 +21,6 @@ from context_bench.wire.form import Answer, ApiForm, Completion, Demand, Reply, 
 from context_bench.wire.openai_chat import OPENAI_CHAT
 from context_bench.wire.prompts import Prompt, dump_body, read_document, spell, spell_json
 
-__all__ = [
-    "FORMS", "Bill", "asks_model", "find_demand", "find_form", "form_of_route", "get_form", "make_error",
-    "make_reply", "read_bill", "read_completion", "read_document_completion", "read_prompt", "read_settings",
-    "read_stream", "read_usage",
-]  # fmt: skip
-
 FORMS: list[ApiForm] = [OPENAI_CHAT, ANTHROPIC_MESSAGES]
 """In the order in which `--api` lists them. Where two could read a document, the later one does."""
 

@@ -24,8 +24,6 @@ from context_bench.wire.form import (
 )
 from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, read_messages, read_text, spell_json
 
-__all__ = ["OPENAI_CHAT", "read_chat_completion", "read_openai_usage"]
-
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = (
     ("prompt_tokens_details", ("cached_tokens", "cache_creation_tokens")),  # the second by gateways to such a cache

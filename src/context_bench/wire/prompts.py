@@ -15,11 +15,6 @@ import orjson
 from context_bench.text import dump_json
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = [
-    "Message", "Prompt", "choose_tool", "dump_body", "read_document", "read_messages", "read_text", "spell",
-    "spell_json",
-]  # fmt: skip
-
 Message = dict[str, Any]
 
 _MAX_DEPTH = 8

@@ -34,9 +34,8 @@ class MultipleChoiceAccuracy:
         if correct is None:
             return Scores(reason="no correct_letter, and no answer that is one of the choices")
         count = len(options) or max(DEFAULT_OPTIONS, ascii_uppercase.index(correct) + 1)
-        chosen = read_choice(
-            response_text(processed), ascii_uppercase[:count], options, str(original.get("question") or "")
-        )
+        question = str(original.get("question") or "")
+        chosen = read_choice(response_text(processed), ascii_uppercase[:count], options, question)
         return Scores({"mc_accuracy": float(chosen == correct)}, details={"letter": chosen})
 
 

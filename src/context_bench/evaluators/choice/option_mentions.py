@@ -55,12 +55,8 @@ def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collect
     if len(places) > FIRST_MENTIONS + LAST_MENTIONS:
         places = [*places[:FIRST_MENTIONS], *places[-LAST_MENTIONS:]]
     page = _Page(text, quotes, bold)
-    found = ((place, page.weight(place)) for place in places)
-    return [
-        OptionMention(place.start, place.end, place.letters, weight, place.quoted)
-        for place, weight in found
-        if weight is not None
-    ]
+    weighed = [(place, weight) for place in places if (weight := page.weight(place)) is not None]
+    return [OptionMention(place.start, place.end, place.letters, weight, place.quoted) for place, weight in weighed]
 
 
 _LINE_START = r"[^\w\n]{0,12}(?:\d{1,2}[.)][ \t]+)?(?:(?:option|choice)[ \t]+)?[(\[«]{0,2}"
@@ -126,9 +122,7 @@ class _Page:
             if verdict := next(filter(None, verdicts), None):
                 found.append((start, bool(verdict["good"])))
         only_one_good = sum(good for _, good in found) == 1
-        return {
-            place: Weight.SUGGESTED if good else Weight.REJECTED for place, good in found if only_one_good or not good
-        }
+        return {at: Weight.SUGGESTED if good else Weight.REJECTED for at, good in found if only_one_good or not good}
 
     def _opens_line(self, place: OptionPlace) -> bool:
         line = self.text[max(self.text.rfind("\n", 0, place.start) + 1, place.start - 12) : place.start]
@@ -180,11 +174,9 @@ class _Page:
     def _is_small_letter(self, place: OptionPlace, before: str, word: bool) -> bool:
         if word:  # "to answer a question"
             return False
-        if (
-            cues.NAMED_BEFORE.search(before)
-            or cues.STATED_BEFORE.search(before)
-            or self._weigh_layout(place) is not None
-        ):
+        if cues.NAMED_BEFORE.search(before) or cues.STATED_BEFORE.search(before):
+            return True
+        if self._weigh_layout(place) is not None:
             return True
         ends = _ENDS.match(self.text[place.end : place.end + 8])
         return bool(ends and place.letters[0] not in "AI" and cues.SUGGESTED_BEFORE.search(before))
@@ -217,11 +209,8 @@ class _Page:
         line_end = len(text) if line_end < 0 else line_end
         opens, closes = not text[:line_start].strip(), not text[line_end:].strip()
         if re.search(r"\w", text[line_start : place.start]):
-            return (
-                self._weigh_end_of_line(place, text[max(line_start, place.start - REACH_CHARS) : place.start])
-                if closes
-                else None
-            )
+            before = text[max(line_start, place.start - REACH_CHARS) : place.start]
+            return self._weigh_end_of_line(place, before) if closes else None
         if not re.search(r"\w", text[place.end : line_end]):
             return Weight.STATED if opens or closes else Weight.SUGGESTED
         after = text[place.end : place.end + REACH_CHARS]

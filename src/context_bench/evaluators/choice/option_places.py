@@ -48,9 +48,7 @@ def find_places(text: str, letters: str, options: Sequence[str]) -> tuple[list[O
     """Find all places in their order, and those among the texts of options that a letter speaks for ("B) Paris")."""
     quotes = list(_find_quotes(text, letters, options))
     inside = {spot for quote in quotes for spot in range(quote.start, quote.end)}
-    positions = [
-        place for place in _find_positions(text, letters, bool(options)) if not inside & {place.start, place.end - 1}
-    ]
+    positions = [at for at in _find_positions(text, letters, bool(options)) if not inside & {at.start, at.end - 1}]
     free = [quote for quote in quotes if not _is_labelled(text, quote)]
     places = sorted([*free, *positions, *_find_letters(text, letters, inside)], key=lambda place: place.start)
     return places, quotes

@@ -208,11 +208,9 @@ def _weigh(text: str, mentions: Sequence[OptionMention], letters: str, exception
     """The option that is stated, suggested, left over or named; `letters` are given where all are known."""
     rejected = _list_rejected(mentions)
     stated = [each for each in mentions if each.weight is Weight.STATED]
-    suggested = [
-        each
-        for each in mentions
-        if each.weight is Weight.SUGGESTED and (exception or not _is_taken_back(each, mentions))
-    ]
+    suggested = [each for each in mentions if each.weight is Weight.SUGGESTED]
+    if not exception:
+        suggested = [each for each in suggested if not _is_taken_back(each, mentions)]
     if stated:
         return _choose_letter(_apply_revision(text, stated[-1], suggested), rejected)
     if suggested:

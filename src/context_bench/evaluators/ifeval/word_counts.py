@@ -104,9 +104,7 @@ def _list_roots() -> Iterator[Path]:
         yield Path(os.environ.get("APPDATA", "C:\\"), "nltk_data")
         yield from (Path(f"{drive}:\\nltk_data") for drive in "CDE")
     else:
-        yield from (
-            Path(base, "nltk_data") for base in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")
-        )
+        yield from (Path(top, "nltk_data") for top in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib"))
     yield from (Path(entry, "llama_index", "core", "_static", "nltk_cache") for entry in sys.path if entry)
 
 
@@ -121,9 +119,8 @@ def find_data() -> Path | None:
 
 def read_data(folder: Path) -> Parameters:
     """The parameters that a `punkt_tab` folder holds."""
-    abbreviations, collocations, starters, spelling = (
-        (folder / name).read_text(encoding="utf-8").split("\n") for name in _FILES
-    )
+    texts = ((folder / name).read_text(encoding="utf-8").split("\n") for name in _FILES)
+    abbreviations, collocations, starters, spelling = texts
     pairs = (tuple(line.split("\t")) for line in collocations if line)
     return Parameters(
         frozenset(filter(None, abbreviations)),

@@ -163,9 +163,8 @@ def _compare(gold: str, answer: str) -> bool | None:
 def _compare_shapes(gold: str, answer: str) -> bool | None:
     """Inequalities, ratios and matrices; None where neither answer is one, or they are not to be compared as such."""
     gold_variable, answer_variable = find_variable(gold), find_variable(answer)
-    if (gold_variable or answer_variable) and (
-        not gold_variable or not answer_variable or gold_variable == answer_variable
-    ):
+    variables = {name for name in (gold_variable, answer_variable) if name}
+    if len(variables) == 1:
         # An inequality is compared by its interval; with another one only where they bound the same variable.
         return _compare(write_interval(gold) or _drop_name(gold), write_interval(answer) or _drop_name(answer))
     gold_ratio, answer_ratio = read_ratio(gold), read_ratio(answer)
@@ -177,9 +176,8 @@ def _compare_shapes(gold: str, answer: str) -> bool | None:
     if gold_rows and answer_rows:
         if [len(row) for row in gold_rows] != [len(row) for row in answer_rows]:
             return False
-        return _compare_in_order(
-            [cell for row in gold_rows for cell in row], [cell for row in answer_rows for cell in row]
-        )
+        gold_cells, answer_cells = ([cell for row in rows for cell in row] for rows in (gold_rows, answer_rows))
+        return _compare_in_order(gold_cells, answer_cells)
     return None
 
 

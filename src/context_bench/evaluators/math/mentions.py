@@ -197,16 +197,12 @@ def is_joint(between: str) -> bool:
 
 def _find_values(tail: str, text: str) -> list[_Mention]:
     """Find all values outside of formulas; a value that holds others comes before those."""
-    found = [
-        _Mention(*each.span("ratio"), each["ratio"].replace(" to ", ":")) for each in _RATIO_IN_WORDS.finditer(tail)
-    ]
+    found = [_Mention(*one.span("ratio"), one["ratio"].replace(" to ", ":")) for one in _RATIO_IN_WORDS.finditer(tail)]
     for pattern in (_MATRIX, RATIO, COMPOUND, _RELATION, _SET, _TUPLE, _COMPLEX, _LATEX, _SCIENTIFIC):
         matches = pattern.finditer(tail)
         kept = (each for each in matches if pattern is not _TUPLE or not is_words(canonical(each.group())))
         found += [_Mention(*each.span(), each.group().strip()) for each in kept]
-    found += [
-        _Mention(*each.span(), each.group().strip()) for each in NUMBER.finditer(tail) if not _is_label(each, tail)
-    ]
+    found += [_Mention(*one.span(), one.group().strip()) for one in NUMBER.finditer(tail) if not _is_label(one, tail)]
     any_word = not _DIGIT_OR_DENIAL.search(text)
     found += [
         _Mention(each.start, each.end, each.digits)
@@ -257,18 +253,16 @@ def _add_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str
         exact = _read_equation(read_formula(formulas[-1]))
     else:
         word = _WORD_BEFORE.search(before[-80:])
-        exact = (
-            word.group() if word and re.search(r"\d", word.group()) and not is_words(canonical(word.group())) else ""
-        )
+        said = word.group() if word else ""
+        exact = said if re.search(r"\d", said) and not is_words(canonical(said)) else ""
     return rf"{exact} \approx {value.text}" if exact else value.text
 
 
 def _is_label(found: re.Match[str], text: str) -> bool:
     """`Step 2`, or the number of an item at the start of its line."""
     before = text[max(0, found.start() - 20) : found.start()]
-    at_start = not before.rpartition("\n")[2].strip(" *") and re.match(
-        r"[.)]\s+\S", text[found.end() : found.end() + 9]
-    )
+    after = text[found.end() : found.end() + 9]
+    at_start = not before.rpartition("\n")[2].strip(" *") and re.match(r"[.)]\s+\S", after)
     return bool(_LABEL.search(before) or at_start)
 
 

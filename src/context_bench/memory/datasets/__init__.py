@@ -33,8 +33,7 @@ DATASETS: dict[str, str] = {
 
 
 Folder = str | Path | None
-Types = Sequence[str] | str | None
-"""Types of questions: a list, or names with commas; None for all."""
+Types = Sequence[str] | str | None  # types of questions: a list, or names with commas; None for all
 
 Convert = Callable[[Mapping[str, Any], str], Iterable[Conversation]]
 """Turns one record of a file into conversations; the text names the record in messages."""

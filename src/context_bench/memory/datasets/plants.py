@@ -15,14 +15,11 @@ from datetime import date, timedelta
 from context_bench.datasets.synthetic.building import LABELS, THINGS, Draw, Names
 from context_bench.memory.conversations import Question
 
-OWNER, STRANGER = "user-a", "user-b"
-"""The user whose memory is asked, and another one who must not be in it."""
+OWNER, STRANGER = "user-a", "user-b"  # the user whose memory is asked, and another one who must not be in it
 
 
 @dataclass
 class PlantedMention:
-    """One sentence of a user, and the session of that user in which it is said."""
-
     text: str
     session: int
     user: str = OWNER
@@ -37,8 +34,7 @@ class Layout:
     today: date = date(2000, 1, 1)
 
 
-Gold = str | list[str]
-"""One accepted answer; a list is an answer in parts, all of which must be given."""
+Gold = str | list[str]  # one accepted answer; a list is an answer in parts, all of which must be given
 
 Dated = Callable[[Layout], tuple[str, list[Gold]]]
 """Writes a question and its accepted answers once the dates are known."""
@@ -92,7 +88,6 @@ class Garden:
         return len(self.mentions) - 1
 
     def pick_sessions(self, count: int = 1, user: str = OWNER) -> list[int]:
-        """Pick different sessions of a user, in their order."""
         return sorted(self.draw.sample(range(self.sessions[user]), count))
 
     def name_thing(self) -> str:

@@ -162,7 +162,6 @@ def _read_shard(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _find_type(category: str, path: Path) -> str:
-    """Find the type by the item's category, or by the name of its folder."""
     for text in (category.lower(), *(part.lower() for part in reversed(path.parts[:-1]))):
         for name in ("implicit", "abstention", "assistant", "changing", "preference", "user"):
             if name in text:

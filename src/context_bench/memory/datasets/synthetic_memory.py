@@ -26,8 +26,7 @@ TYPES = (
 )
 
 MIN_TOKENS, MAX_TOKENS = 4_000, 10_000_000
-SESSION_TOKENS = 2_000
-"""Tokens of a session, about."""
+SESSION_TOKENS = 2_000  # tokens of a session, about
 MIN_SESSIONS = 12
 _FIRST_DAY = date(2024, 3, 4)
 _SPEAKERS = {OWNER: "Nora", STRANGER: "Tomas"}
@@ -91,7 +90,6 @@ def make_conversation(length: int, seed: int, index: int, types: Collection[str]
 
 
 def _lay_out(garden: Garden, layout: Layout, length: int, count: int, draw: Draw) -> list[Turn]:
-    """Put every mention into its session, in the order of planting, with small talk around it."""
     waiting: dict[tuple[str, int], list[tuple[int, PlantedMention]]] = defaultdict(list)
     for number, mention in enumerate(garden.mentions):
         waiting[mention.user, mention.session].append((number, mention))

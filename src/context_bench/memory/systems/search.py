@@ -162,11 +162,9 @@ class BM25Memory(RankedMemory):
         return WordIndex(self.k1, self.b)
 
 
-Embedder = Callable[[list[str]], Any]
-"""Takes texts, returns one row of 32-bit numbers of length 1 for each."""
+Embedder = Callable[[list[str]], Any]  # takes texts, returns one row of 32-bit numbers of length 1 for each
 
-MIN_GROWTH_ROWS = 4096
-"""Rows by which the matrix grows at least."""
+MIN_GROWTH_ROWS = 4096  # rows by which the matrix grows at least
 
 
 @cache

@@ -14,8 +14,7 @@ from context_bench.errors import UsageError
 from context_bench.memory.conversations import Retrieved
 from context_bench.utils.tokens import get_tokenizer
 
-DEFAULT_K = 10
-"""Memories that are returned where neither a number nor a budget is asked for."""
+DEFAULT_K = 10  # memories that are returned where neither a number nor a budget is asked for
 
 
 def write_turn(turn: Mapping[str, Any]) -> str:
@@ -57,7 +56,6 @@ class TurnStore:
         return found
 
     def find(self, ids: Iterable[str]) -> list[int]:
-        """Find the places of turns, in the order of the history."""
         wanted = set(ids)
         return [place for place, item in enumerate(self._items) if item[1] in wanted]
 

@@ -27,8 +27,7 @@ from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.form import ModelReply, NotAReply
 from context_bench.wire.openai_chat import OPENAI_CHAT, read_chat_completion
 
-DEFAULT_MODEL = "gpt-4o-mini"
-"""The model where nobody names one."""
+DEFAULT_MODEL = "gpt-4o-mini"  # the model where nobody names one
 
 
 class ChatModel:

@@ -18,8 +18,6 @@ from context_bench.output.page.row_index import PLACES, RowIndex
 from context_bench.output.page.run_facts import OUTCOMES, RowValues, Source, clean_name, read_values
 from context_bench.text import dump_json
 
-__all__ = ["ExamplePack", "pack_json"]
-
 MAX_BLOCK_ROWS = 100
 """Rows whose details are loaded together, at most."""
 _MAX_WAITING_CHARS = 4_000_000

@@ -16,17 +16,6 @@ from context_bench.text.evidence_state import list_shown_turns
 from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.traffic.text_diff import Segment, compare_passed_on, mark_evidence
 
-__all__ = [
-    "Piece",
-    "Stretch",
-    "compare_context",
-    "cut_details",
-    "describe_row",
-    "examples_section",
-    "shorten",
-]
-
-
 Piece = tuple[str, str, bool]
 """Kind (`k`ept, `d`ropped, `a`dded, `l`eft for another place, `m`oved here), text, and whether it is evidence."""
 

@@ -26,17 +26,6 @@ from context_bench.output.verdict_tables import write_aside
 from context_bench.stats import Verdict
 from context_bench.text import count_things, list_names
 
-__all__ = [
-    "answer_sentence",
-    "ask_sentence",
-    "compare_headlines",
-    "describe_memory",
-    "headline_table",
-    "note_headline",
-    "verdict_words",
-]
-
-
 _APART = {
     "own query": "Own query: systems that answer by themselves",
     "context, not read": "Contexts that no model has read",

@@ -33,11 +33,6 @@ from context_bench.results import EvalResult
 from context_bench.store import Store
 from context_bench.text import list_names
 
-__all__ = [
-    *("HtmlReporter", "banner", "check_plots", "describe_runs", "make_page", "name_page", "page_body", "page_head"),
-    *("page_script", "write_plots", "write_policy"),
-]
-
 
 @cache
 def _read_styles() -> str:

@@ -15,8 +15,6 @@ from context_bench.numbers import MEAN_SCORE, NUM_ERRORS, NUM_EXAMPLES, NUM_UNSC
 from context_bench.output.page.run_facts import OUTCOMES, RowValues
 from context_bench.store.database import open_temporary
 
-__all__ = ["NAMED", "PLACES", "SORTED", "Found", "RowIndex", "RowQuery"]
-
 PLACES = 32
 """Bits for the place of a row in its run, in its id."""
 

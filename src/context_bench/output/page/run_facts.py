@@ -22,11 +22,6 @@ from context_bench.text.evidence_state import read_state
 if TYPE_CHECKING:
     from context_bench.output.memory import HistoryLengths
 
-__all__ = [
-    *("EVIDENCE", "OUTCOMES", "Failure", "RowValues", "RunFacts", "Source", "clean_id", "clean_name"),
-    *("read_values", "to_source", "write_time"),
-]
-
 EVIDENCE = ("lost", "recoverable", "verbatim")
 OUTCOMES = ("right", "wrong", "error", "unscored")
 _MAX_SNIPPET_CHARS, _MAX_ID_CHARS, _MAX_NAME_CHARS = 140, 120, 300

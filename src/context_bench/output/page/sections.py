@@ -23,8 +23,6 @@ from context_bench.text import dump_json
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
 
-__all__ = ["describe_method", "error_table", "say_missing", "show_charts"]
-
 
 def show_charts(facts: RunFacts) -> dict[str, Markup]:
     """Draw the charts of a run, by the part of the page that they stand in."""

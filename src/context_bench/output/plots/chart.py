@@ -10,11 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    *("Axis", "Bar", "Body", "Cell", "Chart", "Dot", "Drawn", "Grid", "Grids", "Group", "Histogram", "Key", "Limits"),
-    *("Line", "Look", "Plane", "Point", "Row", "Rows", "Scale", "make_cost_scale", "make_score_scale"),
-]
-
 Limits = tuple[float, float] | None
 """The ends of an interval; None where it is unknown."""
 

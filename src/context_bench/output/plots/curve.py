@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
     from context_bench.results import EvalResult
 
-__all__ = ["draw_curve", "title_curves"]
-
 _WIDE = 12
 """Tokens that differ by more than this factor are drawn by powers of ten."""
 

@@ -16,17 +16,6 @@ from context_bench.text.evidence_state import State
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = [
-    "DEPTHS",
-    "Cells",
-    "EvidenceShares",
-    "NeedleGrid",
-    "Place",
-    "draw_evidence",
-    "draw_heatmap",
-    "split_evidence",
-]
-
 DEPTHS = ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%")
 """The fifths of a context."""
 _MAX_LENGTHS = 16

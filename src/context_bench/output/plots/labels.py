@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from context_bench.errors import printable
 
-__all__ = ["Box", "LabelPlace", "Lettering", "cover_line", "label_systems", "place_labels", "shorten_name"]
-
 _LETTER, _LINE = 6.2, 13.0
 """Pixels that a letter takes across, and a line down, at the size of a label."""
 

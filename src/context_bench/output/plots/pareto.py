@@ -41,20 +41,6 @@ from context_bench.text import list_names
 if TYPE_CHECKING:
     from context_bench.results import EvalResult
 
-__all__ = [
-    *(
-        "Cost",
-        "QualityCost",
-        "choose_cost",
-        "choose_quality",
-        "draw_pareto",
-        "find_baseline",
-        "find_front",
-        "find_limits",
-    ),
-    *("read_quality_cost", "title_pareto", "write_amount", "write_limits"),
-]
-
 _DOLLARS = (NUMBERS[PARETO_COSTS[0]].title, "usd")
 _READ = (NUMBERS[PARETO_COSTS[1]].title, "tokens")
 _WIDE = 30

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
     from context_bench.results import EvalResult
 
-__all__ = ["KINDS", "Plot", "ResultPlots", "check_png", "render_notebook"]
-
 KINDS = ("pareto", "curve", "heatmap", "datasets", "latency", "evidence")
 _SCALE = 2.0
 """Pixels of a PNG for each of the plot: sharp in a paper and on a dense screen."""

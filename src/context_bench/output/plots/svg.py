@@ -34,8 +34,6 @@ from context_bench.output.plots.chart import (
 )
 from context_bench.output.plots.labels import Box, Lettering, cover_line, label_systems, place_labels, shorten_name
 
-__all__ = ["draw_figure", "draw_file", "draw_symbol", "read_style"]
-
 STYLES = 8
 """Colours and shapes that tell series apart; they begin again after that many."""
 _LETTERING = Lettering(line=14.0, measure=lambda text: 7.2 * len(text))

@@ -15,8 +15,6 @@ from context_bench.output.layout import display_width, wrap
 from context_bench.output.plots.chart import Chart, Key, Line, Plane, Point
 from context_bench.output.plots.labels import LabelPlace, Lettering, label_systems, place_labels
 
-__all__ = ["draw_text"]
-
 _MIN_WIDTH, _AXIS, _ROWS = 40, 6, 17
 """The fewest columns of a plot, the columns of the axis at the left, and the rows of the plot."""
 _DIM, _END = "\x1b[2m", "\x1b[0m"

@@ -18,9 +18,6 @@ from context_bench.output.viewer.followed_run import FollowedRun, Follower, Live
 from context_bench.store import RunInfo
 from context_bench.store.records import run_of
 
-__all__ = ["Answers", "to_tree"]
-
-
 _EMPTY = frozenset({"meta", "input", "br", "col"})
 
 

@@ -24,8 +24,6 @@ from context_bench.store.database import FAILURES, FILE_NAME
 from context_bench.store.reader import LiveReader
 from context_bench.store.records import places_of
 
-__all__ = ["FollowedRun", "Follower", "LiveStore"]
-
 _FRESH_SECONDS = 1.0
 """Seconds for which all viewers are told the same of the runs: ten of them ask the store no more often than one."""
 

@@ -30,9 +30,6 @@ from context_bench.output.viewer.answers import Answers
 from context_bench.output.viewer.followed_run import LiveStore
 from context_bench.text import dump_json
 
-__all__ = ["LIST_POLICY", "RUN_POLICY", "ViewServer", "list_page", "run_page"]
-
-
 _LIST = ("common", "runs")
 _RUN = ("common", "served", "examples")
 LIST_POLICY = write_policy(*_LIST, served=True)

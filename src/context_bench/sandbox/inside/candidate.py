@@ -142,11 +142,9 @@ def _defines(tree: Any, name: str, by_import: bool = True) -> bool:
 
 
 def _only_defines(tree: Any, entry: str) -> bool:
-    return (
-        tree is not None
-        and all(type(statement).__name__ in _HARMLESS for statement in tree.body)
-        and not _defines(tree, entry)
-    )
+    if tree is None or _defines(tree, entry):
+        return False
+    return all(type(statement).__name__ in _HARMLESS for statement in tree.body)
 
 
 def _list_bound_names(statement: Any) -> list[str]:
