@@ -20,11 +20,9 @@ __all__ = [
 # -- keys that code outside of their metric reads
 
 NUM_EXAMPLES, NUM_ERRORS, ERROR_RATE, NUM_UNSCORED = "num_examples", "num_errors", "error_rate", "num_unscored"
-COUNTS = (NUM_EXAMPLES, NUM_ERRORS, ERROR_RATE, NUM_UNSCORED)
-"""Keys of every summary, also by dataset."""
+COUNTS = (NUM_EXAMPLES, NUM_ERRORS, ERROR_RATE, NUM_UNSCORED)  # keys of every summary, also by dataset
 MEAN_SCORE, MACRO_SCORE, PASS_RATE = "mean_score", "macro_score", "pass_rate"
-JUDGE_SCORE = f"{MEAN_SCORE}:judge_score"
-"""The mean of a judge's scores, in a run whose score is another one."""
+JUDGE_SCORE = f"{MEAN_SCORE}:judge_score"  # the mean of a judge's scores, in a run whose score is another one
 COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS = "compression_ratio", "prompt_savings", "cost_of_pass"
 UPSTREAM_COST_OF_PASS, COST_USD, COST_PER_1K_USD = "upstream_cost_of_pass", "cost_usd", "cost_per_1k_usd"
 SAVED_PER_1K_USD, EMBEDDING_COST_USD = "saved_per_1k_usd", "embedding_cost_usd"
@@ -35,6 +33,8 @@ PARETO_COSTS = ("pareto_cost_usd", "pareto_tokens_read", "pareto_tokens_written"
 EVIDENCE_SURVIVAL, RETRIEVAL_RECALL = "evidence_survival", "retrieval_recall"
 MEAN_UPSTREAM_TOKENS, MEAN_OUTPUT_TOKENS = "mean_upstream_tokens", "mean_output_tokens"
 PASS_AT_K = "pass_at_k"
+BETWEEN_SYSTEMS = (PARETO_RANK, PARETO_FRONT, *PARETO_COSTS, SAVED_PER_1K_USD, "retention")
+"""Numbers that depend on the other systems of a run: for some of its systems they are not what they were."""
 BRIEF = (NUM_EXAMPLES, MEAN_SCORE, PASS_RATE, COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS)
 """The numbers that `repr(result)` shows."""
 
@@ -109,54 +109,33 @@ FORMATS: dict[str, Callable[[float], str]] = {
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a summary. `{tag}` in a key stands for the name of a dataset.
+    """A number of a summary. `{tag}` in a key stands for the name of a dataset."""
 
-    Attributes:
-        key: Its key in `result.summary[system]`.
-        title: The title of its column, and its name in texts.
-        unit: A key of `FORMATS`, which decides how it is written.
-        meaning: What it is, for the docs reference.
-        metric: The metric that computes it; empty where the summary itself does.
-        table: The table that it stands in; empty where only JSON has it.
-        better: Whether the highest or the lowest value of a column earns the star; empty for none.
-        low: The least value that it can have. A gate whose limit every value or none meets is refused.
-        high: The greatest value that it can have.
-        rank: Columns with a low rank stay when a terminal is too narrow.
-        headline: The table shows its interval; those of other numbers are in JSON.
-        by_dataset: Also computed for each of several datasets, as `key@tag`.
-        dataset_title: The title of its own table by dataset; empty for none.
-        from_scores: Made of scores. Systems without a verdict get no star for it.
-        by_threshold: Carries the note of a dataset's card on a threshold that means little.
-        counts_failures: A failed row counts as 0. Other numbers leave failed rows out, so that failing on long examples
-            looks cheap: a system that fails more often than another gets no star for those.
-        gate: `quality`: a gate leaves it open where the examples can be answered without their context.
-        star_above: The star goes to greater values only: losing least is not saving.
-        hide_zero: The column is left out where all values are 0.
-        replaced_by: Left out where every system has this number, which says more.
-        beside: A column that has to stand before it, as its title is short.
-    """
-
-    key: str
-    title: str = ""
-    unit: str = ""
-    metric: str = ""
-    table: str = ""
+    key: str  # its key in `result.summary[system]`
+    title: str = ""  # the title of its column, and its name in texts
+    unit: str = ""  # a key of `FORMATS`, which decides how it is written
+    metric: str = ""  # the metric that computes it; empty where the summary itself does
+    table: str = ""  # the table that it stands in; empty where only JSON has it
+    # whether the highest or the lowest value of a column earns the star; empty for none
     better: Literal["", "more", "less"] = ""
-    low: float = -math.inf
-    high: float = math.inf
-    rank: int = 1000
-    headline: bool = False
-    by_dataset: bool = False
-    dataset_title: str = ""
-    from_scores: bool = False
-    by_threshold: bool = False
+    low: float = -math.inf  # the least value that it can have. A gate whose limit every value or none meets is refused.
+    high: float = math.inf  # the greatest value that it can have
+    rank: int = 1000  # columns with a low rank stay when a terminal is too narrow
+    headline: bool = False  # the table shows its interval; those of other numbers are in JSON
+    by_dataset: bool = False  # also computed for each of several datasets, as `key@tag`
+    dataset_title: str = ""  # the title of its own table by dataset; empty for none
+    from_scores: bool = False  # made of scores. Systems without a verdict get no star for it.
+    by_threshold: bool = False  # carries the note of a dataset's card on a threshold that means little
+    # a failed row counts as 0. Other numbers leave failed rows out, so that failing on long examples looks cheap:
+    # a system that fails more often than another gets no star for those.
     counts_failures: bool = False
+    # `quality`: a gate leaves it open where the examples can be answered without their context
     gate: Literal["", "quality"] = ""
-    star_above: float = -math.inf
-    hide_zero: bool = False
-    replaced_by: str = ""
-    beside: str = ""
-    meaning: str = ""
+    star_above: float = -math.inf  # the star goes to greater values only: losing least is not saving
+    hide_zero: bool = False  # the column is left out where all values are 0
+    replaced_by: str = ""  # left out where every system has this number, which says more
+    beside: str = ""  # a column that has to stand before it, as its title is short
+    meaning: str = ""  # what it is, for the docs reference
 
     @property
     def show(self) -> Callable[[float], str]:
@@ -178,8 +157,7 @@ NEEDS = {
 """What a run needs to have the numbers of a metric, for a gate on one that the run cannot have."""
 
 SYSTEMS, TOKENS, CACHE, EVIDENCE = "systems", "tokens", "prompt cache", "evidence"
-WRITING, RETRIEVAL, STORE = "memory costs", "retrieval", "store"
-"""The tables that numbers stand in."""
+WRITING, RETRIEVAL, STORE = "memory costs", "retrieval", "store"  # the tables that numbers stand in
 
 # fmt: off
 _DECLARED = (
@@ -434,8 +412,7 @@ _DECLARED = (
 )
 # fmt: on
 
-NUMBERS: dict[str, Number] = {number.key: number for number in _DECLARED}
-"""Every number by its key."""
+NUMBERS: dict[str, Number] = {number.key: number for number in _DECLARED}  # every number by its key
 _BY_PLAIN_KEY = {re.split("[:@]", key)[0]: number for key, number in reversed(NUMBERS.items())} | NUMBERS
 QUALITY = (MACRO_SCORE, MEAN_SCORE, EVIDENCE_SURVIVAL, RETRIEVAL_RECALL)
 """Numbers that say whether the quality of a system was measured at all."""

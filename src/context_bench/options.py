@@ -17,11 +17,9 @@ __all__ = [
     *("Kind", "Option", "Options", "instance_of", "option", "redeclare"),
 ]
 
-PREFIX = "CONTEXT_BENCH_"
-"""Starts the name of every environment variable that sets an option."""
+PREFIX = "CONTEXT_BENCH_"  # starts the name of every environment variable that sets an option
 
-_SHOWN_CHARS = 80
-"""A longer value is named by its type in an error."""
+_SHOWN_CHARS = 80  # a longer value is named by its type in an error
 
 _SWITCH_WORDS = {
     "1": True,

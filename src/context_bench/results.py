@@ -18,7 +18,7 @@ from context_bench.compare.against_baseline import compare_systems
 from context_bench.compare.verdicts import Comparison, read_intervals
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
-from context_bench.numbers import BRIEF, COST_OF_PASS, NUM_ERRORS
+from context_bench.numbers import BETWEEN_SYSTEMS, BRIEF, COST_OF_PASS, NUM_ERRORS
 from context_bench.registry import import_object, registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
 from context_bench.text import dump_json, read_regular_file
@@ -211,7 +211,11 @@ class EvalResult:
         if wanted or keep:  # the looks were at all rows
             config = {key: value for key, value in self.config.items() if key != "looks"}
             return self._with_rows(rows, names, timing, config)
-        return self._with_rows(rows, names, timing)._keep_unknown(self.summary, self.notes)
+        stored = {
+            name: {key: value for key, value in own.items() if key not in BETWEEN_SYSTEMS}
+            for name, own in self.summary.items()
+        }
+        return self._with_rows(rows, names, timing)._keep_unknown(stored, self.notes)
 
     def group_by(self, field: str) -> Groups:
         """Split the result by a field of its rows, such as `meta.lang` or `dataset`: a result for each value.

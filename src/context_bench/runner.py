@@ -74,12 +74,13 @@ def evaluate(
     Args:
         systems: One system or several; a plain function `f(example)` is one too, and so is a reference such as
             `"bm25:ratio=0.3"`. Memory systems are handed to `evaluate_memory`, with conversations for the dataset.
-        dataset: Any iterable of examples, read lazily, once; a reference such as `"needle:n=20"` or a file; a list of
-            datasets, or a mapping from tags to datasets.
+        dataset: Any iterable of examples, read lazily, once; a reference such as `"needle:n=20"` or a file; a data
+            frame of pandas or polars; a list of datasets, or a mapping from tags to datasets.
         evaluators: Applied to all examples; None wires them by each example's dataset. A plain function
             `f(original, processed)` that returns a number or a dict of numbers is one too, and so is a reference.
         metrics: None computes mean score, pass rate, compression ratio, cost of pass and latency, and
-            for several systems the Pareto rank. A name or a reference such as `"mean-score:score_field=f1"` is one too.
+            for several systems the Pareto rank. A name or a reference such as `"mean-score:score_field=f1"` is one too,
+            and so is a function `f(rows)` that returns a number or a dict of numbers.
         max_examples: Stop after so many.
         progress: Show how far the run is on stderr: a line in place on a terminal or in a notebook, elsewhere a plain
             line every 30 seconds or 10%, after the first 10 seconds.

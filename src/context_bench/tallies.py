@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from context_bench.errors import UsageError, describe
@@ -21,9 +21,23 @@ if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
 
+class FunctionMetric:
+    """A plain function as a metric: it gets the rows of a system and returns a number, or numbers by name."""
+
+    __slots__ = ("_function", "name")  # without __dict__, so that the record of a run holds no function
+
+    def __init__(self, function: Callable[[Sequence[EvalRow]], Any]) -> None:
+        self._function = function
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+
+    def compute(self, rows: Sequence[EvalRow]) -> dict[str, float]:
+        found = self._function(rows)
+        return found if isinstance(found, dict) else {self.name: found}
+
+
 def is_built_in(metric: Metric) -> bool:
     """Whether a metric ships with the package; a user's class that extends one of ours does not."""
-    return type(metric).__module__.startswith("context_bench.")
+    return type(metric).__module__.startswith("context_bench.") and not isinstance(metric, FunctionMetric)
 
 
 def list_keys(metric: Metric) -> tuple[str, ...] | None:

@@ -162,18 +162,13 @@ can_await_turns = partial(_has_method, "aprocess_conversation")
 scores_asynchronously = partial(_has_method, "ascore")
 sends_elsewhere = partial(_is_set, "sends_elsewhere")
 """Whether a system says that it sends its prompt to a server and returns the answer alone."""
-needs_answer = partial(_is_set, "needs_answer")
-"""Whether an evaluator judges answers alone, and no contexts."""
-find_model = partial(_read_text, "model")
-"""Return the name of the model that a system asks."""
-find_score_field = partial(_read_text, "score_field")
-"""Return the score that a metric is made of, where it says."""
-read_notes = partial(_call_method, "notes")
-"""Return the sentences that a tally has on its values."""
+needs_answer = partial(_is_set, "needs_answer")  # whether an evaluator judges answers alone, and no contexts
+find_model = partial(_read_text, "model")  # return the name of the model that a system asks
+find_score_field = partial(_read_text, "score_field")  # return the score that a metric is made of, where it says
+read_notes = partial(_call_method, "notes")  # return the sentences that a tally has on its values
 read_unmeasured = partial(_call_method, "unmeasured")
 """Return the keys of a tally that stand on no row, with the reason."""
-read_intervals = partial(_call_method, "intervals")
-"""Return the intervals that a tally gives for its values."""
+read_intervals = partial(_call_method, "intervals")  # return the intervals that a tally gives for its values
 
 
 def find_name(part: Any) -> Any:

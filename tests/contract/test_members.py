@@ -254,6 +254,7 @@ OTHERS = {
     "aclose": "an asynchronous generator",
     "advice": "an exception of ours",
     "co_exceptiontable": "a code object",
+    "columns": "a data frame",
     "dtype": "an array",
     "errno": "an exception",
     "factory": "a field of attrs",
@@ -262,7 +263,10 @@ OTHERS = {
     "result": "an exception of ours",
     "status_code": "a reply of a library",
     "tapped": "an exception of ours",
+    "to_dict": "a data frame",
+    "to_dicts": "a data frame",
     "tobytes": "an array",
+    "tolist": "an array",
     "wrong_form": "an exception of ours",
 }
 """What may be asked for by name elsewhere, since it is no member of a part."""

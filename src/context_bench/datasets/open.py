@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -213,11 +214,13 @@ def gather_datasets(given: Any, max_examples: int | None = None) -> tuple[Iterab
     """
     if isinstance(given, str):
         return open_datasets([given], Choices(limit=max_examples)), 1
+    if _is_frame(given):
+        return read_frame(given), 1
     if isinstance(given, Mapping):
         sources = [_open_tagged(str(tag), part) for tag, part in given.items()]
         return Datasets(sources), len(sources)
     if isinstance(given, list | tuple) and given and all(_is_dataset(part) for part in given):
-        parts = [open_datasets([part]) if isinstance(part, str) else part for part in given]
+        parts = [open_datasets([part]) if isinstance(part, str) else _unwrap_frame(part) for part in given]
         return Joined(parts), len(parts)
     if not isinstance(given, Iterable):
         raise UsageError(f"a dataset must be an iterable of examples, a name or a file (got {type(given).__name__})")
@@ -228,7 +231,44 @@ def _is_dataset(part: Any) -> bool:
     return isinstance(part, str) or (isinstance(part, Iterable) and not isinstance(part, Mapping))
 
 
+def _is_frame(given: Any) -> bool:
+    """Whether it is a data frame of pandas or polars: iterated, those give columns or series, and not examples."""
+    return hasattr(given, "columns") and (hasattr(given, "to_dicts") or hasattr(given, "to_dict"))
+
+
+def _unwrap_frame(part: Any) -> Any:
+    return read_frame(part) if _is_frame(part) else part
+
+
+def read_frame(frame: Any) -> list[Example]:
+    """Read the rows of a data frame as examples.
+
+    An empty cell is a missing field, a column `meta.lang` is the field `lang` of `meta`, and without a column `id` the
+    rows are numbered.
+    """
+    examples = []
+    for number, record in enumerate(frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")):
+        example: Example = {"id": number}
+        for column, value in record.items():
+            if _is_empty(value):
+                continue
+            plain = value.tolist() if hasattr(value, "tolist") else value  # an array, or a number of numpy
+            outer, _, inner = str(column).partition(".")
+            if outer == "meta" and inner:
+                example.setdefault("meta", {})[inner] = plain
+            else:
+                example[str(column)] = plain
+        examples.append(example)
+    return examples
+
+
+def _is_empty(value: Any) -> bool:
+    missing = ("NAType", "NaTType")
+    return value is None or type(value).__name__ in missing or (isinstance(value, float) and math.isnan(value))
+
+
 def _open_tagged(tag: str, part: Any) -> Source:
+    part = _unwrap_frame(part)
     if isinstance(part, str):
         (source,) = open_datasets([part]).sources
         return Source(tag, [source], source.length, generated=source.generated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ from context_bench.metrics.times import Latency, ProxyOverhead
 from context_bench.metrics.token_stats import CompressionRatio, CostOfPass, ParetoRank
 from context_bench.metrics.upstream import PrefixStability, PromptSavings, TokenMeters, UpstreamCost, UpstreamTokens
 from context_bench.numbers import COST_OF_PASS
-from context_bench.refs import Ref, call_with, check_plain, parse, resolve
+from context_bench.refs import Ref, call_with, check_arguments, check_plain, parse, resolve
+from context_bench.tallies import FunctionMetric
 from context_bench.traits import find_name
 from context_bench.types import Metric
 
@@ -126,6 +128,8 @@ def load_metrics(text: str) -> Iterator[Metric]:
 
 
 def _build(ref: Ref, found: Any) -> Any:
+    if inspect.isroutine(found) and _takes_rows(found) and not ref.parameters and not ref.argument:
+        return _adapt_function(found)
     if isinstance(found, type) or (callable(found) and not isinstance(found, Metric)):
         return call_with(found, ref)
     if ref.parameters or ref.argument:
@@ -133,8 +137,19 @@ def _build(ref: Ref, found: Any) -> Any:
     return found
 
 
+def _takes_rows(function: Any) -> bool:
+    """Whether a function needs one argument: it is a metric then, and else it makes one."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [each for each in parameters if each.default is each.empty and each.kind in positional]
+    return [each.name for each in needed] == ["rows"]
+
+
 def adapt_metrics(given: Any) -> list[Metric]:
-    """Accept metrics as they are, or by name or reference; anything else is an error that says what is missing."""
+    """Accept metrics as they are, by name or reference, or functions of rows; anything else is an error."""
     metrics: list[Metric] = []
     for each in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
         if isinstance(each, str):
@@ -142,7 +157,15 @@ def adapt_metrics(given: Any) -> list[Metric]:
         elif not isinstance(each, type) and find_name(each) is not None and isinstance(each, Metric):
             check_plain(each, "compute")
             metrics.append(each)
+        elif inspect.isroutine(each):
+            metrics.append(_adapt_function(each))
         else:
             kind = each.__name__ if isinstance(each, type) else type(each).__name__
             raise UsageError(f"{kind} is not a metric: pass an object with .name and .compute(rows), or a name")
     return metrics
+
+
+def _adapt_function(function: Any) -> Metric:
+    check_plain(function, "__call__")
+    check_arguments(function, 1, "a metric must take one argument, the rows of a system")
+    return FunctionMetric(function)

@@ -123,12 +123,9 @@ def display_width(text: str) -> int:
 
 Lines = Sequence[Sequence[str]]
 
-_MIN_NAME_WIDTH = 6
-"""Columns that a name keeps, however narrow the terminal is."""
-_MIN_TEXT_WIDTH = 30
-"""Columns that a text keeps while another column can give way."""
-_TITLE_WIDTHS = (20, 16, 12)
-"""Widths that are tried for the titles of a grid, one after the other."""
+_MIN_NAME_WIDTH = 6  # columns that a name keeps, however narrow the terminal is
+_MIN_TEXT_WIDTH = 30  # columns that a text keeps while another column can give way
+_TITLE_WIDTHS = (20, 16, 12)  # widths that are tried for the titles of a grid, one after the other
 _GAP = 2
 
 

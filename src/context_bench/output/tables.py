@@ -206,8 +206,7 @@ def list_lines(
     return lines
 
 
-_SAVED = ("saved, by the tap", "saved, as sent")
-"""Titles of the tokens saved, with a tap and without one."""
+_SAVED = ("saved, by the tap", "saved, as sent")  # titles of the tokens saved, with a tap and without one
 
 
 def _write_cells(values: Mapping[str, float], table: str) -> dict[str, str]:

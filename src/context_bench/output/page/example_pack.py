@@ -18,12 +18,10 @@ from context_bench.output.page.row_index import PLACES, RowIndex
 from context_bench.output.page.run_facts import OUTCOMES, RowValues, Source, clean_name, read_values
 from context_bench.text import dump_json
 
-MAX_BLOCK_ROWS = 100
-"""Rows whose details are loaded together, at most."""
+MAX_BLOCK_ROWS = 100  # rows whose details are loaded together, at most
 _MAX_WAITING_CHARS = 4_000_000
 """Characters of contexts and responses that wait for their block at most, but for one row."""
-_PART_ROWS = 2_000
-"""Rows whose columns are packed together."""
+_PART_ROWS = 2_000  # rows whose columns are packed together
 _MAX_DETAIL_BYTES, _MAX_ROW_BYTES, _MIN_ROW_BYTES = 20_000_000, 1_300, 200
 """Bytes of all details together, and the most and the least of them that a row may take."""
 _TEXT_LIMITS = ((24_000, 8_000), (8_000, 4_000), (3_000, 1_500), (1_000, 600), (300, 250), (100, 100), (0, 40))

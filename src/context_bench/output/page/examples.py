@@ -19,8 +19,7 @@ from context_bench.traffic.text_diff import Segment, compare_passed_on, mark_evi
 Piece = tuple[str, str, bool]
 """Kind (`k`ept, `d`ropped, `a`dded, `l`eft for another place, `m`oved here), text, and whether it is evidence."""
 
-Stretch = tuple[str, list[Piece]]
-"""A title and the pieces beneath it."""
+Stretch = tuple[str, list[Piece]]  # a title and the pieces beneath it
 
 _MAX_COMPARED_CHARS = 4_000_000
 """Characters of both sides above which they are not compared: it would take several seconds."""

@@ -167,8 +167,7 @@ def describe_memory(facts: RunFacts) -> Markup:
     return join(*parts, element("ul", {"class": "notes"}, *notes))
 
 
-_MAX_SYSTEMS_TOLD = 6
-"""Systems whose numbers are told."""
+_MAX_SYSTEMS_TOLD = 6  # systems whose numbers are told
 
 
 def ask_sentence(facts: RunFacts) -> str:

@@ -103,8 +103,7 @@ def banner(links: dict[str, str], home: str | None = None) -> Markup:
     )
 
 
-Run = tuple[RunFacts, Iterable[Source]]
-"""The facts of a run that are known before its rows are read, and its rows."""
+Run = tuple[RunFacts, Iterable[Source]]  # the facts of a run that are known before its rows are read, and its rows
 
 
 def make_page(runs: Sequence[Run], rows: int) -> Iterator[str]:

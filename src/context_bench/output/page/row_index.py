@@ -15,8 +15,7 @@ from context_bench.numbers import MEAN_SCORE, NUM_ERRORS, NUM_EXAMPLES, NUM_UNSC
 from context_bench.output.page.run_facts import OUTCOMES, RowValues
 from context_bench.store.database import open_temporary
 
-PLACES = 32
-"""Bits for the place of a row in its run, in its id."""
+PLACES = 32  # bits for the place of a row in its run, in its id
 
 SORTED = ("id", "run", "system", "dataset", "outcome", "score", "evidence", "input", "output", "latency", "question")
 """Columns that a list can be sorted by, as the page calls them."""
@@ -28,25 +27,16 @@ Names = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class RowQuery:
-    """Conditions that all must hold, and an order.
+    """Conditions that all must hold, and an order."""
 
-    Attributes:
-        runs: The numbers of the runs that rows are from; all where there is none.
-        equal: The value of a column; None asks for rows in which it was not measured.
-        low: The lowest score.
-        high: The highest score.
-        words: Each must stand in the id, system, dataset, question, answer or error kind.
-        sort: One of `SORTED`; None keeps the order of the run.
-        down: From the highest to the lowest.
-    """
-
-    runs: tuple[int, ...] = ()
+    runs: tuple[int, ...] = ()  # the numbers of the runs that rows are from; all where there is none
+    # the value of a column; None asks for rows in which it was not measured
     equal: tuple[tuple[str, int | None], ...] = ()
-    low: float | None = None
-    high: float | None = None
-    words: tuple[str, ...] = ()
-    sort: str | None = None
-    down: bool = False
+    low: float | None = None  # the lowest score
+    high: float | None = None  # the highest score
+    words: tuple[str, ...] = ()  # each must stand in the id, system, dataset, question, answer or error kind
+    sort: str | None = None  # one of `SORTED`; None keeps the order of the run
+    down: bool = False  # from the highest to the lowest
 
     @property
     def is_plain(self) -> bool:
@@ -107,15 +97,11 @@ def _write_search(word: str, names: Names) -> tuple[str, list[Any]]:
     return f"({' OR '.join(parts)})", values
 
 
-NAMED = ("system", "dataset", "error")
-"""Columns that hold the number of a name, as few names stand in many rows."""
+NAMED = ("system", "dataset", "error")  # columns that hold the number of a name, as few names stand in many rows
 
-_MAX_NAMES = 2_000
-"""Names of a kind that are told apart; later ones share the last."""
-_CACHE_KILOBYTES = 8_000
-"""Kilobytes of the file that SQLite keeps in memory."""
-_FLIPS_AT_ONCE = 20_000
-"""Rows whose change against the baseline is found by one statement."""
+_MAX_NAMES = 2_000  # names of a kind that are told apart; later ones share the last
+_CACHE_KILOBYTES = 8_000  # kilobytes of the file that SQLite keeps in memory
+_FLIPS_AT_ONCE = 20_000  # rows whose change against the baseline is found by one statement
 
 _TABLE = """
 CREATE TABLE rows (

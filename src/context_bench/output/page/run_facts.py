@@ -130,12 +130,9 @@ def to_source(record: RunRecord) -> Source:
 
 # --- facts
 
-_MAX_FAILURE_KINDS = 500
-"""Kinds of failures that are told apart; later ones are counted together."""
-_MAX_CURVE_ROWS = 100_000
-"""Rows of which a curve is drawn at most: it needs all of them at once."""
-_CURVE_METADATA = ("output", "cluster")
-"""Keys that a curve reads in the metadata of a row."""
+_MAX_FAILURE_KINDS = 500  # kinds of failures that are told apart; later ones are counted together
+_MAX_CURVE_ROWS = 100_000  # rows of which a curve is drawn at most: it needs all of them at once
+_CURVE_METADATA = ("output", "cluster")  # keys that a curve reads in the metadata of a row
 
 
 @dataclass
@@ -149,36 +146,23 @@ class Failure:
 
 @dataclass
 class RunFacts:
-    """Facts of one run.
+    """Facts of one run."""
 
-    Attributes:
-        result: The run itself.
-        name: Its id, or what the page calls it.
-        created: When it was made; empty where that is not known.
-        latencies: Seconds of each row without an error, by system.
-        overheads: Seconds that a proxy added, by system.
-        errors: By kind.
-        unscored: By evaluator and reason.
-        seen: Rows that were read.
-        has_evidence: Whether any example names the passages that an answer needs; None where examples are not known.
-        state: A sentence on a run that has not ended; empty for one that has.
-        unread: A sentence on rows that are still being read; empty where all were.
-        lengths: Times of questions to memory systems by the length of the history; None before the first.
-        sweep_rows: What curves are drawn from, kept of runs that have any; None where there are too many.
-    """
-
-    result: EvalResult
-    name: str
-    created: str = ""
-    latencies: dict[str, array[float]] = field(default_factory=dict)
-    overheads: dict[str, array[float]] = field(default_factory=dict)
-    errors: dict[str, Failure] = field(default_factory=dict)
-    unscored: dict[str, Failure] = field(default_factory=dict)
-    seen: int = 0
+    result: EvalResult  # the run itself
+    name: str  # its id, or what the page calls it
+    created: str = ""  # when it was made; empty where that is not known
+    latencies: dict[str, array[float]] = field(default_factory=dict)  # seconds of each row without an error, by system
+    overheads: dict[str, array[float]] = field(default_factory=dict)  # seconds that a proxy added, by system
+    errors: dict[str, Failure] = field(default_factory=dict)  # by kind
+    unscored: dict[str, Failure] = field(default_factory=dict)  # by evaluator and reason
+    seen: int = 0  # rows that were read
+    # whether any example names the passages that an answer needs; None where examples are not known
     has_evidence: bool | None = None
-    state: str = ""
-    unread: str = ""
+    state: str = ""  # a sentence on a run that has not ended; empty for one that has
+    unread: str = ""  # a sentence on rows that are still being read; empty where all were
+    # times of questions to memory systems by the length of the history; None before the first
     lengths: HistoryLengths | None = None
+    # what curves are drawn from, kept of runs that have any; None where there are too many
     sweep_rows: list[EvalRow] | None = field(default_factory=list)
     _sweeps: bool = False
 

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["BINS", "DatasetScore", "draw_datasets", "draw_meters", "draw_times", "gather_latencies"]
 __all__ += ["list_dataset_scores", "spread_times"]
 
-MAX_ROWS = 160
-"""Rows that are drawn of a chart by dataset; the table has all."""
+MAX_ROWS = 160  # rows that are drawn of a chart by dataset; the table has all
 
 
 class DatasetScore(NamedTuple):

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Limits = tuple[float, float] | None
-"""The ends of an interval; None where it is unknown."""
+Limits = tuple[float, float] | None  # the ends of an interval; None where it is unknown
 
 Look = Literal["filled", "hollow", "control"]
 """How a mark is drawn: its series chooses colour and shape; a control is grey."""
@@ -86,27 +85,16 @@ class Axis:
 
 @dataclass(frozen=True)
 class Point:
-    """A mark on a plane.
+    """A mark on a plane."""
 
-    Attributes:
-        x: Its place across.
-        y: Its place up.
-        label: What stands beside it.
-        tip: What is shown when it is pointed at.
-        series: The number that chooses its colour and shape.
-        look: How it is drawn.
-        limits: The ends of its interval, up and down.
-        name: The name of its series, written before the label where there is room.
-    """
-
-    x: float
-    y: float
-    label: str
-    tip: str
-    series: int
-    look: Look = "filled"
-    limits: Limits = None
-    name: str = ""
+    x: float  # its place across
+    y: float  # its place up
+    label: str  # what stands beside it
+    tip: str  # what is shown when it is pointed at
+    series: int  # the number that chooses its colour and shape
+    look: Look = "filled"  # how it is drawn
+    limits: Limits = None  # the ends of its interval, up and down
+    name: str = ""  # the name of its series, written before the label where there is room
 
 
 @dataclass(frozen=True)
@@ -226,26 +214,15 @@ Body = Plane | Rows | Grids
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its texts.
+    """A chart with its texts."""
 
-    Attributes:
-        name: What it is called in file names, such as `pareto`.
-        subject: What it is a plot of, for those who do not see it.
-        title: The sentence that says what is seen.
-        notes: What has to be known to read it, as sentences.
-        body: What is drawn.
-        head: The titles of the same numbers as a table.
-        lines: The lines of that table.
-    """
-
-    name: str
-    subject: str
-    title: str
-    notes: Sequence[str]
-    body: Body
-    head: Sequence[str]
-    lines: Sequence[Sequence[str]]
+    name: str  # what it is called in file names, such as `pareto`
+    subject: str  # what it is a plot of, for those who do not see it
+    title: str  # the sentence that says what is seen
+    notes: Sequence[str]  # what has to be known to read it, as sentences
+    body: Body  # what is drawn
+    head: Sequence[str]  # the titles of the same numbers as a table
+    lines: Sequence[Sequence[str]]  # the lines of that table
 
 
-Drawn = Chart | str
-"""A chart, or the reason why there is none."""
+Drawn = Chart | str  # a chart, or the reason why there is none

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
     from context_bench.results import EvalResult
 
-_WIDE = 12
-"""Tokens that differ by more than this factor are drawn by powers of ten."""
+_WIDE = 12  # tokens that differ by more than this factor are drawn by powers of ten
 
 
 def draw_curve(result: EvalResult, curves: Iterable[Curve]) -> Drawn:

@@ -16,16 +16,13 @@ from context_bench.text.evidence_state import State
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-DEPTHS = ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%")
-"""The fifths of a context."""
+DEPTHS = ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%")  # the fifths of a context
 _MAX_LENGTHS = 16
 _NEEDLE_ID = re.compile(r"-(\d+)-d([01]\.\d+)(?:-|$)")
 
-Place = tuple[int, int]
-"""The length of a context in tokens, and which fifth of it the needle stands in."""
+Place = tuple[int, int]  # the length of a context in tokens, and which fifth of it the needle stands in
 
-Cells = dict[str, dict[Place, list[float]]]
-"""Sum of scores and number of rows, by system and cell."""
+Cells = dict[str, dict[Place, list[float]]]  # sum of scores and number of rows, by system and cell
 
 
 class NeedleGrid:

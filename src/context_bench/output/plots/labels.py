@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from context_bench.errors import printable
 
-_LETTER, _LINE = 6.2, 13.0
-"""Pixels that a letter takes across, and a line down, at the size of a label."""
+_LETTER, _LINE = 6.2, 13.0  # pixels that a letter takes across, and a line down, at the size of a label
 
 
 class LabelPlace(NamedTuple):
@@ -45,25 +44,18 @@ def label_systems(names: Iterable[str], length: int = 30) -> dict[str, str]:
     return labels
 
 
-Box = tuple[float, float, float, float]
-"""Left, top, right and bottom."""
+Box = tuple[float, float, float, float]  # left, top, right and bottom
 
 
 @dataclass(frozen=True)
 class Lettering:
-    """How large labels are, in the unit of the plot: pixels, or columns and rows of a terminal.
+    """How large labels are, in the unit of the plot: pixels, or columns and rows of a terminal."""
 
-    Attributes:
-        line: The height of a line.
-        gap: The distance of a label from its point.
-        steps: How far a label may be moved up or down beside its point; the third is that above and beneath it.
-        measure: The length of a text.
-    """
-
-    line: float = _LINE
-    gap: float = _LINE * 0.75
+    line: float = _LINE  # the height of a line
+    gap: float = _LINE * 0.75  # the distance of a label from its point
+    # how far a label may be moved up or down beside its point; the third is that above and beneath it
     steps: tuple[float, float, float, float] = (0.75 * _LINE, 1.6 * _LINE, 1.1 * _LINE, 2.4 * _LINE)
-    measure: Callable[[str], float] = lambda text: _LETTER * len(text)
+    measure: Callable[[str], float] = lambda text: _LETTER * len(text)  # the length of a text
 
 
 _PIXELS = Lettering()

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 _DOLLARS = (NUMBERS[PARETO_COSTS[0]].title, "usd")
 _READ = (NUMBERS[PARETO_COSTS[1]].title, "tokens")
-_WIDE = 30
-"""Costs that differ by more than this factor are drawn by powers of ten."""
+_WIDE = 30  # costs that differ by more than this factor are drawn by powers of ten
 
 
 class Cost(NamedTuple):
@@ -57,24 +56,15 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class QualityCost:
-    """Systems by quality and cost.
+    """Systems by quality and cost."""
 
-    Attributes:
-        key: The number of the summary that stands for quality.
-        cost: The cost of each system.
-        points: Cost and quality by system, for those that have both.
-        front: The systems on the Pareto front, the cheapest first; controls do not compete.
-        controls: Systems that are drawn and do not compete: floors, ceilings, controls.
-        missing: Systems that lack one of the two.
-        needs_no_context: A floor, which reads no context, is as good as the baseline: nobody is on the front.
-    """
-
-    key: str
-    cost: Cost
-    points: dict[str, tuple[float, float]]
-    front: list[str]
-    controls: list[str]
-    missing: list[str]
+    key: str  # the number of the summary that stands for quality
+    cost: Cost  # the cost of each system
+    points: dict[str, tuple[float, float]]  # cost and quality by system, for those that have both
+    front: list[str]  # the systems on the Pareto front, the cheapest first; controls do not compete
+    controls: list[str]  # systems that are drawn and do not compete: floors, ceilings, controls
+    missing: list[str]  # systems that lack one of the two
+    # a floor, which reads no context, is as good as the baseline: nobody is on the front
     needs_no_context: bool = False
 
     @property

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult
 
 KINDS = ("pareto", "curve", "heatmap", "datasets", "latency", "evidence")
-_SCALE = 2.0
-"""Pixels of a PNG for each of the plot: sharp in a paper and on a dense screen."""
+_SCALE = 2.0  # pixels of a PNG for each of the plot: sharp in a paper and on a dense screen
 
 
 class Plot:

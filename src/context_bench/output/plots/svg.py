@@ -34,31 +34,21 @@ from context_bench.output.plots.chart import (
 )
 from context_bench.output.plots.labels import Box, Lettering, cover_line, label_systems, place_labels, shorten_name
 
-STYLES = 8
-"""Colours and shapes that tell series apart; they begin again after that many."""
+STYLES = 8  # colours and shapes that tell series apart; they begin again after that many
 _LETTERING = Lettering(line=14.0, measure=lambda text: 7.2 * len(text))
 """The size of labels; fonts differ, so somewhat larger than most."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The width that a chart is drawn for, and how it is divided.
+    """The width that a chart is drawn for, and how it is divided."""
 
-    Attributes:
-        width: All of it.
-        names: Where rows begin, which have their names at the left.
-        values: Where rows end, which have their values at the right.
-        points: Where a plane ends: the labels of its points may reach further.
-        letters: How long a name may be.
-        is_file: Whether it is a picture of its own, in which no script shows tips.
-    """
-
-    width: int
-    names: int
-    values: int
-    points: int
-    letters: int
-    is_file: bool = False
+    width: int  # all of it
+    names: int  # where rows begin, which have their names at the left
+    values: int  # where rows end, which have their values at the right
+    points: int  # where a plane ends: the labels of its points may reach further
+    letters: int  # how long a name may be
+    is_file: bool = False  # whether it is a picture of its own, in which no script shows tips
 
     def tip(self, tag: str, attributes: dict[str, object], tip: str, *children: Child) -> Markup:
         """Make an element that shows a text when it is pointed at."""

@@ -41,8 +41,7 @@ class _Reader(HTMLParser):
         self._open[-1][2].append(data)
 
 
-_SPELLED = {"viewbox": "viewBox"}
-"""Attributes whose capitals the parser takes away, and pictures need."""
+_SPELLED = {"viewbox": "viewBox"}  # attributes whose capitals the parser takes away, and pictures need
 
 
 def to_tree(markup: Markup) -> list[Any]:
@@ -56,12 +55,10 @@ def to_tree(markup: Markup) -> list[Any]:
 
 T = TypeVar("T")
 
-Values = Mapping[str, str]
-"""The fields of an address, after its question mark."""
+Values = Mapping[str, str]  # the fields of an address, after its question mark
 
 _MAX_ROWS, _MAX_RUNS = 200, 20
-_MAX_CONTEXT_CHARS, _MAX_TEXT_CHARS = 200_000, 50_000
-"""Characters of a row's context, and of each other text of it."""
+_MAX_CONTEXT_CHARS, _MAX_TEXT_CHARS = 200_000, 50_000  # characters of a row's context, and of each other text of it
 _FILTERS = ("run", "system", "dataset", "outcome", "evidence", "flip", "error")
 
 

@@ -111,10 +111,8 @@ class LiveStore:
             return reader.is_under_way(run)
 
 
-_ROWS_AT_ONCE = 200
-"""Rows that are read at once: nobody else can read meanwhile."""
-_IDS_AT_ONCE = 2_000
-"""Ids among which new ones are looked for at once."""
+_ROWS_AT_ONCE = 200  # rows that are read at once: nobody else can read meanwhile
+_IDS_AT_ONCE = 2_000  # ids among which new ones are looked for at once
 
 
 class FollowedRun:
@@ -222,12 +220,10 @@ def _choose_baseline(settings: RunSettings) -> str | None:
     return choose_baseline(systems, wanted if wanted in systems else None, settings.controls)
 
 
-_PAUSE_SECONDS = 1.0
-"""Seconds between two looks at a run that is under way."""
+_PAUSE_SECONDS = 1.0  # seconds between two looks at a run that is under way
 _WATCHED_SECONDS = 15.0
 """Seconds for which a run is followed after somebody asked for it; a page that is open asks every two."""
-_REST_SHARE = 0.2
-"""The share of its time for which the thread leaves the processor to requests, and to a run."""
+_REST_SHARE = 0.2  # the share of its time for which the thread leaves the processor to requests, and to a run
 
 
 class Follower:

@@ -56,8 +56,7 @@ def list_page(folder: str) -> str:
     return _whole_page("Runs: context-bench", body, _LIST)
 
 
-_IDLE_TIMEOUT = 75.0
-"""Seconds after which a connection is closed that has asked nothing, or has not ended its request."""
+_IDLE_TIMEOUT = 75.0  # seconds after which a connection is closed that has asked nothing, or has not ended its request
 _MAX_FIELDS = 50
 _NOTHING_ELSE = "default-src 'none'; frame-ancestors 'none'"
 _HEADERS = {
