@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import catalog
+from context_bench.output.page.examples import compare_context
 from context_bench.refs import call_with, parse, resolve
 from context_bench.registry import load_dataset
 from context_bench.systems.prompts import with_context
@@ -165,3 +166,16 @@ def test_a_megabyte_of_the_same_takes_a_second_at_most(unit: str) -> None:
     segments = diff_texts(before, after)
     assert time.process_time() - started < MAX_SECONDS
     _read_added(segments, before, after)
+
+
+# --- the page and the viewer
+
+
+def test_the_page_shows_the_same_pieces() -> None:
+    context = "Alice lives in Paris.\nBob lives in Rome.\nCarol lives in Oslo.\n"
+    after = "Carol lives in Oslo.\nAlice lives in Paris.\n"
+    ((title, pieces),) = compare_context({"context": context}, {"context": after})
+    assert title == "context"
+    assert "".join(text for kind, text, _ in pieces if kind in "kdl") == context
+    assert "".join(text for kind, text, _ in pieces if kind in "kam") == after
+    assert sorted(kind for kind, _, _ in pieces) == ["d", "k", "l", "m"]

@@ -28,11 +28,11 @@ from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.traffic.text_diff import DiffPart, compare_passed_on, mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-_FEW = 5
+_MAX_NAMES = 5
 """Names that an error message lists."""
-_FEW_MEMORIES = 20
+_MAX_MEMORIES = 20
 """Memories that are shown unless all are asked for."""
-_RESPONSE = 2_000
+_MAX_RESPONSE_CHARS = 2_000
 """Characters of a response that are shown."""
 
 Key = tuple[Any, ...]
@@ -191,8 +191,8 @@ def _explain_missing(info: RunInfo, rows: Sequence[EvalRow], ids: list[str], opt
 
 def _name_few(names: list[str], wanted: str = "") -> str:
     """Name a few, those most like the wanted one first."""
-    near = difflib.get_close_matches(wanted, names[:5_000], n=_FEW, cutoff=0.5) if wanted else []
-    few = list(dict.fromkeys([*near, *names]))[:_FEW]
+    near = difflib.get_close_matches(wanted, names[:5_000], n=_MAX_NAMES, cutoff=0.5) if wanted else []
+    few = list(dict.fromkeys([*near, *names]))[:_MAX_NAMES]
     more = len(names) - len(few)
     return ", ".join(few) + (f" and {more:,} more" if more else "")
 
@@ -314,7 +314,7 @@ def _describe_outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[
         yield from (f"  {visible(frame)}\n" for frame in row.metadata.get("traceback", ()))
     answered = record.answer is not None and row.response != record.answer.processed.get("context")
     if answered:
-        shown = row.response if full else row.response[:_RESPONSE]
+        shown = row.response if full else row.response[:_MAX_RESPONSE_CHARS]
         more = len(row.response) - len(shown)
         note = f"… {more:,} more characters" if more else ""
         yield "\n" + view.title("response") + "\n" + (visible(shown) or "(empty)") + note + "\n"
@@ -356,7 +356,7 @@ def _describe_retrieved(
         yield f"turn {visible(name)}: {state}\n"
     if found is None:
         return
-    shown = found if full else found[:_FEW_MEMORIES]
+    shown = found if full else found[:_MAX_MEMORIES]
     yield "\n" + view.title(f"retrieved, {len(found)}") + "\n"
     for rank, item in enumerate(shown, 1):
         own = [str(each) for each in item.get("ids") or ()]

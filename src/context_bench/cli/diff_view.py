@@ -28,7 +28,7 @@ _MARKS = {
     "evidence": ("⟦", "⟧"),
 }
 
-_SHORT = 400
+_MAX_UNFOLDED_CHARS = 400
 """Characters that are never folded."""
 
 _EDGE = re.compile(r"(?:[^\n]{0,120}\n?){1,2}")
@@ -77,7 +77,7 @@ class View:
 
     def _shorten(self, segment: Segment) -> tuple[str, bool]:
         """Shorten what was dropped to its two ends, where it is long and holds no evidence."""
-        if segment.evidence or self._full or len(segment.text) <= 2 * _SHORT:
+        if segment.evidence or self._full or len(segment.text) <= 2 * _MAX_UNFOLDED_CHARS:
             return segment.text, segment.evidence
         head, tail = _find_edge(segment.text), _find_edge(segment.text[::-1])[::-1]
         hidden = self._count(segment.text[len(head) : len(segment.text) - len(tail)])
@@ -90,7 +90,7 @@ class View:
 
     def _fold(self, text: str) -> str:
         """Fold what was not changed into its two ends, and count what lies between."""
-        if len(text) <= _SHORT:
+        if len(text) <= _MAX_UNFOLDED_CHARS:
             return visible(text)
         head, tail = _find_edge(text), _find_edge(text[::-1])[::-1]
         hidden = self._count(text[len(head) : len(text) - len(tail)])

@@ -51,7 +51,7 @@ class CsvReporter:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerow(map(_cell, columns))
+        writer.writerow(columns)
         for line in zip(*columns.values()):
             values = [_cell(value) for value in line]
             # A reader takes a bare carriage return for the end of a record, and the writer does not quote it.
@@ -73,8 +73,10 @@ class SummaryCsvReporter:
         columns = list_summary_columns(result)
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(map(_cell, columns))
-        writer.writerows([_cell(value) for value in line] for line in zip(*columns.values()))
+        quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        for line in (columns, *zip(*columns.values())):
+            cells = [_cell(value) for value in line]
+            (quoting if any("\r" in cell for cell in cells if isinstance(cell, str)) else writer).writerow(cells)
         return text.getvalue()
 
 

@@ -163,7 +163,7 @@ def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 _SENTENCE_END = re.compile(
     r"""(?<=[.!?])["'”’)\]]*(?:\n+|(?=\s|[A-Z"'“‘(\[{]))|(?<=[。！？])[”’」』）]*\n*|(?<=[}\]"]),\n*|\n+"""
 )
-_LONGEST_EVIDENCE = 400
+_MAX_EVIDENCE_WORDS = 400
 
 
 def _cut_sentences(text: str) -> list[str]:
@@ -325,8 +325,7 @@ def _group_moved(pieces: Iterable[str], left: Counter[str]) -> list[tuple[str, b
 def _find_selection(before: str, after: str) -> list[Segment]:
     """Find a text as pieces of another one, in their order; empty where it is no such selection."""
     old, new = _cut_tokens(before), _cut_tokens(after)
-    latest = [0] * len(new)
-    """The last place that each token can take so that those after it still find theirs."""
+    latest = [0] * len(new)  # the last place that each token can take so that those after it still find theirs
     place = len(old)
     for number in range(len(new) - 1, -1, -1):
         place -= 1
@@ -434,7 +433,7 @@ def _list_tools(tools: Iterable[Any]) -> str:
 
 # --- evidence
 
-_MANY = 50  # places of evidence in one changed stretch, up to which they are told apart
+_MAX_EVIDENCE_PLACES = 50  # in one changed stretch, up to which they are told apart
 
 
 def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[Segment]:
@@ -449,7 +448,7 @@ def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[
         old, new = _clip_spans(spans, i, i + len(segment.text)), _clip_spans(others, j, j + len(segment.new))
         if segment.kind != "changed":
             marked += _divide(segment, old + new)
-        elif 0 < len(old) + len(new) <= _MANY:  # two sides, each with its own evidence
+        elif 0 < len(old) + len(new) <= _MAX_EVIDENCE_PLACES:  # two sides, each with its own evidence
             marked += _divide(segment._replace(kind="dropped", new=""), old)
             marked += _divide(segment._replace(kind="added", text=""), new)
         else:
@@ -463,7 +462,7 @@ def _compile_evidence(span: str) -> re.Pattern[str] | None:
     if not span.strip():
         return None
     ways = [re.escape(span.strip())]
-    words = split_words(span)[:_LONGEST_EVIDENCE]
+    words = split_words(span)[:_MAX_EVIDENCE_WORDS]
     if words:
         ways.append(r"\b" + r"[\W_]*".join(map(re.escape, words)) + r"\b")
     return re.compile("|".join(ways), re.IGNORECASE)
