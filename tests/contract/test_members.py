@@ -252,12 +252,14 @@ MODULES = {"os", "sys", "signal", "select", "builtins", "resource", "module", "c
 
 OTHERS = {
     "aclose": "an asynchronous generator",
+    "add_all": "a tally of ours",
     "advice": "an exception of ours",
     "co_exceptiontable": "a code object",
     "columns": "a data frame",
     "dtype": "an array",
     "errno": "an exception",
     "factory": "a field of attrs",
+    "nbytes": "an array",
     "reconfigure": "a stream",
     "response": "an exception of a library",
     "result": "an exception of ours",
