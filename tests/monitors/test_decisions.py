@@ -27,7 +27,7 @@ def slightly(example):
     return {**example, "context": "" if draw(example) < 8 else example["context"]}
 
 def same(example):
-    return example
+    return {**example, "context": example["context"] + " "}
 """
 DATA = ("--dataset", "needle:length=300,n=300", "--score-field", "answer_in_context")
 RUN = ("--system", "passthrough", "--system", "code.py:lossy", "--system", "code.py:slightly", *DATA)

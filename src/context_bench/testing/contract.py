@@ -73,6 +73,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "finish": _ACTION,
         "fingerprint": _TEXT,
         "reads_gold": _SWITCH,
+        "breaks": _TEXTS,
         "sends_elsewhere": _SWITCH,
         "model": _TEXT,
         "resources": ("a dict of names and numbers", _are_numbers),
