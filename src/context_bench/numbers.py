@@ -1,6 +1,6 @@
 """Every number of a summary, declared once: tables, page, plots, gates, stars and the docs reference read it here.
 
-To ship a number, add a line to `NUMBERS` and compute it in a metric. Code that needs one certain number uses its
+To ship a number, declare it in `_DECLARED` and compute it in a metric. Code that needs one certain number uses its
 constant (`MEAN_SCORE`), never the text of its key. The numbers of a table stand in the order of their declaration.
 """
 

@@ -243,7 +243,7 @@ class Scorer(Evaluators):
         return self._set_primary(judgement, item, unread=unread)
 
     def judge_at_once(self, item: Judged, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
-        """Do the same where no evaluator is slow."""
+        """Judge an example without slow evaluators, synchronously."""
         judgement, example, wiring = Judgement(), item.example, item.wiring or self.wire(item)
         if self.keep_reasoning:
             processed = self.show(processed)

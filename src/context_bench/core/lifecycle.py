@@ -24,7 +24,7 @@ COLLECT_AFTER = 10_000  # new containers between two searches for cycles
 TERM_GRACE = 5.0  # seconds between SIGTERM and the end of what is in flight
 
 MAX_FINISH_SECONDS = 60.0
-"""A part that needs longer is left alone: our own need at most about 15, to end a program that does not want to."""
+"""Longest time that `finish()` of a part may take. Ours need about 15 s, to stop a program that ignores SIGTERM."""
 
 
 async def prepare_parts(parts: Sequence[Any]) -> None:

@@ -26,7 +26,7 @@ from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
 MAX_BATCH = 64
 
-MAX_BATCH_DELAY = 0.01  # seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that
+MAX_BATCH_DELAY = 0.01  # seconds to wait for a batch; the writer takes the rest of the 50 ms
 
 MAX_LOOP_BLOCK = 0.003
 """Seconds for which one batch keeps the event loop busy: replies that come in meanwhile wait, and look slow."""
@@ -177,7 +177,7 @@ class Pipeline:
         corrected = self._scorer.note_known(job.item, row)
         outcome = _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
         if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None) or corrected:
-            cache.keep_row(job, outcome, row, final=False)  # it is found where it was found now
+            cache.keep_row(job, outcome, row, final=False)  # its key points at the earlier row: the copy has none
         else:
             cache.copy_row(job)
         return job, row, outcome

@@ -26,7 +26,7 @@ from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 
-_STRIDE = 16  # examples that are read and looked up together: most of what that saves is saved with as many
+_STRIDE = 16  # examples that are read and looked up together; larger batches gain little
 
 MAX_QUOTA = 64  # the most jobs of systems in this process that are done at a time
 
@@ -107,7 +107,7 @@ class Feed:
             elif self._ended and lane.position - self._first >= len(self._held):
                 return None
             else:
-                await asyncio.sleep(0)  # nothing was left to do of those; others want to be heard too
+                await asyncio.sleep(0)  # every job was cached already: let other tasks run
         return job
 
     def next_at_once(self, lane: Lane) -> Job | None:

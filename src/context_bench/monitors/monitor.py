@@ -1,7 +1,7 @@
-"""The one Protocol of what watches a run: it may hold a request back, and it may stop a system or the run.
+"""Base class for everything that watches a run: a monitor can delay a request, drop a system, or stop the run.
 
-Preflight, budget, error limit, interim looks, progress and debugging are monitors. A run asks all of them in the same
-way and knows none of them by name, so a new one changes nothing but the list in `core/run.py`.
+Preflight, budget, error limit, interim looks, progress and debugging are monitors. `core/run.py` builds the ones that
+a run needs and asks all of them in the same way.
 """
 
 from __future__ import annotations
