@@ -16,6 +16,7 @@ for name in (
     "memory_systems",
     "resume",
     "compare",
+    "blind_spots",
     "evaluators",
     "code_execution",
     "tap",
