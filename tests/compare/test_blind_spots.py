@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -187,26 +187,35 @@ def test_the_check_is_a_command(tmp_path: Path) -> None:
 # --- on the records of a published benchmark
 
 
-def _load_functions() -> list[dict[str, Any]]:
+def _load_functions() -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Load the records whose context is a list of functions, each with the names of the functions to call, if given."""
     folder = Path(os.environ.get("CONTEXT_BENCH_DATA", "")) / "bfcl-live"
     if not os.environ.get("CONTEXT_BENCH_DATA") or not folder.is_dir():
         pytest.skip("CONTEXT_BENCH_DATA has no bfcl-live")
-    examples = []
-    for path in sorted(folder.rglob("*live_multiple*.json*")):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
-            if "function" in record:
-                functions = record["function"]
-                context = json.dumps(functions, indent=2)
-                examples.append(
-                    {"id": record["id"], "context": context, "question": "?", "answer": functions[0]["name"]}
-                )
-    return random.Random(0).sample(examples, min(300, len(examples)))
+    lines = [line for path in folder.glob("possible_answer/*.json") for line in path.read_text().splitlines()]
+    golds = {record["id"]: record["ground_truth"] for record in map(json.loads, lines)}
+    for path in sorted(folder.glob("*.json")):
+        for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            gold = golds.get(record["id"])
+            named = {name for each in gold for name in each} if gold and isinstance(gold[0], dict) else set()
+            context = json.dumps(record["function"], indent=2)
+            example = {"id": f"{path.name} {record['id']}", "context": context, "question": str(record["question"])}
+            yield {**example, "answer": record["function"][0]["name"]}, sorted(named)
 
 
 @pytest.mark.parametrize("kept", [0.7, 0.5, 0.3])
 def test_the_first_function_as_needle_tells_nothing(kept: float) -> None:
-    result = _run(_load_functions(), f"truncate:ratio={kept}")
+    result = _run([example for example, _ in _load_functions()], f"truncate:ratio={kept}")
     assert result.comparison is not None
+    assert result.comparison.verdicts[0].n == 1431
     assert result.comparison.sensitivity[f"truncate:ratio={kept}"].word == "none"
     assert "equivalent" not in conclude(result)
+
+
+def test_the_function_to_call_as_needle_shows_what_truncation_loses() -> None:
+    data = [{**example, "answers": [names]} for example, names in _load_functions() if names]
+    result = _run(data, "truncate:ratio=0.5")
+    assert len(data) == 1311
+    assert result.comparison is not None
+    assert result.comparison.verdicts[0].word == "worse"
+    assert result.summary["truncate:ratio=0.5"]["mean_score"] == pytest.approx(0.725, abs=0.005)
