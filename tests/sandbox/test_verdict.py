@@ -49,7 +49,7 @@ def _nothing_left() -> Iterator[None]:
     before, others = len(os.listdir("/proc/self/fd")), set(descendants())
     yield
     assert set(descendants()) <= others
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before  # what an earlier test left may be closed meanwhile
 
 
 @pytest.mark.parametrize("attack", [each for each in DECEPTIONS.values() if each.works], ids=lambda each: "")
