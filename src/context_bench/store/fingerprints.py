@@ -269,6 +269,9 @@ class Describer:
 
 def _read_text(thing: Any, module: str) -> str:
     """Read the source text of a function or class: its own, that of its notebook cell, or of `python -c`."""
+    code = getattr(thing, "__code__", None)
+    if code is not None and code.co_filename == "<string>" and module != "__main__":
+        raise Unknown  # made by exec(): from Python 3.13 on, the text of `python -c` is found under that name
     try:
         return inspect.getsource(thing)
     except (OSError, TypeError):
