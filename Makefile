@@ -8,6 +8,7 @@
 # make bench   speed, side by side with others, as ratios
 # make vendors the real proxies that can be measured, each in an environment of its own
 # make vendors-report  measure them again, and write the tables of README and docs/vendors.md
+# make agents-report   measure policies and proxies on agents' histories, and write the table of docs/agents.md
 # make hooks   let git run the quick checks before each commit (pre-commit)
 # make dist    build the packages, and check them as a user would get them
 # make system  what a fresh Debian machine lacks for the whole test suite (needs root)
@@ -18,17 +19,23 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
 WORKERS ?= 4
-VENDORS := kompact headroom
+VENDORS := kompact headroom litellm langchain
 MEMORY_VENDORS := mem0 graphiti langmem
 
-.PHONY: demo test ray-test check format docs pictures coverage hooks dist bench vendors vendors-report memory-vendors system wheel-test clean
+# A worker that has run its share takes tests from another one: neighbours, which share servers and results, stay together.
+PARALLEL = -n $(WORKERS) --dist worksteal
+
+# Byte code is kept: else every worker, and every program that a test starts, compiles it again, which doubles its start.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test ray-test check format docs pictures coverage hooks dist bench vendors vendors-report agents-report memory-vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	@echo "(to type context-bench in this shell: . $(BIN)/activate)"
 	$(BIN)/context-bench demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
 # One cluster of three nodes is enough for a machine, so these run one after the other.
 ray-test: $(VENV)/ray.stamp
@@ -51,7 +58,7 @@ pictures: $(VENV)/dev.stamp
 
 # The floor is in pyproject.toml. It may only rise: tools/coverage_floor.py raises it to what was measured.
 coverage: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered -m 'not vendors and not memory_vendors and not ray' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered -m 'not vendors and not memory_vendors and not ray' $(PYTEST_ARGS)
 
 hooks: $(VENV)/dev.stamp
 	$(BIN)/pre-commit install
@@ -69,23 +76,28 @@ vendors: $(VENDORS:%=.vendors/%/installed.stamp)
 vendors-report: vendors $(VENV)/dev.stamp
 	$(BIN)/python tools/vendors_report.py --record
 
+agents-report: vendors $(VENV)/dev.stamp
+	$(BIN)/python tools/agents_report.py --record
+
 # Memory systems of vendors, each in an environment of its own; cognee, the largest, by hand: MEMORY_VENDORS=cognee
 memory-vendors: $(MEMORY_VENDORS:%=.vendors/memory-%/installed.stamp)
 
 .vendors/memory-%/installed.stamp: tools/memory-vendors/%.txt
+	@echo "$*: installing into .vendors/memory-$*, which takes minutes"
 	$(PYTHON) -m venv --clear .vendors/memory-$*
-	.vendors/memory-$*/bin/python -m pip --disable-pip-version-check --quiet install -r $<
+	.vendors/memory-$*/bin/python -m pip --disable-pip-version-check install --progress-bar off -r $<
 	@touch $@
 
 .vendors/%/installed.stamp: tools/vendors/%.txt
+	@echo "$*: installing into .vendors/$*, which takes minutes"
 	$(PYTHON) -m venv --clear .vendors/$*
-	.vendors/$*/bin/python -m pip --disable-pip-version-check --quiet install -r $<
+	.vendors/$*/bin/python -m pip --disable-pip-version-check install --progress-bar off -r $<
 	@touch $@
 
 # The suite against the built wheel, as a user gets it, with any interpreter: make wheel-test PYTHON=python3.13
 wheel-test: VENV := .venv-wheel
 wheel-test:
-	PYTHON=$(PYTHON) VENV=$(VENV) sh tools/wheel-test.sh -n $(WORKERS) $(PYTEST_ARGS)
+	PYTHON=$(PYTHON) VENV=$(VENV) sh tools/wheel-test.sh $(PARALLEL) $(PYTEST_ARGS)
 
 system:
 	sh tools/system-packages.sh

@@ -20,6 +20,7 @@ for name in (
     "evaluators",
     "code_execution",
     "tap",
+    "traffic",
     "view",
     "peers",
 ):

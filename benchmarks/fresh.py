@@ -2,7 +2,10 @@
 
 Client and server have a core each for short contexts; long ones are not pinned, since what we do beside the requests
 is meant to overlap with them. The clock runs from the call of `evaluate()` to its return, so imports are excluded.
-The two sides alternate, and the ratio is the median over the pairs.
+The two sides alternate, and the ratio is the median over the pairs. Nothing else may run meanwhile; it takes two
+minutes on a quiet machine:
+
+    python -m benchmarks.fresh
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.mock_server import serving
+from benchmarks.instructions import find_environment, serving
 from benchmarks.throughput import LONG, SHORT, bare, examples, ours
 
 PAIRS = 5
+MAX_LOAD = 0.5  # processes that may want to run when it begins
 WAYS = ("bare", "no store", "store")
 SIZES = {"2 KB": (SHORT, 5_000, True), "100 KB": (LONG, 1_000, False)}
 """Characters of a context, examples, and whether client and server are pinned."""
@@ -47,19 +51,28 @@ def measure(label: str) -> dict[str, list[float]]:
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     pinned = pinned and len(cores) > 1
     with serving(core=cores[1] if pinned else None) as url:
+        core = cores[0] if pinned else None
+        for way in WAYS:
+            _run_in_process(way, url, size, 20, core)  # modules are compiled before the clock runs
         for _ in range(PAIRS):
             for way in WAYS:
-                command = [sys.executable, "-m", "benchmarks.fresh", way, url, str(size), str(count)]
-                command += [str(cores[0])] if pinned else []
-                done = subprocess.run(
-                    command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True
-                )
-                taken[way].append(float(done.stdout))
+                taken[way].append(_run_in_process(way, url, size, count, core))
     return taken
+
+
+def _run_in_process(way: str, url: str, size: int, count: int, core: int | None) -> float:
+    """Return the seconds of one run in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.fresh", way, url, str(size), str(count)]
+    command += [] if core is None else [str(core)]
+    folder = Path(__file__).parents[1]
+    done = subprocess.run(command, cwd=folder, env=find_environment(), stdout=subprocess.PIPE, text=True, check=True)
+    return float(done.stdout)
 
 
 def main() -> None:
     """Print the ratios to a bare loop."""
+    if hasattr(os, "getloadavg") and (load := os.getloadavg()[0]) > MAX_LOAD:
+        print(f"the machine is not quiet (load {load:.1f}): these ratios say little", file=sys.stderr)
     for label in SIZES:
         taken = measure(label)
         for way in WAYS[1:]:

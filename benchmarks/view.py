@@ -22,8 +22,7 @@ from typing import Any
 
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import Store
-from context_bench.store.backend import StoredAnswer
-from context_bench.store.keys import Keys
+from context_bench.store.backend import Keys, StoredAnswer
 
 CHROMIUM = Path(os.environ.get("CONTEXT_BENCH_CHROMIUM", "/usr/bin/chromium"))
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

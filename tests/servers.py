@@ -97,6 +97,14 @@ def completion(
     return reply(200, document, delay=delay)
 
 
+def response(text: str) -> Reply:
+    """A good reply of OpenAI's Responses API."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    usage = {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}
+    return reply(200, {"id": "resp_1", "object": "response", "status": "completed", "output": [item], "usage": usage})
+
+
 def message(text: str | None = "ok", usage: dict[str, Any] | None = None, **more: Any) -> Reply:
     """A message in Anthropic's form; further keywords replace its fields."""
     blocks = [] if text is None else [{"type": "text", "text": text}]

@@ -56,7 +56,7 @@ def answer(example: dict[str, Any]) -> dict[str, Any]:
 
 def table(result: EvalResult) -> dict[str, dict[str, str]]:
     """The first table by system and title."""
-    lines = TableReporter().render(result).split("\n\n")[0].splitlines()
+    lines = TableReporter(wide=True).render(result).split("\n\n")[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if not line.startswith("| -")]
     return {undo_escapes(row[0]): dict(zip(rows[0], row)) for row in rows[1:]}
 
@@ -73,7 +73,7 @@ def test_the_compression_of_a_proxy_is_not_measured_in_all_four() -> None:
         result = evaluate(OpenAIProxy(server.url, name="proxy"), QUESTIONS, progress=False)
     assert math.isnan(result.summary["proxy"]["compression_ratio"])
     assert in_json(result)["proxy"]["compression_ratio"] is None
-    assert table(result)["proxy"]["compression"] == "not measured"
+    assert table(result)["proxy"]["saved"] == "not measured"
     assert result.notes["proxy"]["compression_ratio"].startswith("not measured: it sends its request elsewhere")
     assert json.loads(result.to_json())["notes"] == result.notes
     assert "compression_ratio" not in next(csv.reader(io.StringIO(CsvReporter().render(result))))
@@ -96,7 +96,7 @@ def test_any_other_system_that_answers_keeps_the_formula_with_a_note() -> None:
     ratio = 1 - 4 / given  # "seven" is one token
     assert result.summary["answer"]["compression_ratio"] == pytest.approx(ratio)
     assert in_json(result)["answer"]["compression_ratio"] == pytest.approx(ratio)
-    assert table(result)["answer"]["compression"].startswith(f"{ratio:.1%}* ")
+    assert table(result)["answer"]["saved"].startswith(f"{ratio:.1%}* ")
     assert result.notes["answer"]["compression_ratio"].startswith("response against prompt")
     assert "compression_ratio" not in evaluate(half, QUESTIONS, progress=False).notes.get("half", {})
 
@@ -203,7 +203,7 @@ def test_the_one_score_of_a_user_s_evaluator_counts(tag: str) -> None:
     data = [{**each, "dataset": tag} for each in QUESTIONS]
     result = evaluate(half, data, evaluators=[One()], progress=False)
     assert result.summary["half"]["mean_score"] == 0.75
-    assert "score = depth." in TableReporter().render(result)
+    assert "score = depth." in TableReporter(wide=True).render(result)
 
 
 def test_one_dataset_of_two_without_a_score_is_told() -> None:
@@ -223,7 +223,7 @@ def test_one_dataset_of_two_without_a_score_is_told() -> None:
     assert math.isnan(values["dataset:b"])
     assert math.isnan(values["cost_of_pass@b"])
     assert values["num_unscored@b"] == 4.0
-    assert "not measured" in TableReporter().render(result)
+    assert "not measured" in TableReporter(wide=True).render(result)
 
 
 def test_a_run_without_gold_is_about_tokens_and_time() -> None:
@@ -231,7 +231,7 @@ def test_a_run_without_gold_is_about_tokens_and_time() -> None:
     result = evaluate(half, data, progress=False)  # no warning
     assert math.isnan(result.summary["half"]["mean_score"])
     assert result.summary["half"]["compression_ratio"] > 0
-    assert "no gold answers: tokens and time only." in TableReporter().render(result)
+    assert "no gold answers: tokens and time only." in TableReporter(wide=True).render(result)
 
 
 def test_a_system_that_failed_on_every_row_keeps_its_zero_and_is_not_ranked() -> None:
@@ -323,7 +323,7 @@ def test_two_means_have_two_names() -> None:
     assert (values["pass_rate"], values["pass_rate:threshold=0.1"]) == (0.0, 1.0)
     shown = table(result)["passthrough"]
     assert (shown["score"], shown["mean_score:recall"]) == ("0.333 (too few)", "1.000")
-    assert "score = f1." in TableReporter().render(result)
+    assert "score = f1." in TableReporter(wide=True).render(result)
 
 
 def test_a_user_s_metric_with_a_key_of_ours_has_a_name_of_its_own() -> None:
@@ -363,7 +363,7 @@ def test_a_resumed_run_knows_the_name_of_its_score(tmp_path: Path) -> None:
     run = ("--system", "says.py:says_b", "--dataset", "own.jsonl", "--resume")
     first, second = (called(*run, cwd=tmp_path) for _ in range(2))
     for each in (first, second):  # most examples have an answer: the one with a letter alone is unscored
-        assert "score = f1." in each.stdout
+        assert "score = f1;" in each.stdout
         assert "unscored" in each.stdout
     assert "rows come from the cache" in second.stderr
 
@@ -373,7 +373,7 @@ def test_a_run_that_was_killed_knows_the_name_of_its_score(tmp_path: Path) -> No
     with Store(tmp_path) as store:
         store.end_run(store.run("last"), "running", EvalResult([], {}, {}, store.run("last").config))
     shown = called("runs", "show", "last", "--cache-dir", str(tmp_path), cwd=tmp_path).stdout
-    assert "score = answer_in_context." in shown
+    assert "score = answer_in_context;" in shown
     assert "by its fields" not in shown
 
 
@@ -459,7 +459,7 @@ def test_numbers_by_dataset_stand_beside_the_pooled_ones() -> None:
     assert values["pass_rate@long"] == 0.0
     assert values["cost_of_pass@long"] == math.inf
     assert not any(key.startswith("dataset:") for key in values)  # those are mean scores, and nothing else
-    assert "compression by dataset" in TableReporter().render(result)
+    assert "context saved by dataset" in TableReporter(wide=True).render(result)
     only = evaluate(cuts_long, long, evaluators=[ContextRecall()], score_field="answer_in_context", progress=False)
     assert not any("@" in key for key in only.summary["cuts_long"])
 

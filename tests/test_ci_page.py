@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,9 +18,13 @@ import pytest
 from command import called
 from context_bench.compare.conditions import parse_condition
 from context_bench.stats import PairedSums, paired_difference, share_interval
-from pages import ROOT, blocks, fences
+from pages import ROOT, blocks
 
 yaml = pytest.importorskip("yaml")
+
+CI = ROOT / "examples" / "ci"
+WORKFLOW = yaml.safe_load((CI / "context-bench.yml").read_text())
+STEPS = {step["name"]: step["run"] for step in WORKFLOW["jobs"]["gate"]["steps"] if "run" in step}
 
 PAGE = "docs/ci.md"
 TEXT = (ROOT / PAGE).read_text()
@@ -37,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_its_commands_hold(folder: Path) -> None:
-    (folder / "bench.toml").write_text(fences(PAGE, "toml")[0])
+    shutil.copy(CI / "bench.toml", folder)
     done = called("run", "bench.toml", "--quiet", "--out", "result.json", cwd=folder)
     assert done.returncode == 0, done.stderr
     (folder / "main.json").write_text((folder / "result.json").read_text())
@@ -56,10 +61,9 @@ def test_its_install_step_works_on_a_fresh_machine(folder: Path) -> None:
     home.symlink_to(ROOT)
     repository.mkdir()
     (folder / "data.jsonl").rename(repository / "data.jsonl")
-    (repository / "bench.toml").write_text(fences(PAGE, "toml")[0])
+    shutil.copy(CI / "bench.toml", repository)
     (build,) = [block.text for block in SHELL if block.title]
-    (workflow,) = (yaml.safe_load(text) for text in fences(PAGE, "yaml"))
-    steps = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
+    install, measure = STEPS["Install"], STEPS["Measure"]
     venv.create(folder / "fresh", with_pip=True)
     # pip reads 0 as "no isolation": the build then needs no download either
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -72,11 +76,11 @@ def test_its_install_step_works_on_a_fresh_machine(folder: Path) -> None:
         return done.stdout
 
     run(build.replace("../my-repository", str(repository)), home, Path(sys.executable).parent, **offline)
-    run(steps[0], repository, folder / "fresh" / "bin", PIP_NO_DEPS="1", **offline)
+    run(install, repository, folder / "fresh" / "bin", PIP_NO_DEPS="1", **offline)
     where = run("python -c 'import context_bench; print(context_bench.__file__)'", repository, folder / "fresh" / "bin")
     assert Path(where.strip()).is_relative_to(folder / "fresh")
-    run(steps[1], repository, folder / "fresh" / "bin", **parts)
-    assert (repository / "gate.xml").exists()
+    run(measure, repository, folder / "fresh" / "bin", **parts)
+    assert (repository / "result.json").exists()
 
 
 def test_how_many_examples_it_takes() -> None:
@@ -93,3 +97,101 @@ def test_every_condition_of_the_table_is_one() -> None:
     conditions = [text for line in found for text in re.findall(r"`([^`]+)`", line) if " " in text]
     assert len(conditions) == 6
     assert [parse_condition(text).text for text in conditions] == conditions
+
+
+NOTICE = "::notice title=context-bench::"
+KEEPS = "def compress(example):\n    return example['context']\n"
+LOSES = "def compress(example):\n    return example['context'][:4]\n"
+
+
+class Repository:
+    """A clean directory with the files of a repository, in which the workflow's own scripts are run."""
+
+    def __init__(self, folder: Path, rows: int = 200) -> None:
+        self.folder = folder
+        texts = (f"The code of {n} is v{n}." for n in range(rows))
+        lines = (json.dumps({"id": n, "context": text, "answer": f"v{n}"}) for n, text in enumerate(texts))
+        (folder / "data.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        self.write(KEEPS)
+
+    def write(self, code: str, name: str = "compress") -> None:
+        """Write the compressor, and the file of the run that measures it."""
+        (self.folder / "own.py").write_text(code)
+        text = (CI / "bench.toml").read_text().replace('"minify"', f'"own.py:{name}"')
+        (self.folder / "bench.toml").write_text(text)
+
+    def step(self, name: str, **more: str) -> tuple[int, str]:
+        """Run a step as GitHub does; return its exit code, and what its log and its annotations come from."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {"PATH": path, "HOME": str(self.folder), "GITHUB_ACTIONS": "true", "NEEDS_KEY": ""}
+        done = subprocess.run(
+            ["bash", "-e", "-c", STEPS[name]],
+            cwd=self.folder,
+            env=environment | {"OPENAI_API_KEY": "", "UNDECIDED": WORKFLOW["env"]["UNDECIDED"]} | more,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def push(self) -> None:
+        """Do what a push to main does."""
+        assert self.step("Measure")[0] == 0
+        assert self.step("Take the result as that of main")[0] == 0
+        assert (self.folder / "main.json").exists()
+
+
+def test_the_workflow_on_a_pull_request(tmp_path: Path) -> None:
+    repository = Repository(tmp_path)
+    code, said = repository.step("Measure", NEEDS_KEY="yes")
+    assert (code, said) == (0, f"{NOTICE}nothing was measured: pull requests from forks get no key\n")
+    assert repository.step("Compare with main") == (0, "")
+    assert repository.step("Measure")[0] == 0
+    code, said = repository.step("Compare with main")
+    assert (code, said) == (0, f"{NOTICE}main has no result yet, so that nothing was compared\n")
+    repository.push()
+
+    assert repository.step("Measure")[0] == 0
+    code, said = repository.step("Compare with main")
+    assert (code, "::error" in said, "::warning" in said) == (0, False, False), said
+    comment = (tmp_path / "comment.md").read_text()
+    assert comment.startswith("## context-bench\n")
+    assert "### The gate holds" in comment
+    assert (tmp_path / "gate.xml").exists()
+
+    repository.write(LOSES)  # a regression
+    assert repository.step("Measure")[0] == 0
+    code, said = repository.step("Compare with main", UNDECIDED="warn")
+    assert code == 1
+    (annotation, *_) = [line for line in said.splitlines() if line.startswith("::error")]
+    assert annotation.startswith(
+        "::error title=context-bench::own.py:compress: fail if score drops 0.02: the gate fails"
+    )
+    assert "### The gate fails" in (tmp_path / "comment.md").read_text()
+
+    repository.write(KEEPS.replace("compress", "renamed"), "renamed")  # a system that main has is gone
+    assert repository.step("Measure")[0] == 0
+    code, said = repository.step("Compare with main")
+    assert code == 1
+    assert "::error title=context-bench::own.py:compress is missing in" in said
+
+
+def test_the_workflow_with_too_few_examples(tmp_path: Path) -> None:
+    repository = Repository(tmp_path, rows=20)
+    repository.push()
+    assert repository.step("Measure")[0] == 0
+    code, said = repository.step("Compare with main")
+    assert code == 4
+    assert "::warning title=context-bench::own.py:compress: fail if score drops 0.02: too few examples" in said
+    assert repository.step("Compare with main", UNDECIDED="warn")[0] == 0
+
+
+def test_the_workflow_gives_forks_no_rights() -> None:
+    """Secrets are named in one step alone, nothing of a pull request is put into a script, and the job ends in time."""
+    text, job = (CI / "context-bench.yml").read_text(), WORKFLOW["jobs"]["gate"]
+    assert text.count("secrets.") == 1
+    assert "pull_request_target" not in text
+    assert not any("${{" in script for script in STEPS.values())
+    assert job["timeout-minutes"] <= 60
+    (comment,) = [step for step in job["steps"] if step.get("name") == "Comment on the pull request"]
+    assert "head.repo.full_name == github.repository" in comment["if"]

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from context_bench import EvalResult, aevaluate, evaluate
+from context_bench.cli.commands import RUN_GROUPS
 from context_bench.config import (
     DEFAULT_MARGIN,
     DEFAULT_THRESHOLD,
-    RUN_GROUPS,
     CommandOptions,
     EvaluateOptions,
     RecordedOptions,
     RunOptions,
-    RunSettings,
 )
 from context_bench.memory import aevaluate_memory
 from context_bench.memory.options import MEMORY_GROUPS, MemoryOptions, MemoryParameters
 from context_bench.options import Options
+from context_bench.settings import RunSettings
 from context_bench.wire.forms import FORMS
 from pages import ROOT, load_tool
 

@@ -28,7 +28,7 @@ def test_the_names() -> None:
     assert command.value == "context_bench.cli:main"
     extras = set(installed.metadata.get_all("Provides-Extra") or ())
     kinds = {"dataframe", "datasets", "ifeval", "local", "math", "memory", "parquet", "plots", "tap"}
-    assert extras == kinds | {"all", "ray"}
+    assert extras == kinds | {"all", "langchain", "ray"}
     every = {line.partition(";")[0].strip() for line in installed.requires or () if line.endswith("extra == 'all'")}
     assert len(every) >= len(kinds)
 

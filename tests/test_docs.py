@@ -21,7 +21,7 @@ from context_bench.pricing import Price, Prices, Tier, load_shipped_prices
 from context_bench.registry import registry
 from pages import ROOT, commands, fences, links, spans, table
 from rows import make_row
-from servers import Server, completion, message
+from servers import Server, completion, message, response
 
 PAGES = [f"docs/{name}.md" for name in ("systems", "command-line", "how-it-works", "scores", "datasets", "coming-from")]
 EVERY_PAGE = sorted(
@@ -61,7 +61,8 @@ class MyReporter:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server(lambda request: message("4") if request.path == "/v1/messages" else completion("4")) as running:
+    forms = {"/v1/messages": message, "/v1/responses": response}
+    with Server(lambda request: forms.get(request.path, completion)("4")) as running:
         yield running
 
 
@@ -76,6 +77,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "traffic.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "Why?"}]}) + "\n")
     (tmp_path / "my_file.py").write_text("\n\n".join(fences("CONTRIBUTING.md", "python")) + METRIC)
     (tmp_path / "my_reranker.py").write_text(fences("docs/systems.md", "python")[0])
+    (tmp_path / "my_edit.py").write_text(fences("docs/agents.md", "python")[0])
     (tmp_path / "my-program").write_text(PROGRAM.format(python=sys.executable))
     (tmp_path / "my-program").chmod(0o755)
     return tmp_path
@@ -252,10 +254,21 @@ def _names(cell: str) -> set[str]:
 @pytest.mark.parametrize(("kind", "page"), [("system", "docs/systems.md"), ("dataset", "docs/datasets.md")])
 def test_the_parameters_in_the_tables_are_those_that_are_taken(kind: str, page: str) -> None:
     rows = table(page, "name")
-    assert len(rows) == 7
+    assert len(rows) >= 7
     for name, parameters, _ in rows:
         taken = set(inspect.signature(registry.get(kind, name.strip("`"))).parameters)
         assert _names(parameters) == taken, name
+
+
+def test_the_policies_in_the_table_have_the_defaults_that_are_shown() -> None:
+    rows = table("docs/agents.md", "policy")
+    assert len(rows) == 5
+    for name, cell, _ in rows:
+        taken = inspect.signature(registry.get("system", name.strip("`"))).parameters
+        shown = dict(part.partition("=")[::2] for part in re.findall(r"`([^`]+)`", cell))
+        assert {key: value or str(taken[key].default) for key, value in shown.items()} == {
+            key: str(each.default) for key, each in taken.items()
+        }
 
 
 def test_the_choices_in_the_table_are_taken() -> None:
@@ -283,7 +296,8 @@ def test_the_price_file_that_is_shown_is_read(tmp_path: Path) -> None:
     (shown,) = fences("docs/prices.md", "toml")
     (tmp_path / "prices.toml").write_text(shown)
     above = Tier(200_000, Price(6.0, 22.5, 0.6))
-    assert dict(Prices.from_file(tmp_path / "prices.toml")) == {
+    shipped = dict(load_shipped_prices())
+    assert dict(Prices.from_file(tmp_path / "prices.toml")) == shipped | {
         "my-model": Price(3.0, 15.0, 0.3, 3.75, 6.0, (above,)),
         "default": Price(1.0, 2.0),
     }

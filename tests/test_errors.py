@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import pickle
+import warnings
+from pathlib import Path
 
 import pytest
 
-from context_bench import errors
+from context_bench import errors, evaluate
 from context_bench.errors import (
     BadOutput,
     ConnectionFailed,
@@ -110,3 +113,22 @@ def test_a_failure_carries_what_the_row_keeps() -> None:
 )
 def test_one_line_for_a_row(error: Exception, text: str) -> None:
     assert describe(error) == text
+
+
+def test_a_warning_points_at_the_line_of_the_caller() -> None:
+    """Whichever thread it comes from: only that line is the user's to change."""
+
+    def fail(rows: object) -> float:
+        raise ValueError("no")
+
+    async def inside_a_loop() -> None:
+        evaluate("passthrough", "needle:n=1,length=200", metrics=[fail], progress=False)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        evaluate("passthrough", [], progress=False)
+        asyncio.run(inside_a_loop())
+    lines = [Path(__file__).read_text().splitlines()[each.lineno - 1].strip() for each in caught]
+    assert {each.filename for each in caught} == {__file__}
+    assert lines[0].startswith('evaluate("passthrough", [],')
+    assert lines[-1].startswith('evaluate("passthrough", "needle')

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 import context_bench
+from banks import each_case
 
 ROOT = Path(context_bench.__file__).parent
 
 BASE = {"_lazy", "_version", "caveats", "config", "errors", "refs", "registry", "results", "stats"} | {
-    *("options", "compare", "numbers", "output.plots", "summary", "tallies", "text", "traits", "types")
+    *("options", "compare", "numbers", "output.plots", "settings", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -31,21 +32,24 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "options": {"errors"},
     "config": {"options"},
+    "settings": {"config", "options"},
     "numbers": set(),
     "stats": {"config", "errors", "text"},
-    "text": set(),
+    "text": {"errors"},
     "registry": {"errors"},
     "traits": {"errors", "numbers"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
-    "caveats": {"numbers", "compare", "config", "results", "text"},  # of results the annotations alone
+    "caveats": {"numbers", "compare", "settings", "results", "text"},  # of results the annotations alone
     "tallies": {"numbers", "errors", "stats", "traits", "types", "results"},
     "summary": {
+        "errors",
         "numbers",
         "caveats",
         "compare",
         "config",
         "registry",
+        "settings",
         "stats",
         "tallies",
         "traits",
@@ -53,14 +57,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "results",
     },
     # comparison; runs are read from the store
-    "compare": {"numbers", "config", "errors", "stats", "results", "summary", "text", "registry", "store"},
+    "compare": {"numbers", "config", "errors", "settings", "stats", "results", "summary", "text", "registry", "store"},
     "results": {
         "numbers",
         "compare",
-        "config",
         "errors",
         "output.plots",
         "registry",
+        "settings",
         "stats",
         "summary",
         "text",
@@ -70,14 +74,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "utils": {"errors"},
     "pricing": BASE | TOKENS,
     "wire": BASE | TOKENS,  # the forms of the APIs
-    "traffic": BASE | TOKENS | {"wire"},  # what was seen of a request
+    "traffic": BASE | TOKENS | {"wire", "pricing"},  # what was seen of a request
     "processes": BASE,
     "http": BASE | TOKENS | {"wire.events"},
     "store": BASE | TOKENS,
     "sandbox": BASE | {"processes"},
     # the components, side by side: none knows another kind, but for what a model was sent
     "metrics": BASE | TOKENS | {"pricing"},
-    "datasets": BASE | TOKENS | {"wire"},
+    "datasets": BASE | TOKENS | {"wire", "traffic"},
     "systems": BASE | TOKENS | {"wire", "processes", "http", "store.fingerprints"},
     # what stands behind a proxy
     "tap": BASE | TOKENS | {"wire", "traffic", "processes", "http", "systems", "store.fingerprints"},
@@ -108,6 +112,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fuzz": BASE | TOKENS | {"wire", "conformance", "evaluators", "systems", "memory.members"},
     # what shows the result
     "output": BASE | TOKENS | {"pricing", "datasets.catalog", "memory.findings", "wire", "traffic", "store"},
+    # sends recorded traffic through systems, and shows what became of it
+    "replay": BASE | TOKENS | {"conformance", "http", "output", "pricing", "processes", "tap", "traffic", "wire"},
     "reporters": BASE | {"output"},
     "pytest": BASE | {"runner"},
     # what checks a part as a run would use it
@@ -126,6 +132,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "local",
         "conformance",
         "fuzz",
+        "replay",
         "output",
         "ray",
         "memory",
@@ -183,7 +190,7 @@ def test_every_part_is_in_the_table() -> None:
     assert {_part(source) for source, _ in _sources()} <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("part", MAY_IMPORT)
+@each_case("part", MAY_IMPORT)
 def test_a_part_imports_only_what_it_may(part: str) -> None:
     wrong = [
         f"{source} imports {module}"

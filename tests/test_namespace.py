@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import context_bench
+from banks import each_case
 
 PUBLIC = {
     "AnthropicProxy",
@@ -103,7 +104,7 @@ def test_the_flat_namespace() -> None:
     assert sorted(context_bench.__all__) == list(context_bench.__all__)
 
 
-@pytest.mark.parametrize("name", context_bench.__all__)
+@each_case("name", context_bench.__all__)
 def test_every_public_name_can_be_had(name: str) -> None:
     assert getattr(context_bench, name) is not None
 

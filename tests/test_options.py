@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import Limits, Price, Prices, evaluate
 from context_bench.config import EvaluateOptions
 from context_bench.errors import ContextBenchError, UsageError
@@ -49,9 +50,7 @@ def _never(example: Mapping[str, Any]) -> str:
     raise AssertionError("nothing may be called")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, (values, _) in WRONG.items() for value in values], ids=repr
-)
+@each_case(("name", "value"), [(name, value) for name, (values, _) in WRONG.items() for value in values], ids=repr)
 def test_a_wrong_type_is_one_sentence(name: str, value: Any) -> None:
     arguments: dict[str, Any] = {"progress": False, name: value}
     with pytest.raises(UsageError) as caught:
@@ -63,8 +62,8 @@ def test_every_argument_has_a_rule_or_is_built_elsewhere() -> None:
     assert set(inspect.signature(evaluate).parameters) == set(WRONG) | BUILT_ELSEWHERE
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_ELSEWHERE))
-@pytest.mark.parametrize("value", [5, 1.5, object(), [5], True], ids=lambda value: type(value).__name__)
+@each_case("name", sorted(BUILT_ELSEWHERE))
+@each_case("value", [5, 1.5, object(), [5], True], ids=lambda value: type(value).__name__)
 def test_parts_of_a_wrong_type_are_refused_where_they_are_built(name: str, value: Any) -> None:
     arguments: dict[str, Any] = {"systems": _never, "dataset": EXAMPLES, "progress": False, name: value}
     with pytest.raises(ContextBenchError) as caught:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.errors import UnknownName, UsageError
 from context_bench.refs import Ref, call_with, import_code, parse, resolve
 from context_bench.systems import Truncate
@@ -18,7 +19,7 @@ def _one(kind: str, text: str) -> Ref:
     return ref
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "text", "target", "argument", "parameters"),
     [
         ("system", "truncate", "truncate", None, {}),
@@ -103,7 +104,7 @@ def test_a_swept_file_keeps_its_path_in_the_name() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("truncat:ratio=0.5", "unknown system 'truncat': did you mean truncate?"),
+        ("truncat:ratio=0.5", "unknown system 'truncat': did you mean truncate or truncate-tool-results?"),
         ("truncate:ratio=0.5,ratio=0.6", "'truncate:ratio=0.5,ratio=0.6' gives 'ratio' twice"),
         ("truncate:ratio=0.5,tail", "'truncate:ratio=0.5,tail': 'tail' is not key=value"),
         ("truncate:a,b", "'truncate:a,b': 'b' is not key=value"),

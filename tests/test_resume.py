@@ -111,7 +111,7 @@ def test_a_killed_run_can_be_looked_at_and_judged(tmp_path: Path) -> None:
         exported = json.loads(called("runs", "export", "last", "--output", "json", cwd=tmp_path).stdout)
         scored = called("score", "last", cwd=tmp_path)
         assert len(server.requests) == requests
-    assert re.search(rf" interrupted +{len(exported['rows'])} ", listed.stdout), listed.stdout
+    assert re.search(rf" interrupted +\S+ \S+ +{len(exported['rows'])} ", listed.stdout), listed.stdout
     assert re.search(r"^status +interrupted$", shown.stdout, re.MULTILINE)
     assert "stopped early: the run did not come to its end; the numbers are those of the rows" in shown.stdout
     assert 20 <= len(exported["rows"]) < 200
@@ -699,7 +699,7 @@ def test_two_processes_share_a_new_store(tmp_path: Path) -> None:
         rows = json.loads(out)["rows"]
         assert [(row["example_id"], row["response"]) for row in rows] == [(n, f"c{n}") for n in numbers]
     listed = called("runs", "list", "--cache-dir", "store", cwd=tmp_path).stdout.splitlines()
-    assert [line.split()[3] for line in listed[1:]] == ["done"] * 3
+    assert [line.split()[1] for line in listed[1:]] == ["done"] * 3
     for line, *_ in zip(listed[1:]):
         rows = json.loads(
             called("runs", "export", line.split()[0], "--output", "json", "--cache-dir", "store", cwd=tmp_path).stdout

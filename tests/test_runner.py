@@ -328,8 +328,8 @@ def test_what_is_no_system_is_refused(wrong: Any) -> None:
         evaluate(wrong, [example(1)])
 
 
-@pytest.mark.parametrize("name", ["", None, 3])
-def test_a_system_needs_a_name(name: Any) -> None:
+@pytest.mark.parametrize("name", ["", 3])
+def test_a_name_must_be_a_text(name: Any) -> None:
     with pytest.raises(UsageError, match="name"):
         evaluate(Recorder(name, []), [example(1)])
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import types
 from context_bench.errors import MissingExtra
 from context_bench.registry import registry
@@ -28,7 +29,7 @@ def test_a_dataset_that_ships(name: str) -> None:
     check_dataset(registry.get("dataset", name)(n=3))
 
 
-@pytest.mark.parametrize("name", list_makeable("evaluator"))
+@each_case("name", list_makeable("evaluator"))
 def test_an_evaluator_that_ships(name: str) -> None:
     try:
         check_evaluator(make_part("evaluator", name))
@@ -36,7 +37,7 @@ def test_an_evaluator_that_ships(name: str) -> None:
         pytest.skip(str(missing))
 
 
-@pytest.mark.parametrize("name", list_makeable("metric"))
+@each_case("name", list_makeable("metric"))
 def test_a_metric_that_ships(name: str) -> None:
     check_metric(make_part("metric", name))
 
@@ -151,7 +152,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "members", "sentence"), BROKEN, ids=[each[2][:60] for each in BROKEN])
+@each_case(("kind", "members", "sentence"), BROKEN, ids=[each[2][:60] for each in BROKEN])
 def test_a_broken_rule_is_one_sentence(kind: str, members: dict[str, Any], sentence: str) -> None:
     part = type("Broken", (Part,), members)()
     with pytest.raises(ContractError) as caught:
@@ -260,9 +261,7 @@ ILL_TYPED: list[tuple[str, str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "value", "rule"), ILL_TYPED, ids=[f"{each[1]}-{each[3]}" for each in ILL_TYPED]
-)
+@each_case(("kind", "name", "value", "rule"), ILL_TYPED, ids=[f"{each[1]}-{each[3]}" for each in ILL_TYPED])
 def test_an_optional_member_of_another_type_is_named(kind: str, name: str, value: Any, rule: str) -> None:
     with pytest.raises(ContractError) as caught:
         CHECKS[kind](type("Odd", (Part,), {name: value})())
@@ -277,8 +276,15 @@ def test_optional_members_of_the_right_types_pass() -> None:
     ends = {"prepare": _prepare, "finish": _plain, "fingerprint": "1"}
     check_system(type("S", (Part,), {**ends, "reads_gold": False, "sends_elsewhere": True, "model": "m"})())
     check_system(type("S", (Part,), {"resources": {"num_gpus": 0.5}})())
-    members = {**ends, "score_fields": ("part",), "slow": True, "needs_answer": False, "version": 2, "ascore": score}
-    check_evaluator(type("E", (Part,), members)())
+    members = {
+        **ends,
+        "score_fields": ("part",),
+        "slow": True,
+        "needs_answer": False,
+        "version": 2,
+        "ascore": score,
+    }
+    check_evaluator(type("E", (Part,), {**members, "needs_context": True})())
     check_metric(type("M", (Part,), {"columns": {"part": ".2f"}, "threshold": 0.5, "score_field": "part"})())
     check_system(type("G", (Part,), {"resources": {"num_gpus": 1, "num_cpus": 0.5}})())
     check_reporter(type("R", (Part,), {"render_parts": lambda *_: iter(["te", "xt\n"])})())

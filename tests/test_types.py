@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import Evaluator, MemorySystem, Metric, Reporter, System
 
 
@@ -48,7 +49,7 @@ def test_the_right_members_are_enough(protocol: type) -> None:
     assert isinstance(Everything(), protocol)
 
 
-@pytest.mark.parametrize(("protocol", "member"), [(each, name) for each, names in MEMBERS.items() for name in names])
+@each_case(("protocol", "member"), [(each, name) for each, names in MEMBERS.items() for name in names])
 def test_every_member_is_needed(protocol: type, member: str) -> None:
     without = {name: value for name, value in vars(Everything).items() if name != member}
     assert not isinstance(type("Without", (), without)(), protocol)

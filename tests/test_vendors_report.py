@@ -99,3 +99,24 @@ def test_what_the_page_says_in_words_holds() -> None:
     assert len(added) == 2
     assert 0 in added
     assert f"it adds its tool `headroom_retrieve` ({max(added):.0f} tokens a request here)" in text
+
+
+AGENTS: Any = load_tool("agents_report")
+
+
+def test_the_table_of_agents_histories_is_made_from_its_record() -> None:
+    record, page = AGENTS.read_record(), read("docs/agents.md")
+    assert f"{AGENTS.START}{AGENTS.make_table(record)}{AGENTS.END}" in page, "tools/agents_report.py writes it anew"
+    assert [AGENTS.write_command(api) for api in record["runs"]] == [
+        command for command in commands("docs/agents.md") if "--name litellm" in command
+    ]
+    for systems in record["runs"].values():
+        assert list(systems) == list(AGENTS.SYSTEMS)
+        sent = {values["sent_tokens"] for values in systems.values()}
+        assert len(sent) == 1
+        for values in systems.values():
+            assert (values["num_examples"], values["num_errors"], values["evidence_rows"]) == (150, 0, 150)
+            survived, counts = (sum(column) for column in zip(*values["by_age"].values()))
+            assert (survived / counts, counts) == (values["evidence_survival"], 150)
+            assert values["prompt_savings"] == 1 - values["upstream_tokens"] / values["sent_tokens"]
+        assert systems["litellm"]["upstream_tokens"] == systems["litellm"]["sent_tokens"]

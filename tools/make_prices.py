@@ -24,7 +24,7 @@ _NAMES = {
     "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
     "output": "output_cost_per_token",
 }
-_TIERS = ("200k", "272k")
+_TIERS = ("100k", "200k", "272k")
 
 
 def convert(listed: dict[str, Any], suffix: str = "") -> dict[str, float]:
@@ -43,6 +43,7 @@ def make_table(document: dict[str, Any]) -> dict[str, Any]:
     models = {}
     for model, listed in sorted(document["usd_per_token"].items()):
         price: dict[str, Any] = convert(listed)
+        price.setdefault("output", 0.0)  # a model for embeddings may be listed without it
         if not price["input"] and not price["output"]:
             continue
         for tier in _TIERS:
@@ -59,13 +60,12 @@ def make_table(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Write the table."""
-    table = make_table(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+def write(table: dict[str, Any]) -> None:
+    """Write the table, a line for each model."""
     lines = [f"{json.dumps(model)}: {json.dumps(price)}" for model, price in table.pop("models").items()]
     head = json.dumps(table, indent=1)[:-2]
     TABLE.write_text(f'{head},\n "models": {{\n  ' + ",\n  ".join(lines) + "\n }\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(make_table(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))

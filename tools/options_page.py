@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from context_bench.config import RUN_GROUPS, EvaluateOptions, RecordedOptions, RunOptions
+from context_bench.cli.commands import RUN_GROUPS
+from context_bench.config import EvaluateOptions, RecordedOptions, RunOptions
 from context_bench.memory.options import MEMORY_GROUPS, MemoryOptions, MemoryParameters
 from context_bench.options import SWITCH, Option, Options
 

@@ -57,7 +57,6 @@ def open_row(page: Page) -> None:
     page.wait_for_timeout(800)
     page.locator("#rows tr").nth(2).click()
     page.wait_for_selector("dialog[open]")
-    page.evaluate("document.getElementById('one').scrollTop = 420")
     page.wait_for_timeout(200)
 
 

@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def tracing(seen: Trace) -> Iterator[None]:
     """Trace from the reading of the example until its row is written; the end of the run is no part of it."""
-    read_examples, take, write = run_settings.read_examples, Run._take, WriteBatch.write
+    read_items, take, write = run_settings.read_items, Run._take, WriteBatch.write
 
     def read(dataset: Any, *arguments: Any) -> Iterator[Any]:
         def examples() -> Iterator[Any]:
@@ -120,7 +120,7 @@ def tracing(seen: Trace) -> Iterator[None]:
                 seen.on = True
                 yield example
 
-        return read_examples(examples(), *arguments)
+        return read_items(examples(), *arguments)
 
     def take_rows(*arguments: Any) -> None:
         take(*arguments)
@@ -130,7 +130,7 @@ def tracing(seen: Trace) -> Iterator[None]:
         write(*arguments)
         seen.on = False
 
-    run_settings.read_examples, Run._take = read, take_rows  # type: ignore[assignment, method-assign]
+    run_settings.read_items, Run._take = read, take_rows  # type: ignore[assignment, method-assign]
     WriteBatch.write = write_rows  # type: ignore[assignment, method-assign]
     threading.setprofile(seen)
     sys.setprofile(seen)
@@ -139,7 +139,7 @@ def tracing(seen: Trace) -> Iterator[None]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-        run_settings.read_examples, Run._take, WriteBatch.write = read_examples, take, write  # type: ignore[method-assign]
+        run_settings.read_items, Run._take, WriteBatch.write = read_items, take, write  # type: ignore[method-assign]
 
 
 def trace() -> Trace:

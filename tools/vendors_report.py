@@ -97,7 +97,8 @@ def describe_run(document: dict[str, Any]) -> str:
 def make_short_table(document: dict[str, Any]) -> str:
     """Make the table of the README: what each proxy claims, what was counted, and what is left of the evidence."""
     lines = [
-        "| what was sent | proxy | saved, its own claim | saved, counted | claim is off by | evidence left |",
+        "| what was sent | proxy | tokens saved, its own claim | tokens saved, counted | claim is off by "
+        "| evidence left |",
         "|---|---|--:|--:|--:|--:|",
     ]
     for run in document["runs"]:
@@ -117,8 +118,8 @@ def make_short_table(document: dict[str, Any]) -> str:
 def make_long_table(document: dict[str, Any]) -> str:
     """Make the table of docs/vendors.md."""
     lines = [
-        "| dataset | proxy | sent | reached the model | saved | its claim | savings | untouched | evidence survived | "
-        "verbatim | recoverable | lost | overhead p50 |",
+        "| dataset | proxy | sent | reached the model | tokens saved | its claim | saved | untouched "
+        "| evidence survived | verbatim | recoverable | lost | overhead p50 |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for run in document["runs"]:

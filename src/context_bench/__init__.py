@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow, Scores
     from context_bench.runner import aevaluate, evaluate
     from context_bench.store import Store, StoreBackend
-    from context_bench.systems import AnthropicProxy, ClaudeCLI, Command, OpenAIProxy, WithReader
+    from context_bench.systems import AnthropicProxy, ClaudeCLI, Command, MessagesSystem, OpenAIProxy, WithReader
     from context_bench.tap import Control, Forward, Launch, Scripted, Tapped
     from context_bench.types import Dataset, Evaluator, Example, MemorySystem, Metric, Reporter, System, Tally
     from context_bench.utils.tokens import Tokenizer, count_tokens, set_tokenizer
@@ -76,7 +76,7 @@ _HOMES = {
     "results": ("EvalResult", "EvalRow", "Scores"),
     "runner": ("aevaluate", "evaluate"),
     "store": ("Store", "StoreBackend"),
-    "systems": ("AnthropicProxy", "ClaudeCLI", "Command", "OpenAIProxy", "WithReader"),
+    "systems": ("AnthropicProxy", "ClaudeCLI", "Command", "MessagesSystem", "OpenAIProxy", "WithReader"),
     "tap": ("Control", "Forward", "Launch", "Scripted", "Tapped"),
     "types": ("Dataset", "Evaluator", "Example", "MemorySystem", "Metric", "Reporter", "System", "Tally"),
     "utils.tokens": ("Tokenizer", "count_tokens", "set_tokenizer"),
@@ -85,12 +85,13 @@ _HOMES = {
 __all__ = [
     "AnthropicProxy", "BadOutput", "ClaudeCLI", "Command", "ConnectionFailed", "ContextBenchError", "Control",
     "DataError", "Dataset", "Engine", "EvalResult", "EvalRow", "Evaluator", "Example", "Forward", "Interrupted",
-    "Launch", "Limits", "LocalModel", "LocalShortage", "MemorySystem", "Metric", "MissingExtra", "OpenAIProxy", "Price",
-    "Prices", "RayEngine", "Reporter", "RequestFailed", "ScoreClash", "Scorer", "Scores", "Scripted", "StartFailed",
-    "Store", "StoreBackend", "StoreError", "System", "SystemFailure", "Tally", "Tapped", "TimedOut", "Tokenizer",
-    "UnknownName", "UsageError", "WithReader", "__version__", "aevaluate", "aevaluate_memory", "count_tokens",
-    "evaluate", "evaluate_memory", "get_metric", "load_dataset", "register_dataset", "register_evaluator",
-    "register_memory_system", "register_metric", "register_reporter", "register_system", "set_tokenizer",
+    "Launch", "Limits", "LocalModel", "LocalShortage", "MemorySystem", "MessagesSystem", "Metric", "MissingExtra",
+    "OpenAIProxy", "Price", "Prices", "RayEngine", "Reporter", "RequestFailed", "ScoreClash", "Scorer", "Scores",
+    "Scripted", "StartFailed", "Store", "StoreBackend", "StoreError", "System", "SystemFailure", "Tally", "Tapped",
+    "TimedOut", "Tokenizer", "UnknownName", "UsageError", "WithReader", "__version__", "aevaluate", "aevaluate_memory",
+    "count_tokens", "evaluate", "evaluate_memory", "get_metric", "load_dataset", "register_dataset",
+    "register_evaluator", "register_memory_system", "register_metric", "register_reporter", "register_system",
+    "set_tokenizer",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from context_bench.compare.pairing import is_unread_row
-from context_bench.config import read_settings
 from context_bench.numbers import (
     COMPRESSION_RATIO,
     COST_OF_PASS,
@@ -28,6 +27,7 @@ from context_bench.numbers import (
     PROMPT_SAVINGS,
     get_number,
 )
+from context_bench.settings import read_settings
 from context_bench.text.evidence_state import NOT_IN_CONTEXT
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Census:
         self.outputs.add(row.metadata.get("output", ""))
         self.kinds.add(is_unread_row(row))
         if not row.response and row.metadata.get("output") == "response":
-            self.empty += row.metadata.get("finish_reason") not in ("tool_calls", "tool_use")
+            self.empty += row.metadata.get("finish_reason") not in ("tool_calls", "tool_use", "function_call")
         if "not_applied" in row.metadata:
             self._note(self.not_applied, str(row.metadata["not_applied"]))
         if _JUDGE in row.unscored:
@@ -225,6 +225,8 @@ def _judge_compression(
             )
         else:
             notes[key] = f"{NO_CONTEXT}: it returned no context, so its answer is held against what it was given"
+    if elsewhere and name not in settings.reports and not math.isnan(values.get(COST_OF_PASS, math.nan)):
+        notes[COST_OF_PASS] = "it counts the tokens of replies only: without a tap, what the model read is not seen"
 
 
 def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Every option of a run, declared once: type, default, check, help and flag; and the typed view of a run's record.
+"""Every option of a run, declared once: type, default, check, help and flag.
 
 Parameters of `evaluate()`, flags, keys of run files, environment variables, checks, the record of a run and the docs
 page of options derive from these declarations. To add an option, declare it here, add it to the signatures of
@@ -6,9 +6,10 @@ page of options derive from these declarations. To add an option, declare it her
 
 - `RecordedOptions`: parameters of `evaluate()` that stand in the record of a run.
 - `EvaluateOptions`: all parameters of `evaluate()`.
-- `RunOptions`: those, and the flags that only the command line has. `RUN_GROUPS` says where the help lists each.
+- `RunOptions`: those, and the flags that only the command line has. `cli.commands` says where the help lists each.
 - `CommandOptions`: the flags that `context-bench memory` shares; `context_bench.memory.options` has its own.
-- `RunSettings`: the record of a run.
+
+`context_bench.settings` reads the record of a run.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ from context_bench.options import (
     SWITCH,
     SYSTEM_NAME,
     TEMPERATURE,
+    VOLUME,
     Options,
     instance_of,
     option,
 )
 
 __all__ = [
-    *("DEFAULT_MARGIN", "DEFAULT_THRESHOLD", "RUN_GROUPS", "STORE"),
-    *("CommandOptions", "EvaluateOptions", "RecordedOptions", "RunOptions", "RunSettings", "read_settings"),
+    *("DEFAULT_MARGIN", "DEFAULT_THRESHOLD", "STORE"),
+    *("CommandOptions", "EvaluateOptions", "RecordedOptions", "RunOptions"),
 ]
 
 DEFAULT_MARGIN = 0.02
@@ -180,8 +182,8 @@ class CommandOptions(EvaluateOptions):
         metavar="URL",
     )
     model: str | None = option(
-        "model to ask for at every --proxy and --reader (default: gpt-3.5-turbo with --api openai or claude-haiku-4-5 "
-        "with --api anthropic)",
+        "model to ask for at every --proxy and --reader (default: gpt-3.5-turbo with --api openai, "
+        "claude-haiku-4-5 with --api anthropic, gpt-4o-mini with --api responses)",
         metavar="NAME",
     )
     api_key_env: str | None = option(
@@ -207,7 +209,7 @@ class CommandOptions(EvaluateOptions):
         metavar="NAME",
     )
     prices_file: str | None = option(
-        "dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
+        "dollars per million tokens by model (TOML or JSON); other models cost what `context-bench prices` says",
         flag="--prices",
         metavar="FILE",
     )
@@ -216,18 +218,29 @@ class CommandOptions(EvaluateOptions):
     fresh: bool = option("ask everything again, and cache the new answers", SWITCH, False)
     no_store: bool = option("record nothing", SWITCH, False)
     output: str | None = option(
-        "form of the result: table, md, json, csv (rows), csv-summary, latex, html, or a reporter of your own by NAME, "
-        "module:object or file.py:object (default: by the ending of --out, else table)",
+        "form of the result: table, md, json, csv (rows), csv-summary, latex, html, github, or a reporter of your own "
+        "by NAME, module:object or file.py:object (default: by the ending of --out, else table)",
         metavar="REF",
     )
     out: str | None = option(
         "write the result to FILE (.json, .csv, .md, .txt, .tex or .html), not to stdout", metavar="FILE"
     )
-    wide: bool = option("show all columns of a table, however narrow the terminal", SWITCH, False)
+    wide: bool = option("show all columns, intervals, tables and notes, however narrow the terminal", SWITCH, False)
     slice: list[str] = option(
         "also show scores by a field of the examples, such as meta.type, or of the rows (repeatable)",
         **_REPEATABLE,
         metavar="FIELD",
+    )
+    merge_seeds: bool = option(
+        "show systems that differ by seed= alone one by one, not as one system with mean and spread",
+        SWITCH,
+        True,
+        flag="--no-merge-seeds",
+    )
+    volume: float | None = option(
+        "requests that you expect, such as 2000000/month or 70k/day: adds the dollars saved in a month",
+        VOLUME,
+        metavar="N/PERIOD",
     )
     report: str | None = option(
         "also write the report to FILE (.html): one page that opens offline", PAGE, metavar="FILE"
@@ -282,14 +295,16 @@ class RunOptions(CommandOptions):
     metric: list[str] = option("one more metric (repeatable)", **_REPEATABLE, metavar="REF")
     # what is sent
     api: str = option(
-        "API that every --proxy speaks (default: %(default)s)", default="openai", choices=("openai", "anthropic")
+        "API that every --proxy speaks (default: %(default)s)",
+        default="openai",
+        choices=("openai", "anthropic", "responses"),
     )
     header: list[str] = option(
-        "one more header of each request; its value is never shown or stored (repeatable)",
+        "one more header of each request, with {tap} filled in; its value is never shown or stored (repeatable)",
         **_REPEATABLE,
         metavar="NAME:VALUE",
     )
-    extra_body: str | None = option("more fields for the body of each request", metavar="JSON")
+    extra_body: str | None = option("more fields for the body of each request, with {tap} filled in", metavar="JSON")
     system_prompt: str | None = option("text to put before the context", metavar="TEXT")
     temperature: float | None = option(
         "sampling temperature; none leaves it to the server (default: %(default)s)", TEMPERATURE, 0.0, metavar="X"
@@ -395,107 +410,3 @@ class RunOptions(CommandOptions):
         """Whether any flag asks for a tap."""
         answered = self.tap_forward or self.tap_model or self.tap_reply
         return bool(self.tap or self.start or self.vendor or answered)
-
-
-RUN_GROUPS: dict[str, tuple[str, ...]] = {
-    "what is measured": (
-        *("proxy", "name", "system", "reader", "dataset", "max_examples", "sample", "data_dir", "revision", "map"),
-        *("evaluator", "metric", "imports"),
-    ),
-    "what is sent": (
-        *("model", "api", "api_key_env", "header", "extra_body", "system_prompt", "temperature", "max_tokens"),
-        *("stream", "timeout", "max_retries"),
-    ),
-    "what really reaches the model": (
-        *("tap", "tap_host", "tap_forward", "tap_model", "tap_reply", "start", "start_dir", "sweep", "vendor"),
-        "controls",
-    ),
-    "who judges": ("judge_url", "judge_model", "judge_key_env"),
-    "how it is scored": (
-        *("score_field", "threshold", "keep_reasoning", "baseline", "plan", "margin", "aa", "stop_when_decided"),
-        *("fixed_groups", "repeats", "unsafe_code", "tokenizer", "seed"),
-    ),
-    "limits": (
-        *("max_workers", "max_connections", "max_rpm", "max_tpm", "max_errors", "prices_file", "max_cost"),
-        *("max_total_tokens", "preflight"),
-    ),
-    "where it runs": ("engine", "ray_address", "system_resources"),
-    "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store", "keep_rows"),
-    "what comes out": ("output", "out", "wide", "slice", "report", "plots", "dry_run", "silent", "verbose", "debug"),
-    "a gate for CI": ("fail_if", "junit", "summary", "accept_blind"),
-}
-"""The flags of a run as its help lists them."""
-
-
-class RunSettings(RecordedOptions):
-    """The record of a run (`result.config`) as typed values; what the record does not have takes its default."""
-
-    # options as the run used them, where that is another type than was given
-    score_field: str = option(default="score")
-    margin: float = option(default=DEFAULT_MARGIN)
-    tokenizer: str | None = option()
-    # options of the command line
-    model: str | None = None
-    model_given: bool = True
-    sample: str | None = None
-    seed: int | None = None
-    threshold_given: bool = False
-    origins: Mapping[str, str] = {}
-    # what was run
-    version: str | None = None
-    python: str | None = None
-    command: Sequence[str] = ()
-    run_file: str | None = None
-    plan: Mapping[str, Any] | None = None
-    memory: Mapping[str, Any] = {}
-    systems: Mapping[str, str | None] = {}
-    controls: Sequence[str] = ()
-    floors: Sequence[str] = ()
-    twin: str | None = None
-    sends_elsewhere: Sequence[str] = ()
-    workers: Mapping[str, int] = {}
-    datasets: Mapping[str, int] = {}
-    samples: Mapping[str, str] = {}
-    sources: Mapping[str, Any] = {}
-    evaluators: Sequence[str] | None = None
-    primary: Mapping[str, Any] = {}
-    context_primary: Mapping[str, Any] = {}
-    metrics: Sequence[Mapping[str, Any]] = ()
-    prices: Mapping[str, Any] = {}
-    slices: Sequence[str] = ()
-    # what came of it
-    run: str | None = None
-    file: str | None = None
-    gold: Mapping[str, bool] = {}
-    weak_thresholds: Mapping[str, str] = {}
-    returns: Mapping[str, str] = {}
-    unread: Sequence[str] = ()
-    reports: Mapping[str, Mapping[str, Any]] = {}
-    reused: int | None = None
-    stopped: str | None = None
-    stopped_systems: Mapping[str, str] = {}
-    looks: Mapping[str, Any] = {}
-    looks_before: Mapping[str, Any] = {}
-    columns: Mapping[str, str] = {}
-    failed_metrics: Mapping[str, str] = {}
-    # as the store keeps it
-    comparison: Mapping[str, Any] = {}
-    intervals: Mapping[str, Any] = {}
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        known = {key: value for key, value in config.items() if value is not None and key in _RECORD_KEYS}
-        self.__dict__ = {**_RECORD_DEFAULTS, **known}
-
-    @property
-    def read_by_script(self) -> bool:
-        """Whether a script answered from what memory systems retrieved."""
-        return bool(self.memory.get("read_by_script"))
-
-
-_RECORD_DEFAULTS = {name: each.default for name, each in RunSettings.declared().items()}
-_RECORD_KEYS = _RECORD_DEFAULTS.keys() | RunSettings.__annotations__.keys()
-
-
-def read_settings(config: Mapping[str, Any]) -> RunSettings:
-    """Read the record of a run; keys that we do not know are left out."""
-    return RunSettings(config)

@@ -26,15 +26,18 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 __all__ = [
     "BadOutput", "ConnectionFailed", "ContextBenchError", "DataError", "Interrupted", "LocalShortage", "MissingExtra",
     "RequestFailed", "ScoreClash", "StartFailed", "StoreError", "SystemFailure", "TimedOut", "UnknownName",
-    "UsageError", "attach_result", "describe", "find_result", "printable", "suggest", "suggest_file",
+    "UsageError", "attach_result", "describe", "find_result", "printable", "remember_caller", "suggest",
+    "suggest_file", "warn",
 ]  # fmt: skip
 
 MAX_LISTED_NAMES = 20
@@ -119,7 +122,7 @@ class RequestFailed(SystemFailure):
     """An HTTP request did not succeed.
 
     `url` is what was asked, `said` the start of the server's answer; `tapped` is what a tap behind the server saw of
-    it, if there is one.
+    it, if there is one; `held` are the seconds for which our own event loop was held up meanwhile.
     """
 
     def __init__(self, message: str, *, status: int | None = None, metadata: dict[str, Any] | None = None) -> None:
@@ -128,6 +131,7 @@ class RequestFailed(SystemFailure):
         self.url: str | None = None
         self.said = ""
         self.tapped: list[dict[str, Any]] | None = None
+        self.held = 0.0
 
 
 class ConnectionFailed(RequestFailed):
@@ -196,6 +200,39 @@ def suggest_file(path: str | Path, cutoff: float = 0.75) -> str:
 def printable(text: str) -> str:
     """One line that says nothing to a terminal, whatever was in the text."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+# --- warnings
+
+
+_INNER_PACKAGES = {"context_bench", "asyncio", "concurrent", "threading"}
+_caller: list[tuple[dict[str, Any], str, int]] = []  # the one that called last, for warnings from threads
+
+
+def warn(message: str) -> None:
+    """Warn at the line that called this package, which may be in another thread: it is what a user can change."""
+    found = _find_caller(sys._getframe(1))
+    for globals_, file, line in [found] if found is not None else _caller:
+        registry = globals_.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(message, UserWarning, file, line, globals_.get("__name__"), registry)
+        return
+    warnings.warn(message, stacklevel=2)
+
+
+def remember_caller() -> None:
+    """Let warnings from threads point at the line that calls this package now."""
+    found = _find_caller(sys._getframe(1))
+    if found is not None:
+        _caller[:] = [found]
+
+
+def _find_caller(frame: FrameType | None) -> tuple[dict[str, Any], str, int] | None:
+    while frame is not None:
+        package = frame.f_globals.get("__package__") or frame.f_globals.get("__name__") or ""
+        if package.partition(".")[0] not in _INNER_PACKAGES:
+            return frame.f_globals, frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
 
 
 DISTRIBUTION = "ctxbench"

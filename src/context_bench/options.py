@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from copy import copy
 from importlib import import_module
 from typing import Any
 
 __all__ = [
     *("AMOUNT", "ANYTHING", "CONDITION", "COUNT", "ERROR_LIMIT", "FOLDER", "INTEGER", "MAPPING", "NAMES", "NUMBER"),
-    *("NUMBERS", "PAGE", "PORT", "POSITIVE", "RESOURCES", "SWITCH", "SYSTEM_NAME", "TEMPERATURE", "TEXT", "WORDS"),
+    *(
+        "NUMBERS",
+        "PAGE",
+        "PORT",
+        "POSITIVE",
+        "RESOURCES",
+        "SWITCH",
+        "SYSTEM_NAME",
+        "TEMPERATURE",
+        "TEXT",
+        "VOLUME",
+        "WORDS",
+    ),
     *("Kind", "Option", "Options", "instance_of", "option", "redeclare"),
 ]
 
@@ -91,7 +102,7 @@ def _is_integer(least: float) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -99,7 +110,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _are_names(value: Any) -> bool:
+def are_names(value: Any) -> bool:
     return isinstance(value, list | tuple | set | frozenset) and all(isinstance(each, str) for each in value)
 
 
@@ -138,6 +149,20 @@ def _parse_condition(text: str) -> Any:
     return import_module("context_bench.compare.conditions").parse_condition(text)
 
 
+_MONTHS = {"day": 365 / 12, "week": 365 / 84, "month": 1.0, "year": 1 / 12}  # how often each comes in a month
+_THOUSANDS = {"k": 1e3, "m": 1e6, "b": 1e9}
+
+
+def _parse_volume(text: str) -> float:
+    """Read a number of requests in a period as a number for each month: 2000000/month, 70k/day."""
+    amount, _, period = text.lower().replace(",", "").replace("_", "").partition("/")
+    unit = _THOUSANDS.get(amount[-1:], 1.0)
+    count: float = _number(float, 1e-12)(amount if unit == 1.0 else amount[:-1])
+    if period.strip() not in _MONTHS:
+        raise ValueError
+    return count * unit * _MONTHS[period.strip()]
+
+
 ANYTHING = Kind("")
 TEXT = Kind("must be a text", str, _is_text)
 SWITCH = Kind("must be True or False", _parse_switch, lambda value: isinstance(value, int) and value in (0, 1))
@@ -145,7 +170,7 @@ INTEGER = Kind("must be an integer", _number(int, -1e300), _is_integer(-1e300))
 COUNT = Kind("must be an integer of at least 0", _number(int, 0), _is_integer(0))
 POSITIVE = Kind("must be an integer of at least 1", _number(int, 1), _is_integer(1))
 PORT = Kind("must be a port from 0 to 65535", _number(int, 0, 65535))
-NUMBER = Kind("must be a number", _number(float, -1e300), _is_number)
+NUMBER = Kind("must be a number", _number(float, -1e300), is_number)
 AMOUNT = Kind("must be a number above 0", _number(float, 1e-12))
 TEMPERATURE = Kind(
     "must be a number of at least 0, or none",
@@ -158,9 +183,10 @@ NUMBERS = Kind(
     "must be integers of at least 1, with commas between them",
     lambda text: [_number(int, 1)(word) for word in _parse_words(text)],
 )
+VOLUME = Kind("must be a number of requests in a period, such as 2000000/month or 70k/day", _parse_volume)
 PAGE = Kind("must end in .html, as it is written as an HTML page", _parse_page)
 CONDITION = Kind("must be a condition", _parse_condition)
-NAMES = Kind("must be a list of field names", _parse_words, _are_names)
+NAMES = Kind("must be a list of field names", _parse_words, are_names)
 FOLDER = Kind("must be the path of a folder", str, lambda value: isinstance(value, str | os.PathLike))
 MAPPING = Kind("must be a dict", str, lambda value: isinstance(value, Mapping))
 SYSTEM_NAME = Kind("must be the name of a system", str, _is_text)
@@ -247,9 +273,8 @@ class Option:
 
     def replace(self, **changes: Any) -> Any:
         """Return a copy in which some attributes differ."""
-        made = copy(self)
-        for key, value in changes.items():
-            setattr(made, key, value)
+        made = object.__new__(Option)
+        vars(made).update(vars(self), **changes)
         return made
 
 

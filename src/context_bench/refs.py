@@ -210,6 +210,14 @@ def _list_parameters(factory: Callable[..., Any], given: int) -> list[str] | Non
     return names[given:]
 
 
+def read_signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a function by name; none where it is built in and shows no signature."""
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
 def check_arguments(function: Any, count: int, rule: str) -> None:
     """Refuse a function that cannot be called with so many arguments, before it fails on every row.
 

@@ -20,7 +20,7 @@ __all__ = [
     "register_memory_system", "register_metric", "register_reporter", "register_system", "registry",
 ]  # fmt: skip
 
-KINDS = ("dataset", "system", "evaluator", "metric", "reporter", "memory_system", "memory_dataset")
+KINDS = ("dataset", "system", "evaluator", "metric", "reporter", "memory_system", "memory_dataset", "traffic_reader")
 
 _SYSTEMS = "context_bench.systems"
 _EVALUATORS = "context_bench.evaluators"
@@ -39,6 +39,12 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "anthropic-proxy": f"{_SYSTEMS}:AnthropicProxy",
         "claude-cli": f"{_SYSTEMS}:ClaudeCLI",
         "command": f"{_SYSTEMS}:Command",
+        "messages": f"{_SYSTEMS}:MessagesSystem",
+        "clear-tool-results": f"{_SYSTEMS}.messages:ClearToolResults",
+        "keep-last": f"{_SYSTEMS}.messages:KeepLast",
+        "dedupe-reads": f"{_SYSTEMS}.messages:DedupeReads",
+        "truncate-tool-results": f"{_SYSTEMS}.messages:TruncateToolResults",
+        "langchain-context-editing": f"{_SYSTEMS}.messages:LangChainContextEditing",
     },
     "evaluator": {
         "answer-quality": f"{_EVALUATORS}:AnswerQuality",
@@ -56,6 +62,7 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "math-equivalence": f"{_EVALUATORS}:MathEquivalence",
         "mrcr": f"{_EVALUATORS}:MRCRScore",
         "multiple-choice-accuracy": f"{_EVALUATORS}:MultipleChoiceAccuracy",
+        "next-action": f"{_EVALUATORS}:NextAction",
         "nli-label-match": f"{_EVALUATORS}:NLILabelMatch",
         "nolima": f"{_EVALUATORS}:NoLiMaScore",
         "patch-files": f"{_EVALUATORS}:PatchFiles",
@@ -71,12 +78,14 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "json": "context_bench.reporters:JsonReporter",
         "csv": "context_bench.reporters:CsvReporter",
         "csv-summary": "context_bench.output.files:SummaryCsvReporter",
+        "github": "context_bench.output.files:GithubReporter",
         "latex": "context_bench.output.exports:LatexReporter",
         "md": "context_bench.output.tables:MarkdownReporter",
         "html": "context_bench.output.page:HtmlReporter",
     },
     "memory_system": "context_bench.memory.systems:SYSTEMS",
     "memory_dataset": "context_bench.memory.datasets:DATASETS",
+    "traffic_reader": "context_bench.traffic.readers:READERS",
 }
 
 

@@ -16,10 +16,10 @@ import orjson
 
 from context_bench.compare.against_baseline import compare_systems
 from context_bench.compare.verdicts import Comparison, read_intervals
-from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.numbers import BETWEEN_SYSTEMS, BRIEF, COST_OF_PASS, NUM_ERRORS
 from context_bench.registry import import_object, registry
+from context_bench.settings import RunSettings, read_settings
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
 from context_bench.text import dump_json, read_regular_file
 
@@ -230,6 +230,14 @@ class EvalResult:
 
         groups: Groups = import_object("context_bench.compare.groups:make_groups")(self.rows, field, make_part)
         return groups
+
+    def merge_seeds(self) -> EvalResult:
+        """Return the result with systems that differ by `seed=` alone as one: its seeds are repeated answers.
+
+        Scores are means over the seeds, `seed_spread` is their standard deviation. Rows have their seed in `metadata`.
+        """
+        merged: EvalResult = import_object("context_bench.compare.seeds:merge_seeds")(self)
+        return merged
 
     def _with_rows(
         self, rows: list[EvalRow], names: list[str], timing: dict[str, float], config: dict[str, Any] | None = None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,8 @@ from context_bench.core.record import open_cache
 from context_bench.core.run import Run
 from context_bench.core.run_settings import plan_run
 from context_bench.core.schedule import Engine
-from context_bench.errors import UsageError, find_namesake
+from context_bench.core.threads import Threads
+from context_bench.errors import UsageError, find_namesake, remember_caller, warn
 from context_bench.http.loop import new_event_loop
 from context_bench.monitors.limits import Limits
 from context_bench.pricing import Prices
@@ -23,7 +22,7 @@ from context_bench.ray.ray_engine import find_engine
 from context_bench.registry import import_object
 from context_bench.results import EvalResult
 from context_bench.store import StoreBackend
-from context_bench.types import MemorySystem, System
+from context_bench.types import System
 from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["aevaluate", "evaluate", "run_to_end"]
@@ -127,33 +126,20 @@ def evaluate(
 
 def run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
     """Run on an event loop of our own; in a thread of its own when one is running here already."""
-
-    def run() -> EvalResult:
-        loop = new_event_loop()
+    remember_caller()
+    if asyncio._get_running_loop() is not None:
+        thread = Threads(1, "context-bench")
         try:
-            return loop.run_until_complete(start())
+            result: EvalResult = thread.submit(run_to_end, start).result()
+            return result
         finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
-
+            thread.shutdown()
+    loop = new_event_loop()
     try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run()
-    outcome: list[EvalResult | BaseException] = []
-
-    def run_guarded() -> None:
-        try:
-            outcome.append(run())
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread, which raises it
-            outcome.append(error)
-
-    thread = threading.Thread(target=run_guarded, name="context-bench")
-    thread.start()
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
+        return loop.run_until_complete(start())
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
 
 async def aevaluate(
@@ -190,8 +176,9 @@ async def aevaluate(
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
     settings = EvaluateOptions(**locals())
+    remember_caller()
     if namesake := find_namesake():
-        warnings.warn(namesake, stacklevel=2)
+        warn(namesake)
     settings.check()
     if _are_memories(systems):
         find_engine(engine).check(systems, debug=debug)
@@ -206,14 +193,18 @@ async def aevaluate(
         with open_cache(plan, record, where, reuse=reuse, tag=cache_tag) as (cache, recorded):
             result = recorded.finish(await Run(plan, cache).execute(source, record))
     if not result.settings.datasets and max_examples != 0:
-        warnings.warn(_NO_EXAMPLES, stacklevel=2)
+        warn(_NO_EXAMPLES)
     return result
 
 
 def _are_memories(given: Any) -> bool:
     """Whether the systems are memory systems; those and others do not run side by side."""
     listed = given if isinstance(given, list | tuple) else [given]
-    kinds = {isinstance(each, MemorySystem) and not isinstance(each, type | System) for each in listed}
+    methods = ("reset", "ingest", "query")
+    kinds = {
+        not isinstance(each, type | System) and all(callable(getattr(each, method, None)) for method in methods)
+        for each in listed
+    }
     if len(kinds) > 1:
         raise UsageError("memory systems and other systems are measured on other data: run each kind on its own")
     return kinds == {True}

@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +31,8 @@ from context_bench.compare.verdicts import (
     mark_samples,
     read_settled,
 )
-from context_bench.config import DEFAULT_THRESHOLD, read_settings
+from context_bench.config import DEFAULT_THRESHOLD
+from context_bench.errors import warn
 from context_bench.numbers import (
     COST_OF_PASS,
     ERROR_RATE,
@@ -43,6 +43,7 @@ from context_bench.numbers import (
     SAVED_PER_1K_USD,
 )
 from context_bench.registry import registry
+from context_bench.settings import read_settings
 from context_bench.stats import Interval, share_interval
 from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
 from context_bench.traits import find_threshold, list_by_dataset, metric_traits
@@ -316,10 +317,9 @@ class Summarizer:
                     notes[name][PARETO_RANK] = f"not ranked: {reasons[name]}"
         outputs: set[str] = set().union(*(self._systems[name].census.outputs for name in ranks))
         if cost == COST_OF_PASS and len(outputs - {""}) > 1:
-            warnings.warn(
+            warn(
                 "the Pareto rank compares systems that return a context with systems that return an answer: "
-                "their output tokens count different things",
-                stacklevel=2,
+                "their output tokens count different things"
             )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from context_bench.errors import UsageError, describe
 from context_bench.numbers import COST_OF_PASS
@@ -162,13 +162,19 @@ can_await_turns = partial(_has_method, "aprocess_conversation")
 scores_asynchronously = partial(_has_method, "ascore")
 sends_elsewhere = partial(_is_set, "sends_elsewhere")
 """Whether a system says that it sends its prompt to a server and returns the answer alone."""
-needs_answer = partial(_is_set, "needs_answer")  # whether an evaluator judges answers alone, and no contexts
 find_model = partial(_read_text, "model")  # return the name of the model that a system asks
 find_score_field = partial(_read_text, "score_field")  # return the score that a metric is made of, where it says
 read_notes = partial(_call_method, "notes")  # return the sentences that a tally has on its values
 read_unmeasured = partial(_call_method, "unmeasured")
 """Return the keys of a tally that stand on no row, with the reason."""
 read_intervals = partial(_call_method, "intervals")  # return the intervals that a tally gives for its values
+
+
+def find_need(evaluator: Any) -> Literal["answer", "context"] | None:
+    """Find what an evaluator judges alone: answers, or what a model would be sent; None for one that judges both."""
+    if _read_member(evaluator, "needs_answer", False) is True:
+        return "answer"
+    return "context" if _read_member(evaluator, "needs_context", False) is True else None
 
 
 def find_name(part: Any) -> Any:
@@ -318,6 +324,12 @@ def find_secrets(answerer: Any) -> tuple[str, ...]:
 def is_script(answerer: Any) -> bool:
     """Whether no model answers, but a script."""
     return getattr(answerer, "is_script", False) is True
+
+
+def find_edit(system: Any) -> Callable[..., Any] | None:
+    """Return the `edit` of a system that edits messages: it takes messages and tools, and returns both."""
+    edit = getattr(system, "edit", None)
+    return edit if callable(edit) else None
 
 
 def find_breaks(part: Any) -> tuple[str, ...]:

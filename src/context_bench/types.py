@@ -37,6 +37,7 @@ class System(Protocol):
         fingerprint: A text: what makes its answers differ (model, prompt, parameters). It is the cache key; without
             it, the code and the state of the system are. None says that its answers must not be reused.
         reads_gold: False when its answers do not depend on the gold, which is in the example that it is given.
+        edit(messages, tools): The messages and tools that it would send instead, for `context-bench replay`.
         breaks: The relations of `context-bench fuzz` that it breaks by design; they are reported, not counted.
         sends_elsewhere: True when it sends its prompt to a server and returns the answer alone, so that its output
             tokens say nothing about compression.
@@ -74,6 +75,8 @@ class Evaluator(Protocol):
         ascore(original, processed): Awaited instead of `score`.
         slow: True when it works long: it then runs in a thread, beside the systems.
         needs_answer: True when it judges answers alone: a system that returns a context gets no score of it.
+        needs_context: True when it judges what a model would be sent: a system that returns an answer alone gets no
+            score of it.
         model: The model that it asks. Its requests then count against the spending limits of the run.
         write_request(original, processed): The body of the request that it would send, or None: for the estimate of
             what it costs, as `max_tokens` bounds its reply.

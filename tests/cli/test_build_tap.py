@@ -175,10 +175,10 @@ def test_a_started_proxy_with_a_knob_is_one_curve(tmp_path: Path) -> None:
 
 
 def test_the_table_shows_what_reached_the_model(tmp_path: Path) -> None:
-    arguments = ("--start", start("tells_lies", tmp_path), "--name", "liar", "--tap-reply", "extract", *DATA)
+    arguments = ("--start", start("tells_lies", tmp_path), "--name", "liar", "--tap-reply", "extract", *DATA, "--wide")
     done = called(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for title in ("savings", "untouched", "reached the model", "saved, its own claim", "lost by the system"):
+    for title in ("saved", "untouched", "reached the model", "tokens saved, its own claim", "lost by the system"):
         assert title in done.stdout
     assert "20,000" in done.stdout  # four rows of a claimed 5,000
     assert "not measured" not in done.stdout

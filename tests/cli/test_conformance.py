@@ -28,7 +28,7 @@ def test_a_proxy_that_runs_is_examined(tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     assert "✓ streaming stays streaming\n" in out
     assert "✗" not in out
-    assert out.endswith("33 passed, 0 failed, 0 skipped\n")
+    assert out.endswith("33 passed, 0 failed, 2 skipped\n")
 
 
 def test_a_failed_check_is_exit_code_1_and_json_tells_all(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_failed_check_is_exit_code_1_and_json_tells_all(tmp_path: Path) -> Non
         code, out, _ = conformance("--proxy", url, *arguments, cwd=tmp_path)
     assert (code, out) == (1, "")
     document = json.loads((tmp_path / "found.json").read_text())
-    assert (document["api"], document["failed"], document["skipped"]) == ("anthropic", 3, 1)
+    assert (document["api"], document["failed"], document["skipped"]) == ("anthropic", 3, 3)
     (failed,) = [check for check in document["checks"] if check["name"] == "user and metadata passed"]
     assert failed["sent"] == {"metadata": {"user_id": "user-conformance"}}
     assert failed["arrived"] == {}
@@ -156,5 +156,24 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
 def test_the_checks_are_listed(tmp_path: Path) -> None:
     code, out, _ = conformance("--list", cwd=tmp_path)
     assert code == 0
-    assert len(out.splitlines()) == 33
+    assert len(out.splitlines()) == 35
     assert "concurrent requests not mixed up" in out
+
+
+def test_a_gateway_that_is_routed_by_headers(tmp_path: Path) -> None:
+    (tmp_path / "gateway.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(TOYS.parent)!r})\n"
+        "import toy_proxies\n\n"
+        "class Routed(toy_proxies.Toy):\n"
+        "    def headers(self, headers):\n"
+        "        self.upstream = headers.pop('X-Upstream')\n"
+        "        return headers\n\n"
+        "toy_proxies.KINDS['routed'] = Routed\n"
+        "toy_proxies._program()\n"
+    )
+    start = f"{shlex.quote(sys.executable)} {tmp_path}/gateway.py routed --port {{port}} --upstream http://127.0.0.1:9"
+    headers = ["--header", "X-Upstream:{tap}", "--api", "responses", "--check", "plain-reply-text-intact"]
+    done = shell("conformance", "--start", start, *headers, cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "✓ plain reply text intact")
+    code, _, err = conformance("--start", start, "--header", "nonsense", cwd=tmp_path)
+    assert (code, "--header must be NAME:VALUE" in err) == (2, True)

@@ -107,7 +107,7 @@ def test_traffic_becomes_a_dataset_that_runs(
     Path("traffic.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     code, out, err = run(capsys, "datasets", "import", "traffic.jsonl", "--out", "mine.jsonl", "--answers")
     assert (code, out) == (0, "")
-    assert err == "context-bench: wrote mine.jsonl\ncontext-bench: 1 example, 1 other line left out\n"
+    assert err == "context-bench: wrote mine.jsonl\ncontext-bench: 1 example, 1 line left out (no request to a model)\n"
     code, out, _ = run(
         capsys, "--system", "passthrough", "--dataset", "mine.jsonl", "--output", "json", "--no-store", "--quiet"
     )
@@ -119,7 +119,7 @@ def test_traffic_without_a_chat(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     (tmp_path / "log.jsonl").write_text('{"input": "x"}\n')
     code, out, err = run(capsys, "datasets", "import", tmp_path / "log.jsonl")
     assert (code, out) == (2, "")
-    assert "no chat request in it" in err
+    assert "log.jsonl: no format of recorded traffic that is known" in err
 
 
 def result(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:

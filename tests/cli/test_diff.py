@@ -336,7 +336,7 @@ def test_without_an_id_the_rows_are_listed(several: Path) -> None:
     done = called("diff", "last", cwd=several)
     assert done.returncode == 0, done.stderr
     first, *rows = done.stdout.splitlines()
-    assert first.split() == ["example", "system", "score", "savings", "evidence", "error"]
+    assert first.split() == ["example", "system", "score", "saved", "evidence", "error"]
     assert {line.split()[0] for line in rows} == {"q1", "2"}
     assert {line.split()[1] for line in rows} == {"one", "two"}
 

@@ -197,7 +197,9 @@ def test_the_judge_is_counted_by_hand(dry: DryRun, tmp_path: Path) -> None:
     """Its prompt has a fixed part; the answer that it reads is as long as a reply, and a verdict has 100 tokens."""
     from context_bench.evaluators.llm_judge import LLMJudge
 
-    (tmp_path / "prices.toml").write_text("[default]\ninput = 1000.0\noutput = 2000.0\n")
+    (tmp_path / "prices.toml").write_text(
+        '["gpt-3.5-turbo"]\ninput = 1000\noutput = 2000\n[j]\ninput = 1000\noutput = 2000\n'
+    )
     judged = (*PROXY, "--judge-url", "{url}", "--judge-model", "j", "--prices", "prices.toml", "--max-tokens", "50")
     lines, _, _ = dry(*judged, "--repeats", "2")
     body = LLMJudge("http://127.0.0.1:9", "j").write_request(Words.rows[0], {"response": "-"})
@@ -223,7 +225,9 @@ def test_the_judge_is_counted_by_hand(dry: DryRun, tmp_path: Path) -> None:
 )
 def test_the_estimate_is_compared_with_the_limit(dry: DryRun, tmp_path: Path, limit: str, said: str) -> None:
     """60 input tokens at $1,000 and 3,000 output tokens at $2,000 a million are $6.06; four attempts each $24.24."""
-    (tmp_path / "prices.toml").write_text("[default]\ninput = 1000.0\noutput = 2000.0\n")
+    (tmp_path / "prices.toml").write_text(
+        '["gpt-3.5-turbo"]\ninput = 1000\noutput = 2000\n[j]\ninput = 1000\noutput = 2000\n'
+    )
     lines, _, _ = dry(*PROXY, "--prices", "prices.toml", "--max-cost", limit)
     assert lines["limit"] == f"--max-cost ${float(limit):.2f} {said}"
 
@@ -287,7 +291,9 @@ def test_the_judge_is_priced_where_the_model_is_not(dry: DryRun, tmp_path: Path)
 
 
 def test_without_a_bound_on_replies_no_most_is_promised(dry: DryRun, tmp_path: Path) -> None:
-    (tmp_path / "prices.toml").write_text("[default]\ninput = 1000.0\noutput = 2000.0\n")
+    (tmp_path / "prices.toml").write_text(
+        '["gpt-3.5-turbo"]\ninput = 1000\noutput = 2000\n[j]\ninput = 1000\noutput = 2000\n'
+    )
     lines, _, _ = dry(*PROXY, "--prices", "prices.toml")
     assert lines["with retries"] == "about $24.24, if every request takes all its retries and each is billed"
     assert "at most" not in lines

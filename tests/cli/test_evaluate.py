@@ -174,7 +174,10 @@ MISTAKES = [
     (["--system", "passthrough", "--dataset", "empty.jsonl"], "no examples"),
     (["--system", "passthrough", "--dataset", "data.txt"], "data.txt"),
     (["--system", "passthrough", "--system", "passthrough", "--dataset", "needle"], "'passthrough'"),
-    (["--proxy", "http://localhost:1", "--proxy", "http://localhost:1", "--dataset", "needle"], "'localhost:1'"),
+    (
+        ["--model", "m", "--proxy", "http://localhost:1", "--proxy", "http://localhost:1", "--dataset", "needle"],
+        "'localhost:1'",
+    ),
     (["--system", "truncate:ration=0.5", "--dataset", "needle"], "unknown parameter 'ration'"),
     (["--system", "passthrough", "--dataset", "needle:lenght=9"], "unknown parameter 'lenght'"),
     (["--system", "truncate:ratio=2", "--dataset", "needle"], "ratio"),
@@ -399,7 +402,7 @@ def test_n_of_a_generated_set_makes_that_many(call: Call) -> None:
 
 
 def test_a_model_left_to_its_default_is_said_once(call: Call, data: str) -> None:
-    said = "context-bench: no --model was given: every server was asked for gpt-3.5-turbo\n"
+    said = "context-bench: no --model was given: servers are asked for gpt-3.5-turbo\n"
     with Server(completion("v1")) as server:
         flags = ("--proxy", server.url, "--proxy", f"{server.url}/v1", "--name", "a", "--name", "b")
         done = call(*flags, "--dataset", data)

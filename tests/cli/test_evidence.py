@@ -93,7 +93,7 @@ def find_cells(text: str, title: str) -> dict[str, str]:
 def test_the_conclusion_leads_with_the_answers_of_the_reader(
     folder: Path, system: str, shares: tuple[str, ...], said: str
 ) -> None:
-    text = run(folder, system)
+    text = run(folder, system, "--wide")
     cells = find_cells(text, "evidence")
     assert tuple(cells[each] for each in ("verbatim", "recoverable", "lost")) == shares
     assert " ".join(text.split("\n\n")[-1].split()).startswith(said)

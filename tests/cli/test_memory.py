@@ -55,7 +55,9 @@ def as_json(folder: Path, *words: str) -> Any:
 
 def test_the_systems_that_ship_run_with_no_key_and_no_network(folder: Path) -> None:
     words = [word for name in ("naive", "bm25", "last:n=20", "oracle", "closed-book") for word in ("--system", name)]
-    done = memory(folder, *words, "--dataset", "synthetic-memory:length=4000", "-n", "2", "--budget", "500,2000")
+    done = memory(
+        folder, *words, "--dataset", "synthetic-memory:length=4000", "-n", "2", "--budget", "500,2000", "--wide"
+    )
     tables = [part.splitlines()[0] for part in done.stdout.split("\n\n") if part.startswith("|")]
     first = [re.sub(r"\s+", " ", line).split("|")[1].strip() for line in tables]
     assert first[:5] == ["retrieved", "probes passed", "system", "own query", "score by type"]
@@ -124,7 +126,7 @@ def test_a_question_up_close(folder: Path) -> None:
     assert "turn t2: retrieved" in shown
     assert "1. t2 ⟦evidence⟧ [1 May 2023, 10:00] The code of room2 is 122." in shown
     assert "── response ──\n122" in shown
-    run = called("runs", "show", "last", cwd=folder).stdout
+    run = called("runs", "show", "last", "--wide", cwd=folder).stdout
     assert "score by type" in run
 
 

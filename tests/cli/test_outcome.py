@@ -46,12 +46,6 @@ def test_what_ended_the_run_is_told_once_by_whoever_raises_it(capsys: pytest.Cap
     assert capsys.readouterr().err == "context-bench: recorded as run abc\n"
 
 
-def test_the_model_that_nobody_answered_for_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
-    said = "context-bench: no --model was given: every server was asked for m\n"
-    assert told(capsys, [make_row(1.0)], model="m", model_given=False) == said
-    assert "no --model" not in told(capsys, [failed_row()], model="m", model_given=False)
-
-
 def test_nothing_to_tell(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, [make_row(1.0)]) == ""
 

@@ -31,7 +31,7 @@ def test_the_last_run_is_drawn_with_its_curve(recorded: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("└") == 2
     assert "● on the Pareto front" in done.stdout
-    assert "● bm25 (ratio)" in done.stdout
+    assert "■ bm25 (ratio)" in done.stdout
     assert ESCAPE not in done.stdout
     assert called("plot", "result.json", cwd=recorded).stdout == done.stdout
 
@@ -103,7 +103,7 @@ def test_a_run_writes_pictures_and_the_page_with_a_curve(tmp_path: Path) -> None
     assert "context-bench: this run has no data for evidence" in done.stderr
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Plot: quality against tokens" in page
-    assert 'class="curve s0"' in page
+    assert 'class="curve s1"' in page
 
 
 def test_without_the_extra_a_run_writes_svg_and_says_how_to_get_png(

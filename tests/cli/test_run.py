@@ -145,6 +145,8 @@ VALUES: dict[str, Any] = {
     "out": "report.json",
     "wide": True,
     "slice": ["dataset"],
+    "volume": "70k/day",
+    "no-merge-seeds": True,
     "dry-run": False,
     "fail-if": ["error_rate > 0.9"],
     "junit": "gate.xml",

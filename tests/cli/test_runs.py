@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from command import called
+from context_bench.output.layout import fit_listing
+from context_bench.store.records import sum_values
 from numbered import number_of, numbered, right, write
 from servers import Server, reply
 
@@ -46,9 +49,9 @@ def test_list(folder: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     header, newest, oldest = done.stdout.splitlines()
-    assert header.split() == ["run", "when", "status", "rows", "systems", "datasets"]
-    assert newest.split()[3:] == ["done", "2", "p|q", "other"]
-    assert oldest.split()[3:] == ["done", "6", "passthrough,", "closed-book", "data"]
+    assert header.split() == ["run", "status", "when", "rows", "size", "systems", "datasets"]
+    assert [newest.split()[place] for place in (1, 4, 7, 8)] == ["done", "2", "p|q", "other"]
+    assert [oldest.split()[place] for place in (1, 4, 7, 8, 9)] == ["done", "6", "passthrough,", "closed-book", "data"]
 
 
 def test_show(folder: Path) -> None:
@@ -102,7 +105,7 @@ def test_a_later_run_of_the_same_thing_changes_no_earlier_one(tmp_path: Path) ->
 def test_rm(folder: Path) -> None:
     newest, oldest = ids(folder)
     done = called("runs", "rm", newest, cwd=folder)
-    assert (done.returncode, done.stderr) == (0, f"context-bench: removed run {newest}\n")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, f"context-bench: removed run {newest}")
     assert ids(folder) == [oldest]
     assert called("runs", "show", "last", cwd=folder).stdout.split()[:2] == ["run", oldest]
     assert called("runs", "rm", "last", "last", cwd=folder).stderr.count("removed") == 1
@@ -159,3 +162,51 @@ def test_a_run_that_failed_half_way_is_listed_and_readable(tmp_path: Path) -> No
     exported: dict[str, Any] = json.loads(called("runs", "export", "last", "--output", "json", cwd=tmp_path).stdout)
     assert [row["example_id"] for row in exported["rows"]] == [1, 2]
     assert exported["summary"]["passthrough"]["num_examples"] == 2
+
+
+def test_rm_gives_the_disk_back_and_the_list_has_sizes(tmp_path: Path) -> None:
+    text = "".join(f"Line {n} says {n * 7919 % 1000}. " for n in range(20_000))
+    (tmp_path / "large.jsonl").write_text(
+        "".join(json.dumps({"id": n, "context": f"{n} {text}"}) + "\n" for n in range(8))
+    )
+    write(tmp_path / "small.jsonl", 1, 2)
+    for name in ("large", "small"):
+        done = called("--system", "truncate:ratio=0.9", "--dataset", f"{name}.jsonl", "--quiet", cwd=tmp_path)
+        assert done.returncode in (0, 3), done.stderr
+    listed = called("runs", "list", cwd=tmp_path).stdout.splitlines()
+    sizes = {line.split()[-1]: line.split()[5:7] for line in listed[1:]}
+    assert sizes["large"][1] == "MB" or float(sizes["large"][0]) > 100
+    assert sizes["small"][1] in ("B", "kB")
+    before = sum(path.stat().st_size for path in (tmp_path / ".context-bench").glob("store.db*"))
+    done = called("runs", "rm", "last~1", cwd=tmp_path)
+    after = sum(path.stat().st_size for path in (tmp_path / ".context-bench").glob("store.db*"))
+    assert after < before / 2
+    assert "less than before" in done.stderr
+    assert called("runs", "show", "last", cwd=tmp_path).returncode == 0
+
+
+def test_rm_by_age(folder: Path) -> None:
+    newest, oldest = ids(folder)
+    with sqlite3.connect(folder / ".context-bench" / "store.db") as database:
+        row = list(database.execute("SELECT * FROM runs WHERE id = ?", (oldest,)).fetchone())
+        row[2] = "2020-01-02T03:04:05+0000"
+        database.execute(
+            "UPDATE runs SET created = ?, checksum = ? WHERE id = ?", (row[2], sum_values(row[0], *row[1:-1]), oldest)
+        )
+    database.close()
+    assert "no run is that old" in called("runs", "rm", "--older-than", "5000w", cwd=folder).stderr
+    done = called("runs", "rm", "--older-than", "30d", cwd=folder)
+    assert f"removed run {oldest}" in done.stderr
+    assert ids(folder) == [newest]
+    for wrong in ("30", "d", "-1d", "1.5d", "30 days"):
+        done = called("runs", "rm", f"--older-than={wrong}", cwd=folder)
+        assert (done.returncode, "such as 30d" in done.stderr) == (2, True), done.stderr
+    assert "no run is named" in called("runs", "rm", cwd=folder).stderr
+
+
+def test_the_status_is_shown_at_80_columns() -> None:
+    lines = [["run", "status", "when", "rows", "size", "systems", "datasets"]]
+    lines.append(["20261118-201025-1", "interrupted", "2026-11-18 20:10", "12,345", "1.2 MB", "a" * 40, "b" * 40])
+    shown = fit_listing(lines, 80, wrapped=(-2, -1), give_way=("when", "size", "rows"))
+    assert "interrupted" in shown
+    assert "left out: " in shown

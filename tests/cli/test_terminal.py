@@ -64,7 +64,7 @@ def test_runs_alone_names_its_actions_to_whoever_reads_them(recorded: Path) -> N
     assert shell("runs", cwd=recorded).stderr == ""
 
 
-@pytest.mark.parametrize("command", [("datasets",), ("systems",), ("runs", "export", "last"), ("diff", "last")])
+@pytest.mark.parametrize("command", [("datasets",), ("systems",), ("diff", "last")])
 def test_what_does_not_go_to_a_terminal_is_whole_and_so_is_wide(recorded: Path, command: tuple[str, ...]) -> None:
     piped = shell(*command, cwd=recorded).stdout
     assert "left out" not in piped
@@ -73,9 +73,17 @@ def test_what_does_not_go_to_a_terminal_is_whole_and_so_is_wide(recorded: Path, 
         assert columns(piped) > 80
 
 
-def test_a_report_in_a_file_is_whole(recorded: Path) -> None:
+def test_a_pipe_and_a_file_get_the_columns_of_a_broad_terminal_and_wide_gets_all(recorded: Path) -> None:
     on_terminal("runs", "export", "last", "--out", "table.md", cwd=recorded)
-    assert (recorded / "table.md").read_text() == shell("runs", "export", "last", cwd=recorded).stdout
+    piped, wide = (shell("runs", "export", "last", *flag, cwd=recorded).stdout for flag in ((), ("--wide",)))
+    assert (recorded / "table.md").read_text() == piped
+    titles, every = ([cell.strip() for cell in text.splitlines()[0].split("|")[1:-1]] for text in (piped, wide))
+    assert titles[:2] == every[:2] == ["system", "n"]
+    assert titles[2:] == ["macro score", "pass rate", "saved", "cost of pass", "latency p50", "Pareto", "verdict"]
+    assert {"score", "p95"} <= set(every)
+    assert "| p |" in " ".join(wide.split())
+    assert "| p |" not in " ".join(piped.split())
+    assert on_terminal("runs", "export", "last", "--wide", cwd=recorded).strip() == wide.strip()
 
 
 def test_json_on_a_terminal_has_everything(recorded: Path) -> None:
@@ -205,7 +213,7 @@ def test_large_files_are_checked_with_progress(tmp_path: Path) -> None:
 def test_conformance_says_which_check_it_is_at(tmp_path: Path) -> None:
     toy = f"{sys.executable} {Path(__file__).parents[1] / 'toy_proxies.py'} waits --port {{port}} --upstream {{tap}}"
     run = bench_on_terminal("conformance", "--start", toy, cwd=tmp_path)
-    run.wait_for("/33 ")
+    run.wait_for("/35 ")
     assert run.finish() == 0
 
 

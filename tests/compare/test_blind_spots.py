@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,28 @@ from typing import Any
 import pytest
 
 from command import called
-from context_bench import EvalResult, evaluate
+from context_bench import EvalResult, evaluate, evaluate_memory
+from context_bench.compare.blind_spots import BlindSpots
+from context_bench.datasets.open import Choices, open_datasets
+from context_bench.evaluators.evidence_map import EvidenceMap, locate_evidence
+from context_bench.memory.questions import Questions, open_conversations
 from context_bench.output.conclusion import conclude
+from context_bench.output.page import HtmlReporter
+from context_bench.output.tables import TableReporter
+from context_bench.systems import ClosedBook, Passthrough, Truncate, WithReader
 from context_bench.testing.gold_check import check_golds
+from context_bench.utils.tokens import get_tokenizer
+from function_lists import load_functions
+from rows import make_row
+from servers import free_port
+from toy_proxies import toy_proxy
 
 N = 160
 """Examples that can show "equivalent" within 0.02: at least 149."""
+
+
+KEPT = (0.95, 0.9, 0.7, 0.5, 0.3)
+"""Shares of a context that are kept."""
 
 
 def _make(place: float, *, lines: int = 40, copies: int = 1) -> list[dict[str, Any]]:
@@ -79,6 +96,43 @@ def test_a_compressor_that_keeps_more_than_any_naive_cut_beats_them() -> None:
     assert "beats truncation and random deletion at its size" in conclude(result)
 
 
+def _tag(data: list[dict[str, Any]], tag: str) -> list[dict[str, Any]]:
+    return [{**each, "id": f"{tag} {place}", "dataset": tag} for place, each in enumerate(data)]
+
+
+def test_each_dataset_is_judged_by_itself_too() -> None:
+    """One of two datasets is blind: the mean over both can show a loss, the table by dataset says which cannot."""
+    spread = [each for place in (0.05, 0.35, 0.65, 0.95) for each in _make(place)[: N // 4]]
+    result = _run([*_tag(_make(0.05), "early"), *_tag(spread, "spread")], "bm25:ratio=0.5")
+    name = "bm25:ratio=0.5"
+    comparison = result.comparison
+    assert comparison is not None
+    found = {tag: known[name].word for tag, known in comparison.sensitivity_by_dataset.items()}
+    assert found == {"early": "none", "spread": "shown"}
+    assert comparison.sensitivity[name].word == "shown"
+    stored = json.loads(result.to_json())["comparison"]["sensitivity_by_dataset"]
+    assert stored["early"][name]["reason"].startswith("no better than truncation (head) at its size; this data cannot")
+    table = TableReporter(wide=True).render(result)
+    assert "+0.000 equivalent, and so is truncation" in table
+    assert table.count("and so is truncation") == 1
+    by_dataset = next(line for line in table.partition("context saved by dataset")[2].splitlines() if name in line)
+    assert by_dataset.count("★") == 1  # none on the blind dataset
+
+
+def test_the_page_shows_where_the_evidence_stands() -> None:
+    """Of 40 lines, answers stand in the third (5%) and in the last; two systems count each example once."""
+    result = _run([*_tag(_make(0.05), "early"), *_tag(_make(1.0), "last")], "bm25:ratio=0.5")
+    page = HtmlReporter().render(result)
+    (section,) = re.findall(r'<section id="depth".*?</section>', page, re.DOTALL)
+    cells = [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd][^>]*>.*?</t[hd]>", section, re.DOTALL)]
+    lines = {cells[at]: cells[at + 1 : at + 5] for at in range(5, len(cells), 5)}
+    assert [line[0] for line in lines.values()] == [str(N), str(N)]
+    first = [float(share.rstrip("%")) for share in lines["early"][1:]]
+    last = [float(share.rstrip("%")) for share in lines["last"][1:]]
+    assert all(4 < share < 9 for share in first)
+    assert all(97 < share < 99.5 for share in last)
+
+
 @pytest.mark.parametrize("dataset", ["needle", "kv", "json-logs"])
 @pytest.mark.parametrize("kept", [0.9, 0.5, 0.3])
 def test_generated_data_can_show_a_loss(dataset: str, kept: float) -> None:
@@ -90,6 +144,70 @@ def test_generated_data_can_show_a_loss(dataset: str, kept: float) -> None:
     assert found.saving == pytest.approx(
         result.summary[f"bm25:ratio={kept}"]["compression_ratio"], abs=0.06
     )  # which counts the question too
+
+
+def _place_evidence(dataset: str, folder: str) -> Iterator[tuple[EvidenceMap, str]]:
+    """Place the evidence of up to 200 examples, or of the questions about 10 conversations; with what they share."""
+    count = get_tokenizer()
+    if dataset == "locomo":
+        opened, tag = open_conversations(dataset, data_dir=folder, types=["multi_hop"])
+        questions = Questions(opened, tag, count, types=["multi_hop"])
+        for example in questions:
+            name = example["memory"]["conversation"]
+            if placed := questions.find(name).place_evidence(example, count):
+                yield placed, name
+        return
+    for example in open_datasets([dataset], Choices(limit=200, data_dir=folder)):
+        if placed := locate_evidence(example, count):
+            yield placed, str((example.get("meta") or {}).get("group", example["id"]))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "n"), [("hotpotqa", 100), ("qmsum", 176), ("natural-questions:oracle", 200), ("locomo", 282)]
+)
+def test_public_data_raises_no_alarm_where_naive_cuts_lose_evidence(dataset: str, n: int) -> None:
+    """A control that loses 5 points is never "not worse"; a cut to 95% has no consequence, whatever it loses."""
+    folder = os.environ.get("CONTEXT_BENCH_DATA")
+    if not folder or not (Path(folder) / dataset.partition(":")[0]).is_dir():
+        pytest.skip(f"CONTEXT_BENCH_DATA has no {dataset}")
+    spots = BlindSpots()
+    for place, (placed, group) in enumerate(_place_evidence(dataset, folder)):
+        for share in KEPT:
+            facts = {**placed.describe_cut(round(share * placed.whole)), "cluster": group, "output": "context"}
+            spots.add(make_row(1.0, system=f"{share}", example_id=place, metadata=facts), 1.0)
+    for share, found in zip(KEPT, spots.judge(map(str, KEPT)).values(), strict=True):
+        assert found.n == n
+        assert found.saving == pytest.approx(1 - share, abs=0.002)
+        if share == 0.95:
+            assert found.word == "small saving"
+            continue
+        losing = [each for each in found.controls if each.kept <= 0.95]
+        assert losing
+        assert [each.name for each in losing if each.loss.not_worse] == [], share
+        assert found.word == ("shown" if share <= 0.7 else found.word)
+
+
+def test_memories_are_compared_with_cuts_of_the_history() -> None:
+    """One that finds facts anywhere keeps more than cuts of its size; one that keeps the last turns is such a cut."""
+    result = evaluate_memory(
+        ["naive", "bm25", "last"],
+        "synthetic-memory",
+        budgets=[1000],
+        answers=["reader"],
+        max_conversations=2,
+        progress=False,
+    )
+    assert result.comparison is not None
+    found = result.comparison.sensitivity
+    assert set(found) == {"bm25[budget=1000]", "last[budget=1000]"}
+    gains = {name: {each.name: each.gain for each in known.controls} for name, known in found.items()}
+    assert all(gain is not None and gain.difference > 0.5 for gain in gains["bm25[budget=1000]"].values())
+    tail = gains["last[budget=1000]"]["tail"]
+    assert tail is not None
+    assert abs(tail.difference) < 0.02
+    row = next(row for row in result.rows if row.system.startswith("last") and "matched_controls" in row.metadata)
+    whole, kept = row.metadata["context_tokens"]
+    assert 0 < kept <= 1000 < whole
 
 
 def test_small_savings_have_no_consequence() -> None:
@@ -115,6 +233,27 @@ def test_a_compressor_that_changed_nothing_is_void() -> None:
     assert result.summary["_same"]["acted_rows"] == 0
 
 
+@pytest.mark.parametrize(("kind", "word"), [("tells_lies", "void"), ("passes", None)])
+def test_a_proxy_that_changed_nothing_is_void_if_it_claims_savings_and_else_a_gateway(
+    kind: str, word: str | None, tmp_path: Path
+) -> None:
+    port = free_port()
+    with toy_proxy(kind, f"http://127.0.0.1:{port}") as url:
+        data = ("--dataset", "needle:length=500,n=160", "--no-store", "--quiet", "--output", "json")
+        tap = ("--proxy", url, "--name", "gateway", "--tap", f":{port}", "--tap-reply", "extract", "--controls")
+        done = called(*tap, *data, "--fail-if", "verdict is not equivalent", cwd=tmp_path)
+    comparison = json.loads(done.stdout)["comparison"]
+    assert any(note.startswith("gateway changed nothing on 160 of 160 examples") for note in comparison["notes"])
+    verdict = next(each for each in comparison["verdicts"] if each["name"] == "gateway")
+    if word is None:
+        assert (done.returncode, verdict["word"]) == (0, "equivalent"), done.stderr
+        assert comparison["sensitivity"].get("gateway", {}).get("word") != "void"
+    else:
+        assert (done.returncode, verdict["word"]) == (4, "undecided"), done.stderr
+        assert comparison["sensitivity"]["gateway"]["word"] == word
+        assert "it changed nothing on any example" in done.stderr
+
+
 def _same(example: dict[str, Any]) -> str:
     return str(example["context"])
 
@@ -130,6 +269,8 @@ def test_what_a_system_did_where_it_acted_stands_beside_what_it_did_overall() ->
     assert (values["acted_rows"], values["acted_share"]) == (N / 4, 0.25)
     assert (values["acted_score"], values["mean_score"]) == (0.0, 0.75)
     assert values["acted_savings"] == pytest.approx(0.5, abs=0.03)
+    told = r"halve_some acted on 40 of 160 rows \(4\d\.\d% saved, score 0\.000 on those\)"
+    assert re.search(told, TableReporter().render(result))
 
 
 # --- the gate
@@ -145,7 +286,7 @@ def test_a_gate_on_the_verdict_cannot_be_told_on_blind_data(tmp_path: Path) -> N
     assert accepted.returncode == 0
     drop = called(*run, "--fail-if", "score drops 0.02", cwd=tmp_path)
     assert (drop.returncode, "note: truncate:ratio=0.5 is no better" in drop.stderr) == (0, True)
-    assert "equivalent, and so is truncation" in drop.stdout
+    assert "equivalent (blind)" in drop.stdout
 
 
 # --- the gold self-test
@@ -168,11 +309,78 @@ def test_planted_skew_is_named_by_the_check_of_the_dataset() -> None:
     assert check_golds(plain).found == {}
 
 
+def test_ten_of_ten_planted_sets_are_named() -> None:
+    """Each set has one skew; the run, or the check of the dataset, names it."""
+    plain = _make(0.5)
+    spread = [{**each, "id": at} for at, each in enumerate(each for at in range(10) for each in _make(at / 22)[:16])]
+    read_as_run: dict[str, tuple[list[dict[str, Any]], str]] = {
+        "evidence early": (_make(0.05), "the answer stands in the first"),
+        "evidence late": (_make(0.93), "the answer stands in the last"),
+        "always in the last line": (_make(1.0), "the answer stands in the last 1% of every context"),
+        "saturated": (_make(0.0, copies=40), "this data cannot tell"),
+        "control as good": (spread, "no better than truncation (head)"),
+    }
+    for kind, (data, said) in read_as_run.items():
+        assert said in conclude(_run(data, "bm25:ratio=0.5")), kind
+    read_as_data: dict[str, tuple[list[dict[str, Any]], str]] = {
+        "in the question": ([{**each, "question": f"Is it {each['answer']}?"} for each in plain], "answer in question"),
+        "nowhere": ([{**each, "context": "Nothing here."} for each in plain], "not in context"),
+        "one document": ([{**each, "context": plain[0]["context"]} for each in plain], "shared context"),
+        "duplicated answer": (_make(0.2, copies=2), "several places"),
+    }
+    for kind, (data, name) in read_as_data.items():
+        assert name in check_golds(data).found, kind
+    reader = _KnowsByHeart({each["question"]: each["answer"] for each in plain})
+    systems = [WithReader(each, reader) for each in (Passthrough(), ClosedBook(), Truncate(0.5))]
+    floor = evaluate(systems, plain, progress=False).comparison
+    assert floor is not None
+    assert "do not need their context" in floor.context_unneeded  # the floor is enough
+
+
+class _KnowsByHeart:
+    """A reader that knows the answers without the context."""
+
+    name = "reader"
+    fingerprint = "knows by heart"
+
+    def __init__(self, answers: dict[str, str]) -> None:
+        self.answers = answers
+
+    async def aprocess(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": self.answers[example["question"]]}
+
+
 def test_a_gold_that_its_own_evaluator_refuses_is_a_fault() -> None:
     wrong = [{"id": 1, "context": "x", "question": "q", "choices": ["a", "b"], "correct_letter": "Q"}]
     check = check_golds(wrong)
     assert not check.is_sound
     assert "gold refused" in check.found
+
+
+def test_checking_a_file_without_ids_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "no-id.jsonl").write_text('{"context": "a b", "answer": "b"}\n')
+    done = called("datasets", "check", "no-id.jsonl", cwd=tmp_path)
+    assert (done.returncode, "no 'id'" in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+
+
+def test_a_run_warns_of_golds_that_are_refused_and_is_silent_else(tmp_path: Path) -> None:
+    data = tmp_path / "bad.jsonl"
+    run = ("--system", "passthrough", "--dataset", str(data), "--no-store")
+    example = {"id": 1, "context": "a b c", "question": "q", "answer": "b", "evidence": ["zzz"]}
+    data.write_text(json.dumps(example), encoding="utf-8")
+    bad = called(*run, cwd=tmp_path)
+    assert f"warning: {data}: the evidence does not stand in the context: 1 of 1 examples (id 1)" in bad.stderr
+    data.write_text(json.dumps({**example, "evidence": ["a b"]}), encoding="utf-8")
+    good = called(*run, cwd=tmp_path)
+    assert "warning" not in good.stderr
+
+
+def test_showing_a_dataset_says_where_its_evidence_stands(tmp_path: Path) -> None:
+    shown = called("datasets", "show", "needle:length=500,n=20", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(
+        r"evidence stands  after \d+% of the tokens \(median\), from 0% to \d+% \(20 examples\)", shown.stdout
+    )
 
 
 def test_the_check_is_a_command(tmp_path: Path) -> None:
@@ -187,25 +395,9 @@ def test_the_check_is_a_command(tmp_path: Path) -> None:
 # --- on the records of a published benchmark
 
 
-def _load_functions() -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Load the records whose context is a list of functions, each with the names of the functions to call, if given."""
-    folder = Path(os.environ.get("CONTEXT_BENCH_DATA", "")) / "bfcl-live"
-    if not os.environ.get("CONTEXT_BENCH_DATA") or not folder.is_dir():
-        pytest.skip("CONTEXT_BENCH_DATA has no bfcl-live")
-    lines = [line for path in folder.glob("possible_answer/*.json") for line in path.read_text().splitlines()]
-    golds = {record["id"]: record["ground_truth"] for record in map(json.loads, lines)}
-    for path in sorted(folder.glob("*.json")):
-        for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
-            gold = golds.get(record["id"])
-            named = {name for each in gold for name in each} if gold and isinstance(gold[0], dict) else set()
-            context = json.dumps(record["function"], indent=2)
-            example = {"id": f"{path.name} {record['id']}", "context": context, "question": str(record["question"])}
-            yield {**example, "answer": record["function"][0]["name"]}, sorted(named)
-
-
 @pytest.mark.parametrize("kept", [0.7, 0.5, 0.3])
 def test_the_first_function_as_needle_tells_nothing(kept: float) -> None:
-    result = _run([example for example, _ in _load_functions()], f"truncate:ratio={kept}")
+    result = _run([example for example, _ in load_functions()], f"truncate:ratio={kept}")
     assert result.comparison is not None
     assert result.comparison.verdicts[0].n == 1431
     assert result.comparison.sensitivity[f"truncate:ratio={kept}"].word == "none"
@@ -213,7 +405,7 @@ def test_the_first_function_as_needle_tells_nothing(kept: float) -> None:
 
 
 def test_the_function_to_call_as_needle_shows_what_truncation_loses() -> None:
-    data = [{**example, "answers": [names]} for example, names in _load_functions() if names]
+    data = [{**example, "answers": [names]} for example, names in load_functions() if names]
     result = _run(data, "truncate:ratio=0.5")
     assert len(data) == 1311
     assert result.comparison is not None

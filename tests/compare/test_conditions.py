@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from banks import each_case
 from context_bench.compare.conditions import Condition, parse_condition
 from context_bench.errors import UsageError
 from context_bench.stats import Difference, Interval, Verdict, decide_verdict
@@ -63,7 +64,7 @@ def _interval(low: float, high: float) -> Interval:
     return Interval((low + high) / 2, low, high, 0.9, 500)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "low", "high", "outcome"),
     [
         ("score drops 0.02", -0.05, -0.03, "fails"),

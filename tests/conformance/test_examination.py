@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, web
 
+from banks import each_case
 from context_bench.conformance import CHECKS, Findings, choose_checks, examine
 from context_bench.conformance.bench import Upstream
 from context_bench.errors import UnknownName, UsageError
@@ -65,14 +68,36 @@ def test_every_toy_is_known() -> None:
     assert set(BROKEN) == set(KINDS)
 
 
-@pytest.mark.parametrize("api", ["openai", "anthropic"])
-@pytest.mark.parametrize("kind", BROKEN)
+class DropsEncrypted(Toy):
+    """Leaves out items that it cannot read, and forgets compactions."""
+
+    async def exchange(self, request: web.Request, headers: dict[str, str], body: bytes) -> web.StreamResponse:
+        if request.path.endswith("/compact"):
+            return web.json_response({"object": "response.compaction", "output": [{"type": "message"}]})
+        document = json.loads(body) if body else {}
+        if isinstance(document.get("input"), list):
+            kept = [item for item in document["input"] if "encrypted_content" not in item]
+            body = json.dumps({**document, "input": kept}).encode()
+        return await super().exchange(request, headers, body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "broken"), [("passes", set()), (DropsEncrypted, {"agent items passed", "compaction relayed"})]
+)
+def test_the_responses_api(kind: Any, broken: set[str]) -> None:
+    findings = examined(kind, "responses")
+    assert {outcome.name for outcome in findings.outcomes if outcome.status == "fail"} == broken
+    assert [outcome.name for outcome in findings.outcomes if outcome.status == "skip"] == ["several choices relayed"]
+
+
+@each_case("api", ["openai", "anthropic"])
+@each_case("kind", BROKEN)
 def test_a_toy_proxy_fails_exactly_the_checks_that_name_its_fault(kind: str, api: str) -> None:
     findings = examined(kind, api)
     failed = {outcome.name for outcome in findings.outcomes if outcome.status == "fail"}
     # It keeps `Authorization`, and Anthropic's key has a header of its own.
     assert failed == BROKEN[kind] | ({"key passed"} if (kind, api) == ("strips", "anthropic") else set())
-    assert findings.count("skip") == (1 if api == "anthropic" else 0)
+    assert findings.count("skip") == (3 if api == "anthropic" else 2)
     assert findings.count("pass") + len(failed) + findings.count("skip") == len(CHECKS)
     notes = [note.format(n=REQUESTS[api]) for note in NOTES.get(kind, [])]
     assert findings.notes == [*notes, "/v1/models: GET 200, HEAD 200"]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import context_bench
+from banks import each_case
 from context_bench import evaluate
 from context_bench.cli.output import write_report
 from context_bench.memory.members import _OPTIONAL
@@ -174,7 +175,7 @@ class Count:
         return {"count": float(len(rows))}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "attributes",
     [
         {"rank": _raises},
@@ -251,6 +252,7 @@ MODULES = {"os", "sys", "signal", "select", "builtins", "resource", "module", "c
 """Names of things that are no part: modules of Python, and what was loaded from elsewhere."""
 
 OTHERS = {
+    "process": "a system as it is adapted",
     "aclose": "an asynchronous generator",
     "add_all": "a tally of ours",
     "advice": "an exception of ours",
@@ -258,6 +260,7 @@ OTHERS = {
     "columns": "a data frame",
     "dtype": "an array",
     "errno": "an exception",
+    "fill_in_tap": "a proxy of ours",
     "factory": "a field of attrs",
     "nbytes": "an array",
     "reconfigure": "a stream",

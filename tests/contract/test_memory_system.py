@@ -103,7 +103,7 @@ class Vague(Remembering):
         (Broken("query", "none"), "must return a text from query() (it returned NoneType)"),
         (Counting(), "must return a list from retrieve() (it returned int)"),
         (Broken("ingest", "raise"), "ingest() failed: ValueError: something broke"),
-        (object(), "it has no name (a text), reset(), ingest(), query()"),
+        (object(), "it has no reset(), ingest(), query()"),
     ],
     ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )

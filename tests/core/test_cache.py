@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from context_bench import OpenAIProxy, Scores, aevaluate, evaluate
-from context_bench.core.cache import Cache, Fingerprints, ScoreMemory
+from context_bench.core.cache import Cache, ScoreMemory
+from context_bench.core.examples import Item
 from context_bench.core.judge import Scorer
-from context_bench.core.row import Item, Job
+from context_bench.core.row import Job
 from context_bench.evaluators import AnswerQuality, ContextRecall
 from context_bench.store import Store
 from context_bench.systems import Oracle, Passthrough, Truncate
@@ -82,11 +83,11 @@ def test_a_fingerprint_is_taken_before_its_component_is_used() -> None:
         def __init__(self) -> None:
             self.calls = 0
 
-    counts, fingerprints = Counts(), Fingerprints()
-    before = fingerprints.of(counts)
+    counts, scorer = Counts(), Scorer()
+    before = scorer.fingerprint(counts)
     counts.calls += 1
-    assert fingerprints.of(counts) == before
-    assert Fingerprints().of(counts) != before
+    assert scorer.fingerprint(counts) == before
+    assert Scorer().fingerprint(counts) != before
 
 
 def test_a_slow_evaluator_that_counts_its_calls_is_remembered(tmp_path: Path) -> None:
@@ -113,15 +114,15 @@ def test_what_a_judge_said_comes_back_whole(tmp_path: Path) -> None:
     judge = Counting()
     said = Scores({"score": 0.5}, details={"why": "half"})
     with Store(tmp_path) as store:
-        ScoreMemory(store, Fingerprints(), b"e", {"response": "x"}, reuse=True).keep(judge, said)
+        ScoreMemory(store, Scorer(), b"e", {"response": "x"}, reuse=True).keep(judge, said)
     with Store(tmp_path, readonly=True) as store:
-        found = ScoreMemory(store, Fingerprints(), b"e", {"response": "x"}, reuse=True).find(judge)
+        found = ScoreMemory(store, Scorer(), b"e", {"response": "x"}, reuse=True).find(judge)
         assert found == {"score": 0.5}
         assert isinstance(found, Scores)
         assert (found.details, found.reason) == ({"why": "half"}, None)
-        assert ScoreMemory(store, Fingerprints(), b"e", {"response": "y"}, reuse=True).find(judge) is None
-        assert ScoreMemory(store, Fingerprints(), b"f", {"response": "x"}, reuse=True).find(judge) is None
-        assert ScoreMemory(store, Fingerprints(), b"e", {"response": "x"}, reuse=False).find(judge) is None
+        assert ScoreMemory(store, Scorer(), b"e", {"response": "y"}, reuse=True).find(judge) is None
+        assert ScoreMemory(store, Scorer(), b"f", {"response": "x"}, reuse=True).find(judge) is None
+        assert ScoreMemory(store, Scorer(), b"e", {"response": "x"}, reuse=False).find(judge) is None
 
 
 def test_two_runs_at_once_in_one_store(tmp_path: Path) -> None:

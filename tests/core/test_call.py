@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import evaluate
 from context_bench.core.call import Caller, Outcome
 from context_bench.errors import RequestFailed
@@ -73,7 +74,7 @@ ERRORS = [
 ERRORS_IN_THREADS = [asyncio.CancelledError(), GeneratorExit(), BaseException("root")]
 
 
-@pytest.mark.parametrize("error", [*ERRORS, *ERRORS_IN_THREADS], ids=lambda error: type(error).__name__)
+@each_case("error", [*ERRORS, *ERRORS_IN_THREADS], ids=lambda error: type(error).__name__)
 def test_every_exception_is_an_error_of_that_example(error: BaseException) -> None:
     outcome = call(raising(error))
     assert outcome.error is not None
@@ -94,7 +95,7 @@ def test_an_interrupt_of_the_user_is_none_of_those() -> None:
         call(raising(KeyboardInterrupt()))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("returned", "said"),
     [
         (None, "returned None: return a dict, or a text that is the new context"),
@@ -112,7 +113,7 @@ def test_an_interrupt_of_the_user_is_none_of_those() -> None:
         ({"documents": "text"}, "documents"),
     ],
 )
-@pytest.mark.parametrize("way", ["in a thread", "awaited"])
+@each_case("way", ["in a thread", "awaited"])
 def test_a_wrong_return_value_is_said_in_one_sentence(returned: Any, said: str, way: str) -> None:
     outcome = call((lambda item: returned) if way == "in a thread" else Async(lambda item: returned))
     assert outcome.error is not None

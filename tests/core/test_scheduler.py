@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from context_bench.core.examples import Item
 from context_bench.core.row import Job
 from context_bench.core.schedule import Feed, Lane, Workers, run_examples
 from context_bench.systems.adapt import adapt
@@ -30,7 +31,7 @@ def system(name: str) -> Any:
 
 
 def examples(count: int) -> Any:
-    return iter([{"id": number, "context": ""} for number in range(count)])
+    return iter([Item({"id": number, "context": ""}) for number in range(count)])
 
 
 def lanes(*slots: int) -> list[Lane]:

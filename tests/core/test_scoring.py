@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from context_bench import Scores, evaluate
+from context_bench.core.examples import Item
 from context_bench.core.judge import Judgement, Scorer
-from context_bench.core.row import Item
 from context_bench.datasets.catalog import catalog
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.evaluators import AnswerQuality
@@ -357,7 +357,7 @@ def test_contexts_and_answers_have_tables_of_their_own_and_no_verdict_between_th
     assert result.comparison.baseline == "passthrough"
     assert [each.name for each in result.comparison.verdicts] == ["lose"]
     assert result.config["unread"] == ["passthrough", "lose"]
-    first, second, *_ = TableReporter().render(result).split("\n\n")
+    first, second, *_ = TableReporter(wide=True).render(result).split("\n\n")
     assert "passthrough" in first
     assert "answer " not in first
     assert "| answer " in second
@@ -372,7 +372,7 @@ def test_a_score_that_is_asked_for_is_one_for_contexts_and_answers() -> None:
     result = summed_up(Passthrough(), lose, answer, examples=examples, score_field="contains", metrics=["mean-score"])
     assert result.comparison is not None
     assert {each.name: each.word for each in result.comparison.verdicts} == {"lose": "worse", "answer": "equivalent"}
-    assert "context, not read" not in TableReporter().render(result)
+    assert "context, not read" not in TableReporter(wide=True).render(result)
 
 
 def test_no_star_and_no_rank_where_no_verdict_can_be_given() -> None:
@@ -414,13 +414,13 @@ def test_where_a_context_cannot_be_scored_there_are_tokens_and_time() -> None:
     result = summed_up(Passthrough(), lose, examples=[question(n, answer=None, evidence=None) for n in range(3)])
     assert math.isnan(result.summary["passthrough"]["mean_score"])
     assert result.summary["lose"]["compression_ratio"] > 0.5
-    assert "tokens and time only" in TableReporter().render(result)
+    assert "tokens and time only" in TableReporter(wide=True).render(result)
     letters = [
         {**question(n, answer=None, evidence=None), "choices": ["a", "b"], "correct_letter": "B"} for n in (1, 2)
     ]
     with pytest.warns(UserWarning, match="could be scored"):
         asked = summed_up(Passthrough(), examples=letters)
-    assert "tokens and time only" in TableReporter().render(asked)
+    assert "tokens and time only" in TableReporter(wide=True).render(asked)
 
 
 def test_a_row_of_an_earlier_run_is_scored_as_the_data_is_now(tmp_path: Path) -> None:

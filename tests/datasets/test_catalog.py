@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from banks import each_case
 from context_bench.core.judge import Scorer
 from context_bench.datasets.catalog import Card, card_for, catalog, read_card
 from context_bench.datasets.public import list_loaders
@@ -15,7 +16,7 @@ PUBLIC = [card for card in CARDS if card.adapter]
 ADAPTERS = "context_bench.datasets.public.adapters"
 
 
-@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+@each_case("card", CARDS, ids=lambda card: card.name)
 def test_a_card_says_what_a_user_needs(card: Card) -> None:
     assert card.summary
     assert card.summary.endswith(".")
@@ -23,12 +24,12 @@ def test_a_card_says_what_a_user_needs(card: Card) -> None:
     assert card.name == card.name.lower().replace("_", "-")
 
 
-@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+@each_case("card", CARDS, ids=lambda card: card.name)
 def test_it_can_be_loaded_by_its_name(card: Card) -> None:
     assert callable(registry.get("dataset", card.name))
 
 
-@pytest.mark.parametrize("card", PUBLIC, ids=lambda card: card.name)
+@each_case("card", PUBLIC, ids=lambda card: card.name)
 def test_a_public_card_says_where_its_records_are(card: Card) -> None:
     assert callable(import_object(f"{ADAPTERS}.{card.adapter}"))
     assert card.default_config in card.configs
@@ -41,7 +42,7 @@ def test_a_public_card_says_where_its_records_are(card: Card) -> None:
         assert not config.hub or config.hub.count("/") == 1  # short names are being retired
 
 
-@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+@each_case("card", CARDS, ids=lambda card: card.name)
 def test_its_evaluators_exist_and_emit_the_primary_score(card: Card) -> None:
     fields = Scorer().fields_for([card.name])
     assert fields is None or card.primary in fields

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.datasets.example_check import ExampleCheck, copy_example
 from context_bench.errors import DataError
 
@@ -38,7 +39,7 @@ def test_what_can_be_used(example: Any) -> None:
     check(example)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("example", "said"),
     [
         (None, "row 1: an example must be an object with fields (got null)"),

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from context_bench.datasets import formats
 from context_bench.datasets.files import FileDataset
 from context_bench.errors import DataError
+from context_bench.text import formats
 
 ROWS = [{"id": 1, "context": "one"}, {"id": "2", "context": "zwei ü 日本 🎉", "answers": ["x"]}]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import context_bench.datasets
+from banks import each_case
 from context_bench import evaluate
 from context_bench.datasets import MODULES, load_jsonl
 from context_bench.datasets.catalog import catalog
@@ -41,7 +42,7 @@ def test_examples_of_a_public_dataset(records: Path) -> None:
     assert all("math_equiv" in row.scores for row in result.rows)
 
 
-@pytest.mark.parametrize(("module", "name"), NAMES)
+@each_case(("module", "name"), NAMES)
 def test_every_loader_is_of_the_catalog(module: str, name: str) -> None:
     home = importlib.import_module(f"context_bench.datasets.{module}")
     loader = getattr(home, name)

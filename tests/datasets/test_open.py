@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import evaluate, register_dataset
 from context_bench.datasets.files import parse_mapping
 from context_bench.datasets.open import Choices, open_datasets
@@ -108,7 +109,7 @@ def test_two_files_of_one_name_are_told_apart(tmp_path: Path, file: Path) -> Non
     assert datasets.tags == [str(file), str(other)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said"),
     [
         ("nedle", "did you mean needle"),

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.datasets import synthetic
 from context_bench.datasets.synthetic import aggregate, json_logs, kv, multi_needle, needle, rerank, tracking
 from context_bench.datasets.synthetic.building import ADJECTIVES, LABELS, NOUNS, THINGS, Draw
@@ -118,8 +119,8 @@ def test_length_does_not_follow_the_default_tokenizer() -> None:
         set_tokenizer(None)
 
 
-@pytest.mark.parametrize("name", WITH_DEPTH)
-@pytest.mark.parametrize("length", [500, 1500, 4000])
+@each_case("name", WITH_DEPTH)
+@each_case("length", [500, 1500, 4000])
 def test_depth_is_met(name: str, length: int) -> None:
     for depth in (0, 0.1, 0.25, 0.5, 0.77, 0.9, 1):
         for example in make(name, length=length, depth=depth, n=6, seed=2):
@@ -175,8 +176,8 @@ def test_evidence_spans_are_exact_and_hold_the_answer(name: str) -> None:
             assert occurrences(span["text"], part) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in GENERATORS if name not in ("aggregate", "tracking")])
-@pytest.mark.parametrize("length", [500, 20_000])
+@each_case("name", [name for name in GENERATORS if name not in ("aggregate", "tracking")])
+@each_case("length", [500, 20_000])
 def test_the_answer_occurs_once(name: str, length: int) -> None:
     for example in make(name, length=length, n=3, seed=4):
         parts = example["answers"][0]
@@ -378,16 +379,14 @@ def test_examples_do_not_depend_on_n(name: str) -> None:
 # --- parameters ---
 
 
-@pytest.mark.parametrize("generator", [getattr(synthetic, name) for name in synthetic.__all__])
-@pytest.mark.parametrize(
-    "wrong", [{"n": -1}, {"n": 2.5}, {"length": 0}, {"length": -5}, {"length": "x"}, {"seed": "x"}]
-)
+@each_case("generator", [getattr(synthetic, name) for name in synthetic.__all__])
+@each_case("wrong", [{"n": -1}, {"n": 2.5}, {"length": 0}, {"length": -5}, {"length": "x"}, {"seed": "x"}])
 def test_bad_common_parameters(generator: Generator, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=rf"^{next(iter(wrong))}\b"):
         generator(**wrong)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("generator", "wrong", "message"),
     [
         *((g, {"depth": 1.5}, "depth .*from 0 .*to 1") for g in (needle, kv, json_logs)),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from banks import each_case
 from context_bench.registry import registry
 
 EXAMPLE: dict[str, Any] = {
@@ -23,9 +22,9 @@ EXAMPLE: dict[str, Any] = {
 EVALUATORS = [name for name in registry.list("evaluator") if name not in ("llm-judge", "code-execution")]
 
 
-@pytest.mark.parametrize("reply", ["", "  \n"])
-@pytest.mark.parametrize("gold", ["A", "The", "?", "...", "an", "the a", "Paris", "42"])
-@pytest.mark.parametrize("name", EVALUATORS)
+@each_case("reply", ["", "  \n"])
+@each_case("gold", ["A", "The", "?", "...", "an", "the a", "Paris", "42"])
+@each_case("name", EVALUATORS)
 def test_an_empty_reply_scores_nothing(name: str, gold: str, reply: str) -> None:
     letter = gold if gold == "A" else "B"
     example = {**EXAMPLE, "answer": gold, "reference": gold, "references": [gold], "correct_letter": letter}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import ContextRecall
 from context_bench.evaluators.evidence import score_ranking
 from context_bench.text.evidence_state import NOT_IN_CONTEXT
@@ -42,7 +43,7 @@ def test_a_span_has_to_be_there_in_one_piece() -> None:
     assert _score({"evidence": ["Alice lives in Paris"]}, context="Alice lives … in Paris")["evidence_recall"] == 1.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("needle", "context", "found"),
     [
         ("cat", "concatenate", False),

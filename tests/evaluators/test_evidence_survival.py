@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.datasets.synthetic.haystacks import needle
 from context_bench.datasets.synthetic.json_logs import json_logs
 from context_bench.evaluators import EvidenceSurvival
@@ -177,7 +178,7 @@ def test_a_context_that_holds_the_question_and_more_is_a_context() -> None:
 # --- in which form
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("span", "context", "details"),
     [
         (SPAN, "x " + SPAN, FOUND),
@@ -364,9 +365,7 @@ def test_what_was_sent_to_a_proxy_are_no_words_of_its_own() -> None:
 # --- the real thing
 
 
-@pytest.mark.parametrize(
-    "example", [*json_logs(length=600, n=9), *needle(length=300, n=3)], ids=lambda each: each["id"]
-)
+@each_case("example", [*json_logs(length=600, n=9), *needle(length=300, n=3)], ids=lambda each: each["id"])
 def test_generated_data(example: dict[str, Any]) -> None:
     body = json.dumps({"messages": build_messages(example)})
     (span,) = example["evidence"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import OpenAIProxy, evaluate
 from context_bench.errors import UsageError
 from context_bench.evaluators import LLMJudge
@@ -199,7 +200,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+@each_case("failure", FAILURES.values(), ids=FAILURES)
 def test_a_failing_judge_is_a_missing_score_that_may_come_later(failure: Any) -> None:
     scores = judged(failure, max_retries=1)
     assert scores == {}

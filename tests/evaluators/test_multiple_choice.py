@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import pytest
-
+from banks import each_case
 from context_bench.evaluators import MultipleChoiceAccuracy
 from context_bench.evaluators.choice.option_reading import read_choice
 
@@ -17,7 +16,7 @@ def letter(reply: str, count: int = 10) -> str | None:
     return read_choice(reply, "ABCDEFGHIJ"[:count])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("B", "B"),
@@ -63,7 +62,7 @@ def test_short_replies(reply: str, expected: str) -> None:
     assert letter(reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("The answer is B.", "B"),
@@ -122,7 +121,7 @@ def test_statements(reply: str, expected: str) -> None:
     assert letter(reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("At first A seems right, but the answer is C", "C"),
@@ -152,7 +151,7 @@ def test_the_last_statement_counts(reply: str, expected: str) -> None:
     assert letter(reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("The answer is B, not A.", "B"),
@@ -175,7 +174,7 @@ def test_negation_and_elimination(reply: str, expected: str) -> None:
     assert letter(reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         "",
@@ -209,7 +208,7 @@ def test_no_choice(reply: str) -> None:
     assert letter(reply) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("Paris", "B"),
@@ -234,7 +233,7 @@ def test_texts_of_options(reply: str, expected: str | None) -> None:
     assert read_choice(reply, "ABCDE", CITIES) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "options", "expected"),
     [
         ("2", ["1", "2", "12", "2.5"], "B"),
@@ -273,7 +272,7 @@ CHANGES = ["increases", "decreases", "remains the same", "cannot be determined"]
 TEN = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "reply", "expected"),
     [
         (
@@ -410,7 +409,7 @@ def test_whole_replies(options: list[str], reply: str, expected: str | None) -> 
 SCORER = MultipleChoiceAccuracy()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("example", "response", "expected"),
     [
         ({"correct_letter": "B"}, "The answer is B.", {"mc_accuracy": 1.0}),
@@ -443,7 +442,7 @@ def test_details_tell_the_letter_that_was_read() -> None:
     assert SCORER.score({"correct_letter": "B"}, {}).details == {"letter": None}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         "A " * 100_000,

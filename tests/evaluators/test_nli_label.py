@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import NLILabelMatch
 from context_bench.evaluators.nli_label import label_verdict, read_verdict
 
@@ -16,7 +17,7 @@ def verdict(reply: str) -> str | None:
     return found.value if found else None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("label", "expected"),
     [
         ("Entailment", "entailment"),
@@ -48,7 +49,7 @@ def test_labels(label: str, expected: str) -> None:
     assert verdict(f"Answer: {label}") == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("Answer: Contradiction\nThe clause supports nothing of the kind.", "contradiction"),
@@ -75,7 +76,7 @@ def test_a_stated_verdict_outranks_the_reasoning(reply: str, expected: str) -> N
     assert verdict(reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("The contract does not contradict the hypothesis; it entails it.", "entailment"),
@@ -98,7 +99,7 @@ def test_negation(reply: str, expected: str) -> None:
     assert verdict(reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         ("Yes, this is true.", "entailment"),
@@ -122,7 +123,7 @@ def test_reasoning_and_plain_words(reply: str, expected: str | None) -> None:
     assert verdict(reply) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "expected"),
     [
         (
@@ -211,7 +212,7 @@ def test_no_verdict(reply: str) -> None:
     assert verdict(reply) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         "As an AI, I cannot determine the legal effect of this agreement. Please consult a lawyer.",
@@ -234,7 +235,7 @@ def test_a_refusal_is_not_the_neutral_verdict(reply: str) -> None:
     assert verdict(reply) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         "I cannot determine this from the contract.",
@@ -337,7 +338,7 @@ def test_an_unknown_gold_label_is_not_scored() -> None:
     assert NLILabelMatch().score({}, {"response": "Entailment"}).reason == "no gold label"  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         "not " * 100_000,

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import PatchFiles
 from context_bench.evaluators.code import find_named_files, find_patched_files
 
@@ -20,7 +21,7 @@ def score(gold: str, response: str | None) -> tuple[float, ...]:
     return tuple(SCORER.score({"answer": gold}, {"response": response}).values())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("response", "expected"),
     [
         (diff("lib/b.py", "c.py"), (1.0, 1.0, 1.0)),

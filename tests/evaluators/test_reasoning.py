@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import LLMJudge
 from context_bench.registry import registry
 from context_bench.text.golds import remove_reasoning, turn_answers
@@ -36,13 +37,13 @@ EXAMPLE: dict[str, Any] = {
 EVALUATORS = [name for name in registry.list("evaluator") if name not in ("llm-judge", "code-execution")]
 
 
-@pytest.mark.parametrize(("reply", "answer"), CASES)
+@each_case(("reply", "answer"), CASES)
 def test_the_answer_without_its_reasoning(reply: str, answer: str) -> None:
     assert remove_reasoning(reply).strip() == answer
 
 
-@pytest.mark.parametrize("name", EVALUATORS)
-@pytest.mark.parametrize(("reply", "answer"), CASES)
+@each_case("name", EVALUATORS)
+@each_case(("reply", "answer"), CASES)
 def test_every_evaluator_scores_the_answer_alone(reply: str, answer: str, name: str) -> None:
     evaluator = registry.get("evaluator", name)()
     assert evaluator.score(EXAMPLE, {"response": reply}) == evaluator.score(EXAMPLE, {"response": answer})

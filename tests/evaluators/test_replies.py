@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.errors import UsageError
 from context_bench.registry import registry
 from context_bench.sandbox import find_isolation
@@ -45,7 +46,7 @@ def check(evaluator: str, key: str, case: dict[str, Any]) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "case",
     [*cases("multiple_choice.jsonl"), *cases("multiple_choice_today.jsonl"), *cases("multiple_choice_holdout.jsonl")],
 )
@@ -57,12 +58,12 @@ def test_multiple_choice(case: dict[str, Any]) -> None:
     importlib.util.find_spec("math_verify") is None,
     reason="the optional package math_verify is not installed",
 )
-@pytest.mark.parametrize("case", cases("math.jsonl"))
+@each_case("case", cases("math.jsonl"))
 def test_math(case: dict[str, Any]) -> None:
     check("math-equivalence", "math_equiv", case)
 
 
-@pytest.mark.parametrize("case", [*cases("nli.jsonl"), *cases("nli_today.jsonl"), *cases("nli_holdout.jsonl")])
+@each_case("case", [*cases("nli.jsonl"), *cases("nli_today.jsonl"), *cases("nli_holdout.jsonl")])
 def test_nli(case: dict[str, Any]) -> None:
     check("nli-label-match", "nli_accuracy", case)
 
@@ -71,7 +72,7 @@ def test_nli(case: dict[str, Any]) -> None:
     importlib.util.find_spec("math_verify") is None,
     reason="the optional package math_verify is not installed",
 )
-@pytest.mark.parametrize(
+@each_case(
     "case",
     [
         *cases("math_today.jsonl"),
@@ -106,6 +107,6 @@ def test_code_today(case: dict[str, Any]) -> None:
     check("code-execution", "pass_at_1", case)
 
 
-@pytest.mark.parametrize("case", [*cases("qa_blind.jsonl"), *cases("qa_blind_holdout.jsonl")])
+@each_case("case", [*cases("qa_blind.jsonl"), *cases("qa_blind_holdout.jsonl")])
 def test_qa(case: dict[str, Any]) -> None:
     check("answer-quality", "contains", case)

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import judge_reply, nli_label
 from context_bench.evaluators.choice.option_reading import read_choice
 
@@ -57,15 +58,15 @@ def read(reply: str, count: int, *, known: bool = True) -> str | None:
     return read_choice(reply, "ABCDEFGHIJ"[:count], options, "What colour is the house?")
 
 
-@pytest.mark.parametrize("count", [4, 10])
-@pytest.mark.parametrize("case", cases("choice"))
+@each_case("count", [4, 10])
+@each_case("case", cases("choice"))
 def test_choice(case: dict[str, Any], count: int) -> None:
     for place, letter in enumerate("ABCDEFGHIJ"[:count]):
         reply = write_reply(case["reply"], place, count)
         assert read(reply, count) == (letter if case["reading"] else None), reply
 
 
-@pytest.mark.parametrize("case", cases("nli"))
+@each_case("case", cases("nli"))
 def test_nli(case: dict[str, Any]) -> None:
     verdict = nli_label.read_verdict(case["reply"])
     assert (verdict.value if verdict else None) == case["reading"], case["reply"]
@@ -78,7 +79,7 @@ def rate(reply: str) -> int | None:
         return None
 
 
-@pytest.mark.parametrize("case", cases("judge"))
+@each_case("case", cases("judge"))
 def test_judge(case: dict[str, Any]) -> None:
     assert rate(case["reply"]) == (None if case.get("refused") else case["reading"]), case["reply"]
 
@@ -114,9 +115,9 @@ LISTS = [
 ]
 
 
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("gap", ["\n", "\n\n"])
-@pytest.mark.parametrize("statement", STATEMENTS)
+@each_case("known", [True, False])
+@each_case("gap", ["\n", "\n\n"])
+@each_case("statement", STATEMENTS)
 def test_a_choice_stands_whatever_comes_before_or_after_it(statement: str, gap: str, known: bool) -> None:
     forms = [*(f"{statement}{gap}{each}" for each in AFTERTHOUGHTS), *(f"{each}{gap}{statement}" for each in LISTS)]
     for form in forms:
@@ -142,11 +143,9 @@ HEDGES = [
 ]
 
 
-@pytest.mark.parametrize("hedge", HEDGES)
-@pytest.mark.parametrize(
-    "statement", ["{L}", "**{L}**", "Label: {L}", "The answer is {L}", '{"label": "{L}"}', "✅ {L}"]
-)
-@pytest.mark.parametrize("verdict", LABELS)
+@each_case("hedge", HEDGES)
+@each_case("statement", ["{L}", "**{L}**", "Label: {L}", "The answer is {L}", '{"label": "{L}"}', "✅ {L}"])
+@each_case("verdict", LABELS)
 def test_a_verdict_stands_whatever_doubt_follows_it(verdict: str, statement: str, hedge: str) -> None:
     for family in (0, 1):
         label, *others = (LABELS[each][family] for each in (verdict, *(each for each in LABELS if each != verdict)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import evaluate
 from context_bench.datasets.open import Choices, open_datasets
 from context_bench.datasets.synthetic import json_logs, kv, multi_needle, needle, rerank, tracking
@@ -46,7 +47,7 @@ ESCAPES = {
 }
 
 
-@pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
+@each_case("escape", ESCAPES.values(), ids=ESCAPES)
 def test_a_text_is_found_in_any_escapes(escape: Any) -> None:
     text = f"Before that, nothing. {SPAN} After it, little."
     assert find(SPAN, escape(text))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import ToolCallMatch
 from context_bench.evaluators.tool_call import ParsedCall, call_matches, read_calls
 
@@ -33,7 +34,7 @@ def openai_call(name: str, arguments: Any) -> dict[str, Any]:
 GOOD = '{"name": "weather.get", "arguments": {"city": "Paris", "days": 3}}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     "response",
     [
         GOOD,
@@ -66,7 +67,7 @@ def test_one_call_in_every_notation(response: str) -> None:
     assert match(WEATHER, response) == 1.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     "response",
     [
         "",
@@ -122,7 +123,7 @@ def test_calls_are_paired_so_that_all_match() -> None:
     assert match(truth, "[f(x=1), f(x=2)]") == 1.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "accepted", "expected"),
     [
         ("April 1, 2024", ["april 1 2024"], True),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from command import shell
+from command import called, shell
 from context_bench.fuzz import Report, fuzz
 from context_bench.fuzz.relations import RELATIONS
 from context_bench.fuzz.session import list_known
@@ -307,3 +307,80 @@ def test_an_honest_proxy_breaks_nothing_and_a_saved_finding_is_tried_again(tmp_p
     assert (honest.returncode, mended.returncode) == (0, 0), honest.stdout
     assert "nothing is broken" in honest.stdout
     assert "hold now" in mended.stdout
+
+
+# --- what fails, wrong input, and what is written
+
+
+def test_a_system_that_fails_is_named_by_one_relation() -> None:
+    """On an input that it cannot take, the other relations say nothing."""
+
+    def fail_on_json(example: dict[str, Any]) -> str:
+        if example["context"].startswith("["):
+            raise ValueError("no JSON, please")
+        return str(example["context"])
+
+    report = _fuzz_system(fail_on_json)
+    assert [result.relation.id for result in report.broken] == ["output"]
+    assert "no JSON, please" in report.findings[0].reason
+    assert report.results["json-keys"].tried == 0
+
+
+def test_a_conversation_of_ones_own_is_tried_on_a_proxy(tmp_path: Path) -> None:
+    data = tmp_path / "sessions.jsonl"
+    turns = [
+        {"role": "system", "content": "Be brief, Marvin."},
+        {"role": "user", "content": "How are you today, then?"},
+    ]
+    data.write_text(json.dumps({"id": "s1", "turns": turns}), encoding="utf-8")
+    port = free_port()
+    with toy_proxy(DropsTheSystem, f"http://127.0.0.1:{port}") as url:
+        place = ("--proxy", url, "--tap", f":{port}", "--quiet", "--dataset", str(data))
+        done = shell("fuzz", *place, "-n", "3", "--relation", "system-text", "--output", "json", cwd=tmp_path)
+    (result,) = json.loads(done.stdout)["relations"]
+    assert any("Marvin" in finding["before"] for finding in result["findings"])
+    refused = shell("fuzz", "--system", "passthrough", "--dataset", str(data), cwd=tmp_path)
+    assert (refused.returncode, "nothing can be lost" in refused.stderr) == (2, True)
+
+
+def test_findings_are_written_as_a_page_and_as_commands_that_work(tmp_path: Path) -> None:
+    page, saved = tmp_path / "fuzz.html", tmp_path / "faults.json"
+    command = ("--system", "truncate:ratio=0.5", "-n", "4", "--quiet", "--relation", "position")
+    done = shell("fuzz", *command, "--report", str(page), "--out", str(saved), cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    again = done.stdout.partition("again: ")[2].splitlines()[0]
+    assert again == "context-bench fuzz --system truncate:ratio=0.5 -n 4 --quiet --relation position"
+    text = page.read_text(encoding="utf-8")
+    assert "truncate:ratio=0.5: broken: position" in text
+    assert again in text
+    share = next(line.split("|")[4].strip() for line in done.stdout.splitlines() if line.startswith("| position"))
+    assert share in text
+    replayed = shell("fuzz", "--system", "passthrough", "--replay", str(saved), "--output", "junit", cwd=tmp_path)
+    assert (replayed.returncode, replayed.stdout.count("<testcase"), "<failure" in replayed.stdout) == (
+        0,
+        len(json.loads(saved.read_text())["relations"][0]["findings"]),
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--system", "nofile.py:X"), "nofile.py: no such file"),
+        (("--system", "passthrough", "-n", "0"), "-n must be an integer of at least 1"),
+        (("--system", "passthrough", "--replay", "none.json"), "none.json: No such file"),
+        (("--system", "passthrough", "--replay", "empty.json"), "it has no findings"),
+        (("--system", "passthrough", "--out", "no/where.json"), "cannot write to --out no/where.json"),
+        (("--proxy", "http://127.0.0.1:9", "--tap", ":0"), "no proxy answers at"),
+        (("--system", "passthrough", "--relation", "nope"), "unknown relation 'nope'"),
+    ],
+)
+def test_wrong_input_is_one_sentence_before_anything_is_tried(
+    arguments: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.json").write_text('{"relations": []}')
+    done = called("fuzz", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "tried" not in done.stdout
+    assert "Traceback" not in done.stderr

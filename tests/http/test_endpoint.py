@@ -14,7 +14,7 @@ from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
 from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret
 from context_bench.http.endpoint import encode, shorten_body
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
-from servers import Server, cut, free_port, hang, raw, reply
+from servers import Reply, Request, Server, cut, free_port, hang, raw, reply
 from timing import depends_on_time
 
 KEY = "sk-test-0123456789abcdef"
@@ -185,18 +185,37 @@ def test_a_wish_beyond_the_deadline_is_not_waited_for() -> None:
 
 
 def test_a_rate_limit_slows_down_everyone() -> None:
-    """Eight at once get one refusal: until its time is over nobody else knocks."""
+    """A server that refuses everything is left alone until the time that it named is over."""
 
     async def main() -> None:
         endpoint = Endpoint(server.url, policy=FAST, limit=4)
         await asyncio.gather(*(endpoint.post("/", {}) for _ in range(12)))
 
-    with Server(reply(429, headers={"Retry-After": "0.4"}), reply(200, delay=0.02)) as server:
+    def over_the_limit(request: Request) -> Reply:
+        over = request.moment - server.requests[0].moment < 0.35
+        return reply(429, headers={"Retry-After": "0.4"}) if over else reply(200, delay=0.02)
+
+    with Server(over_the_limit) as server:
         run(main())
     first, *others = [request.moment for request in server.requests]
     early = [moment for moment in others if moment - first < 0.35]
-    assert len(server.requests) == 13
-    assert len(early) <= 3  # those that were on their way
+    assert len(early) <= 6  # three refusals tell, and as many were on their way
+
+
+def test_a_single_refusal_holds_up_one_request_only() -> None:
+    async def main() -> int:
+        endpoint = Endpoint(server.url, limit=2)
+        posts = {asyncio.ensure_future(endpoint.post("/", {})) for _ in range(20)}
+        while len(posts) > 1:
+            done, posts = await asyncio.wait(posts, return_when=asyncio.FIRST_COMPLETED)
+            assert all(each.result().attempts == 1 for each in done)
+        sent = len(server.requests)
+        posts.pop().cancel()
+        return sent
+
+    patient = [reply(200)] * 5
+    with Server(*patient, reply(429, headers={"Retry-After": "60"}), reply(200)) as server:
+        assert run(main()) == 20
 
 
 @pytest.mark.parametrize("after", [0, 10])

@@ -78,7 +78,48 @@ def test_requests_per_minute() -> None:
     assert moments[-1] - moments[0] >= 5 * 0.02 - 0.005
 
 
-def test_a_refusal_halves_the_limit_and_holds_everyone() -> None:
+def test_few_refusals_among_many_answers_hold_nobody() -> None:
+    """One reply in twenty is refused at random: only the refused request waits."""
+
+    async def main() -> tuple[Visits, float]:
+        gate, loop = Gate("here", 8), asyncio.get_running_loop()
+        for number in range(200):
+            if number % 20 in (3, 4):
+                gate.note_refusal(60.0)
+            else:
+                gate.note_answer()
+        before, visits = loop.time(), Visits(gate)
+        await visits.many(12)
+        return visits, max(visits.moments) - before
+
+    visits, seconds = run(main())
+    assert visits.most == 8
+    assert seconds < 5
+
+
+def test_a_cut_limit_comes_back_quickly_and_then_slowly() -> None:
+    """From 40 to 20: places come back by halves up to 30, and above that one with each round of answers."""
+
+    async def main() -> list[int]:
+        gate, most = Gate("here", 40), []
+        inside = [gate.enter() for _ in range(40)]
+        await asyncio.gather(*inside)
+        for _ in range(3):
+            gate.note_refusal(0.0)
+        for _ in inside:
+            gate.leave()
+        for answers in (0, 20, 30):
+            for _ in range(answers):
+                gate.note_answer()
+            visits = Visits(gate)
+            await visits.many(80)
+            most.append(visits.most)
+        return most
+
+    assert run(main()) == [20, 30, 30]  # thirty answers at thirty places: just under one place
+
+
+def test_many_refusals_halve_the_limit_and_hold_everyone() -> None:
     async def main() -> tuple[float, int]:
         gate = Gate("here", 8)
         visits = Visits(gate)
@@ -96,14 +137,15 @@ def test_a_refusal_halves_the_limit_and_holds_everyone() -> None:
 
     waited, most = run(main())
     assert waited >= 0.09
-    assert most == 4
+    assert most == 3  # six were under way at the third refusal
 
 
 def test_the_limit_grows_back_as_the_server_answers() -> None:
     async def main() -> int:
         gate = Gate("here", 8)
         async with inside(gate):
-            gate.note_refusal(0.0)
+            for _ in range(3):
+                gate.note_refusal(0.0)
         for _ in range(200):
             gate.note_answer()
         visits = Visits(gate)
@@ -173,7 +215,8 @@ def test_everybody_who_waits_is_told_when_it_closes() -> None:
 def test_nobody_sits_out_a_pause_before_being_told() -> None:
     async def main() -> float:
         gate = Gate("here", 4)
-        gate.note_refusal(30.0)
+        for _ in range(3):
+            gate.note_refusal(30.0)
         waiting = asyncio.create_task(Visits(gate).one())
         await asyncio.sleep(0.01)
         before = asyncio.get_running_loop().time()

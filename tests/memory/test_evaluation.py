@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from command import environment
 from context_bench import DataError, Scripted, UsageError, evaluate, evaluate_memory
 from context_bench.memory.findings import list_findings
@@ -148,8 +149,8 @@ def test_two_granularities_beside_each_other() -> None:
 # --- what goes wrong
 
 
-@pytest.mark.parametrize("kind", [Broken, BrokenAsync])
-@pytest.mark.parametrize(
+@each_case("kind", [Broken, BrokenAsync])
+@each_case(
     ("where", "how", "said"),
     [
         ("ingest", "interrupt", "ingest() of conversation 'c1' failed: KeyboardInterrupt"),

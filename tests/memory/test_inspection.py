@@ -72,7 +72,7 @@ def test_state_that_survives_a_reset_is_named() -> None:
     assert len(memory.turns) == 2 * 6  # both conversations
     said = [each for each in list_findings(result) if "reset" in each]
     assert said == ["clinging keeps state over reset(): something was still there before 1 of 2 conversations."]
-    assert said[0] in TableReporter().render(result)
+    assert said[0] in TableReporter(wide=True).render(result)
 
 
 class Lister(Remembering):

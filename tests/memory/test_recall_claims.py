@@ -40,7 +40,7 @@ def test_who_names_every_turn_and_shows_none_is_ranked_last(text: str) -> None:
     ]
     said = "claiming names turns whose text it did not return: claimed, not shown. "
     assert f"{said}Its recall is at least 0.000 and at most 1.000." in list_findings(result)
-    text = TableReporter().render(result)
+    text = TableReporter(wide=True).render(result)
     (line,) = [line for line in text.splitlines() if line.startswith("| claiming") and "1.000" in line]
     assert "★" not in line
 
@@ -50,7 +50,7 @@ def test_a_memory_in_its_own_words_has_a_range() -> None:
     values = result.summary["rewording[budget=500]"]
     assert (values["retrieval_recall"], values["retrieval_recall_claimed"]) == (0.0, 1.0)
     assert "recall is at least 0.000 and at most 1.000" in " ".join(list_findings(result))
-    assert "claimed" not in TableReporter().render(run(Remembering()))
+    assert "claimed" not in TableReporter(wide=True).render(run(Remembering()))
 
 
 @pytest.mark.parametrize("how", ["raise", "unnamed", "unscored"])

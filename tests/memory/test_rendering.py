@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.memory.conversations import index_turns, render_history, render_retrieved, write_date
 
 TURNS: list[Any] = [
@@ -40,7 +41,7 @@ def test_the_best_ones_are_taken_until_the_budget_is_full_and_dates_count() -> N
     assert render(items, 5) == "[9 May 2023] four five"
 
 
-@pytest.mark.parametrize("budget", range(1, 13))
+@each_case("budget", range(1, 13))
 def test_no_budget_is_exceeded_and_the_last_one_is_cut(budget: int) -> None:
     text = render(found(("b", "four five"), ("a", "one two three")), budget)
     assert words(text) <= budget

@@ -85,7 +85,7 @@ def test_in_dollars_at_the_reader_s_prices(server: Server) -> None:
     right = sum(row.scores["score"] >= 0.7 for row in result.rows if row.system == name)
     spent = 4 * writing + 4 * WRITES * asking
     assert price_right_answer(result, name) == pytest.approx(spent / right) if right else math.inf
-    assert "$ / right answer" in TableReporter().render(result)
+    assert "$ / right answer" in TableReporter(wide=True).render(result)
 
 
 def test_what_costs_nothing_to_write_may_still_never_pay() -> None:
@@ -100,7 +100,7 @@ def test_what_costs_nothing_to_write_may_still_never_pay() -> None:
 def test_nothing_is_claimed_for_one_that_is_worse_or_undecided() -> None:
     result = run(Forgetful, margin=0.02)
     assert find_repayments(result)["forgetful[budget=30]"].reason.endswith("not claimed")
-    assert "not claimed" in TableReporter().render(result)
+    assert "not claimed" in TableReporter(wide=True).render(result)
 
 
 @pytest.mark.filterwarnings("ignore:nothing of conversations could be scored")

@@ -48,7 +48,7 @@ def test_what_cannot_be_listed_is_not_measured(how: str, why: str) -> None:
     assert math.isnan(values["store_forget"])
     assert why in notes["store_secret"]
     assert math.isnan(values["memories"]) is (how != "nothing")
-    shown = TableReporter().render(result)
+    shown = TableReporter(wide=True).render(result)
     assert "| secretive             | not measured | not measured |" in shown
     assert why in shown
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from banks import each_case
 from context_bench.metrics import default_metrics
 from context_bench.metrics.running import PlaceholderTally, RunningMetric
 from context_bench.registry import registry
@@ -16,7 +17,7 @@ from rows import make_row
 # -- running
 
 
-@pytest.mark.parametrize("name", registry.list("metric"))
+@each_case("name", registry.list("metric"))
 def test_every_metric_of_ours_counts_row_by_row(name: str) -> None:
     metric = registry.get("metric", name)()
     assert isinstance(metric, RunningMetric)
@@ -55,7 +56,15 @@ NAMES = sorted(set(registry.list("metric")) - {"by-type", "memory-costs", "probe
 FACTS = {
     **dict.fromkeys(("sent_tokens", "downstream_tokens", "billed_prompt_tokens", "claimed_tokens_saved"), 9),
     **dict.fromkeys(
-        ("proxy_overhead", "first_token_overhead", "cost_usd", "judge_cost_usd", "embedding_cost_usd"), 0.5
+        (
+            "proxy_overhead",
+            "first_token_overhead",
+            "time_to_first_token",
+            "cost_usd",
+            "judge_cost_usd",
+            "embedding_cost_usd",
+        ),
+        0.5,
     ),
     "timed_out_attempts": 1,
     "timed_out_cost_usd": 0.5,
@@ -66,6 +75,7 @@ FACTS = {
     "embedding_usage": [{"model": "m", "prompt_tokens": 3}],
     "card_threshold": 0.5,
     "group": "g",
+    "seed": 1,
 }
 UNKNOWN = {
     "sent_tokens": 9,
@@ -88,13 +98,13 @@ def _give(name: str) -> set[str]:
         facts = {"input_tokens": 9, "output_tokens": 5, "upstream_tokens": 5, "metadata": FACTS}
         tally.add(make_row(dataset=tag, **{**facts, "scores": scores}))
         tally.add(make_row(1.0, dataset=tag, metadata=UNKNOWN, unscored={"evidence-survival": "why"}))
-        changed = {"output": "context", "evidence_depth": [0.1, 0.2]}
+        changed = {"output": "context", "evidence_depth": [0.1, 0.2], "seed": 2}
         tally.add(make_row(1.0, dataset=tag, input_tokens=9, output_tokens=5, metadata=changed))
     keys = set(read_tally(tally, {"late_tokens": 1, "priced_by": {"model": "m"}})[0])
     return {re.sub(":[ab]$", ":{tag}", key) for key in keys}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_metric_gives_no_key_that_it_does_not_tell(name: str) -> None:
     metric = registry.get("metric", name)()
     told = set(list_keys(metric) or ())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench import EvalRow
-from context_bench.metrics import Latency, ProxyOverhead
+from context_bench.metrics import FirstToken, Latency, ProxyOverhead
 from context_bench.stats.quantiles import percentile
 from context_bench.summary import fold
 from rows import failed_row, make_row, tapped_row
@@ -133,3 +133,11 @@ def test_rows_that_do_not_say_may_have_waited() -> None:
 def test_the_first_token_has_a_note_of_its_own() -> None:
     rows = _rows(*[0.1] * 30, alone=False, key="first_token_overhead")
     assert set(_notes(rows)) == {"first_token_overhead_median"}
+
+
+def test_time_to_the_first_token() -> None:
+    rows = [make_row(1.0, metadata={"time_to_first_token": seconds}) for seconds in (0.1, 0.3, 0.2)]
+    values = FirstToken().compute([*rows, failed_row(metadata={"time_to_first_token": 9.0}), make_row(1.0)])
+    assert values["time_to_first_token_median"] == pytest.approx(0.2)
+    assert values["time_to_first_token_p95"] == pytest.approx(0.29)  # between the 2nd and 3rd of three, at 1.9
+    assert FirstToken().compute([make_row(1.0)]) == {}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.metrics import (
     PrefixStability,
     PromptSavings,
@@ -36,8 +37,8 @@ def test_rows_that_nobody_measured_give_no_keys(metric: Any) -> None:
     assert metric().compute([make_row(1.0), make_row(), failed_row(), tapped_row()]) == {}
 
 
-@pytest.mark.parametrize("metric", EVERY)
-@pytest.mark.parametrize("value", [None, "12", math.nan, math.inf, [], {}])
+@each_case("metric", EVERY)
+@each_case("value", [None, "12", math.nan, math.inf, [], {}])
 def test_what_is_no_number_is_left_out(metric: Any, value: Any) -> None:
     assert metric().compute([tapped_row(**dict.fromkeys(FACTS, value))]) == {}
 

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from command import called
 from context_bench import OpenAIProxy, evaluate
 from context_bench.core.call import Outcome
-from context_bench.core.row import Item, Job
+from context_bench.core.examples import Item
+from context_bench.core.row import Job
 from context_bench.errors import UsageError
 from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.monitors.budget import NOT_JUDGED, Budget
@@ -53,7 +55,7 @@ def told(prompt: int, completion_tokens: int, delay: float = 0.0) -> Callable[[R
 def test_forty_workers_do_not_pass_the_limit(tmp_path: Path) -> None:
     """Each costs 0.0002: without reservations forty of them are in flight when the fiftieth is one too many."""
     write(tmp_path / "data.jsonl", *range(400))
-    (tmp_path / "prices.toml").write_text("[default]\ninput = 10\noutput = 20\n")
+    (tmp_path / "prices.toml").write_text('["gpt-3.5-turbo"]\ninput = 10\noutput = 20\n')
 
     def answer_when_many_wait(request: Request) -> Any:
         """The first five teach what a request costs; the others wait for one another."""
@@ -262,8 +264,8 @@ def test_the_turns_before_a_failed_one_were_paid_for() -> None:
     assert row.metadata["attempts"] == 2
 
 
-@pytest.mark.parametrize("value", [-5, 0, 2 * 10**18, "5", 1.5, True, None, [1]])
-@pytest.mark.parametrize("streamed", [False, True])
+@each_case("value", [-5, 0, 2 * 10**18, "5", 1.5, True, None, [1]])
+@each_case("streamed", [False, True])
 def test_no_usage_switches_a_limit_off(value: Any, streamed: bool) -> None:
     """What a server tells and cannot be, or does not tell, is replaced by our own count of prompt and reply."""
     usage = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), value)

@@ -13,7 +13,8 @@ import pytest
 from command import called
 from context_bench import OpenAIProxy, evaluate
 from context_bench.core.call import Outcome
-from context_bench.core.row import Item, Job
+from context_bench.core.examples import Item
+from context_bench.core.row import Job
 from context_bench.errors import UsageError
 from context_bench.monitors.limits import ErrorLimit, Limits
 from context_bench.pricing import Price, Prices
@@ -106,7 +107,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write(tmp_path / "data.jsonl", *range(50))
-    (tmp_path / "prices.toml").write_text("[default]\ninput = 10\noutput = 20\ncached_input = 1\n")
+    (tmp_path / "prices.toml").write_text('["gpt-3.5-turbo"]\ninput = 10\noutput = 20\ncached_input = 1\n')
     return tmp_path
 
 
@@ -170,9 +171,9 @@ def test_a_model_without_a_price_cannot_be_watched(folder: Path, server: Server)
     """A budget that nothing counts against would never stop: that is said before anything is spent."""
     (folder / "other.toml").write_text("[another-model]\ninput = 10\noutput = 20\n")
     budget = ("--prices", "other.toml", "--max-cost", "0.001")
-    done = called("--proxy", server.url, "--dataset", "data.jsonl", *budget, cwd=folder)
+    done = called("--proxy", server.url, "--model", "mine", "--dataset", "data.jsonl", *budget, cwd=folder)
     assert done.returncode == 2
-    assert "'gpt-3.5-turbo' is not priced, and the limit on cost could not be kept" in done.stderr
+    assert "'mine' is not priced, and the limit on cost could not be kept" in done.stderr
     assert server.chats == []
 
 
@@ -262,4 +263,4 @@ def test_no_rows_on_the_command_line(folder: Path, server: Server) -> None:
     exported = json.loads(called("runs", "export", "last", "--output", "json", cwd=folder).stdout)
     assert len(exported["rows"]) == 50
     assert exported["summary"] == document["summary"]
-    assert Prices.from_file(folder / "prices.toml").of("x") == Price(10, 20, 1)
+    assert Prices.from_file(folder / "prices.toml").of("gpt-3.5-turbo") == Price(10, 20, 1)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from command import called, shell
 from context_bench import OpenAIProxy, evaluate
 from context_bench.monitors.limits import Limits
@@ -151,7 +152,7 @@ def test_known_answers_are_no_first_request(tmp_path: Path) -> None:
 # What stops a system
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "words"),
     [
         (refusing(401, "Incorrect API key provided."), ["answered 401: Incorrect API key provided:", "OPENAI_API_KEY"]),

@@ -107,6 +107,18 @@ def test_the_default_serves_what_is_not_listed() -> None:
     assert (found.entry, found.how) == ("default", "default")
 
 
+def test_a_file_adds_to_the_table_that_ships(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("[gpt-4o]\ninput = 1\noutput = 2\n[own]\ninput = 3\noutput = 4\n[default]\ninput = 5\noutput = 6\n")
+    prices, shipped = Prices.from_file(path), load_shipped_prices()
+    assert prices.of("own") == Price(3, 4)
+    assert shipped.of("gpt-4o-2024-05-13") != prices.of("gpt-4o-2024-05-13") == prices.of("gpt-4o") == Price(1, 2)
+    assert prices.of("claude-opus-4-5") == shipped.of("claude-opus-4-5") is not None
+    assert prices.of("nobody/knows") == Price(5, 6)
+    assert dict(prices) == {**dict(shipped), "gpt-4o": Price(1, 2), "own": Price(3, 4), "default": Price(5, 6)}
+    assert prices.source == f"mine.toml, then {shipped.source}"
+
+
 # The table that ships
 
 
@@ -125,13 +137,15 @@ def test_every_entry_of_the_table_costs_something() -> None:
             writes = [value for value in (each.cache_write_5m, each.cache_write_1h) if value is not None]
             assert all(value >= each.input for value in writes), name
             assert each.cached_input is None or 0 < each.cached_input <= each.input, name
-        assert {tier.above for tier in price.tiers} <= {200_000, 272_000}
+        assert {tier.above for tier in price.tiers} <= {100_000, 200_000, 272_000}
 
 
 def test_published_prices_are_in_the_table() -> None:
     of = load_shipped_prices().of
     assert of("claude-sonnet-4-5") == Price(3, 15, 0.3, 3.75, 6)
+    assert of("claude-sonnet-4-20250514") == of("anthropic/claude-sonnet-4") == Price(3, 15, 0.3, 3.75, 6)
     assert of("gpt-4o") == Price(2.5, 10, 1.25)
+    assert (of("text-embedding-3-small"), of("mistral/mistral-embed")) == (Price(0.02, 0), Price(0.1, 0))
     assert of("gemini/gemini-2.5-pro") == Price(1.25, 10, 0.125, tiers=(Tier(200_000, Price(2.5, 15, 0.25)),))
 
 
@@ -149,7 +163,7 @@ def test_a_file_with_cache_writes_and_tiers(tmp_path: Path, name: str) -> None:
         path.write_text(f"[m]\n{values}[m.above_200k]\ninput = 6\noutput = 22.5\n")
     prices = Prices.from_file(path)
     assert prices.of("m") == Price(3, 15, 0.3, 3.75, 6, tiers=(Tier(200_000, Price(6, 22.5)),))
-    assert prices.source == ("us" if name.endswith("json") else name)
+    assert prices.source.startswith("us, then " if name.endswith("json") else f"{name}, then ")
     price = prices.of("m")
     assert price is not None
     assert price.to_dict() == {**SONNET, "above_200k": above}

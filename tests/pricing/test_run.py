@@ -117,7 +117,7 @@ def test_a_model_without_a_price_says_so() -> None:
     again = EvalResult.from_json(result.to_json())
     assert math.isnan(again.summary["my-own"]["cost_of_pass_usd"])
     assert again.filter(system="gpt-4o").summary["gpt-4o"]["cost_usd"] == pytest.approx(COST)
-    table = TableReporter().render(result)
+    table = TableReporter(wide=True).render(result)
     assert "not priced" in next(line for line in table.splitlines() if line.startswith("| my-own"))
     assert "$0.00375" in next(line for line in table.splitlines() if line.startswith("| gpt-4o"))
 
@@ -125,7 +125,7 @@ def test_a_model_without_a_price_says_so() -> None:
 def test_a_table_in_which_nothing_is_priced_has_no_dollars() -> None:
     with Server(completion("c1", usage=USAGE)) as server:
         result = evaluate(OpenAIProxy(server.url, model="my-own", name="p"), numbered(1))
-    assert "$" not in TableReporter().render(result)
+    assert "$" not in TableReporter(wide=True).render(result)
 
 
 def test_a_server_that_reports_no_usage_was_not_free() -> None:
@@ -259,13 +259,13 @@ def test_embeddings_stand_apart() -> None:
     assert math.isnan(unpriced.summary["p"]["embedding_cost_usd"])
     said = "not priced: 2 calls for embeddings (embedder; 10,000 tokens); no other cost holds them"
     assert unpriced.notes["p"]["embedding_cost_usd"] == said
-    assert f"* embedding $: {said}." in TableReporter().render(unpriced)
+    assert f"* embedding $: {said}." in TableReporter(wide=True).render(unpriced)
     prices = Prices({"gpt-4o": Price(2.5, 10.0, 1.25), "embedder": Price(0.02, 0.0)})
     with Server(answer_or_embed) as server:
         priced = run_tapped(Embeds, server.url, prices=prices)
     values = priced.summary["p"]
     assert (values["cost_usd"], values["embedding_cost_usd"]) == (pytest.approx(2 * COST), pytest.approx(200e-6))
-    assert " embedding $ " in TableReporter().render(priced).splitlines()[0]
+    assert " embedding $ " in TableReporter(wide=True).render(priced).splitlines()[0]
 
 
 def test_attempts_that_timed_out_are_counted_apart_with_an_upper_bound() -> None:

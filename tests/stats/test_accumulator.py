@@ -7,8 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
+from banks import each_case
 from context_bench.stats import ClusterSums, Moments, PairedSums, RatioSums
 
 SOURCE = random.Random(3)
@@ -29,8 +28,8 @@ def _make(kind: str, rows: list[Any]) -> Any:
     return made
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("cut", [0, 1, 30, 60])
+@each_case("kind", KINDS)
+@each_case("cut", [0, 1, 30, 60])
 def test_parts_merged_are_the_whole(kind: str, cut: int) -> None:
     first, second = _make(kind, ROWS[:cut]), _make(kind, ROWS[cut:])
     before = copy.deepcopy(second)

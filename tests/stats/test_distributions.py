@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from banks import each_case
 from context_bench.stats.distributions import (
     beta_cdf,
     beta_quantile,
@@ -27,7 +28,7 @@ SHARES = (1e-9, 1e-6, 0.0009, 0.025, 0.05, 0.3, 0.5, 0.77, 0.975, 0.9999, 1 - 1e
 DEGREES = (0.3, 1, 2, 3.7, 9, 29, 99, 999, 1e5, 1e7)
 
 
-@pytest.mark.parametrize("share", [1e-300, 1e-12, *SHARES])
+@each_case("share", [1e-300, 1e-12, *SHARES])
 def test_normal(share: float) -> None:
     assert normal_quantile(share) == pytest.approx(scipy.norm.ppf(share), abs=1e-9)
     assert normal_cdf(normal_quantile(share)) == pytest.approx(share, rel=1e-9)
@@ -47,14 +48,14 @@ def test_t_with_infinite_degrees_is_normal() -> None:
     assert t_tail(math.inf, 5) == 0
 
 
-@pytest.mark.parametrize(("above", "below"), list(product((1, 2, 9.5, 100, 1e4), (1, 3, 20, 1e4))))
+@each_case(("above", "below"), list(product((1, 2, 9.5, 100, 1e4), (1, 3, 20, 1e4))))
 def test_f(above: float, below: float) -> None:
     for share in (0.001, 0.025, 0.5, 0.975, 0.9999):
         expected = scipy.f.ppf(share, above, below)
         assert f_quantile(share, above, below) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("a", "b"), list(product((0.5, 1, 7.3, 4000), (0.5, 2, 900))))
+@each_case(("a", "b"), list(product((0.5, 1, 7.3, 4000), (0.5, 2, 900))))
 def test_beta(a: float, b: float) -> None:
     for share in (0.0001, 0.025, 0.5, 0.975):
         x = scipy.beta.ppf(share, a, b)
@@ -62,7 +63,7 @@ def test_beta(a: float, b: float) -> None:
         assert beta_quantile(share, a, b) == pytest.approx(x, rel=1e-9)
 
 
-@pytest.mark.parametrize(("n", "p"), list(product((1, 5, 100, 3000, 10**6), (0.001, 0.05, 0.5, 0.95, 0.99))))
+@each_case(("n", "p"), list(product((1, 5, 100, 3000, 10**6), (0.001, 0.05, 0.5, 0.95, 0.99))))
 def test_binomial(n: int, p: float) -> None:
     for share in (0.001, 0.025, 0.5, 0.975, 0.999):
         count = binomial_quantile(share, n, p)

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from banks import each_case
 from context_bench.stats import TOO_FEW, Values, find_ranks, quantile_interval
 
 numpy = pytest.importorskip("numpy")
@@ -25,8 +26,8 @@ def test_the_fewest_that_will_do(share: float, least: int) -> None:
     assert find_ranks(least, share) is not None
 
 
-@pytest.mark.parametrize("n", [6, 30, 101, 400])
-@pytest.mark.parametrize("share", [0.25, 0.5, 0.95])
+@each_case("n", [6, 30, 101, 400])
+@each_case("share", [0.25, 0.5, 0.95])
 def test_the_ranks_cover_and_narrower_ones_do_not(n: int, share: float) -> None:
     ranks = find_ranks(n, share)
     if ranks is None:

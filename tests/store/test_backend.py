@@ -14,8 +14,7 @@ from context_bench import evaluate
 from context_bench.errors import StoreError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store, StoreBackend
-from context_bench.store.backend import Answer, FoundRow, RunRecord, StoredAnswer
-from context_bench.store.keys import Keys
+from context_bench.store.backend import Answer, FoundRow, Keys, RunRecord, StoredAnswer
 
 
 class MemoryStore:

@@ -165,7 +165,7 @@ def test_a_damaged_record_of_a_run_costs_that_run(directory: Path, column: str) 
     where = ("--cache-dir", "store")
     listed = called("runs", "list", *where, cwd=directory.parent)
     assert listed.returncode == 0
-    assert [line.split()[3] for line in listed.stdout.splitlines()[1:]] == ["done", "damaged"] or column == "created"
+    assert [line.split()[1] for line in listed.stdout.splitlines()[1:]] == ["done", "damaged"] or column == "created"
     name = listed.stdout.splitlines()[2].split()[0]
     shown = called("runs", "show", name, *where, cwd=directory.parent)
     assert shown.returncode == 2

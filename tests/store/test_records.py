@@ -11,6 +11,7 @@ import orjson
 import pytest
 import zstandard
 
+from banks import each_case
 from context_bench.results import EvalRow
 from context_bench.store.records import (
     Damaged,
@@ -42,7 +43,7 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     "processed",
     [
         {"response": "an answer"},
@@ -57,9 +58,7 @@ EXAMPLE: dict[str, Any] = {
         {"response": "x", "documents": [{"id": "d", "text": "t"}], "tool_calls": [{"function": {"name": "f"}}]},
     ],
 )
-@pytest.mark.parametrize(
-    "example", [EXAMPLE, {**EXAMPLE, "response": "somebody else's"}], ids=["plain", "has response"]
-)
+@each_case("example", [EXAMPLE, {**EXAMPLE, "response": "somebody else's"}], ids=["plain", "has response"])
 def test_a_result_comes_back(processed: dict[str, Any], example: dict[str, Any]) -> None:
     packed = orjson.loads(to_bytes(pack_processed(processed, example)))
     assert unpack_processed(packed, example) == processed
@@ -181,7 +180,7 @@ def test_every_flipped_bit_is_seen() -> None:
             unseal(bytes(damaged), about_one(3))
 
 
-@pytest.mark.parametrize("length", range(12))
+@each_case("length", range(12))
 def test_a_record_that_is_cut_is_seen(length: int) -> None:
     with pytest.raises(Damaged):
         unseal(seal(b"content", b"k")[:length], b"k")

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -22,7 +21,7 @@ from zlib import crc32
 import pytest
 
 from context_bench.errors import StoreError
-from context_bench.store.database import FILE_NAME, connect, transaction
+from context_bench.store.database import FILE_NAME, connect
 from context_bench.store.records import about_one, unseal
 from context_bench.store.writer import Copy, WriteBatch, Writer
 from timing import depends_on_time
@@ -173,7 +172,7 @@ def stored_row(identity: int, example: int, response: int | None, body: bytes, a
 
 
 def write(database: sqlite3.Connection, batch: WriteBatch) -> None:
-    transaction(database, partial(batch.write, database))
+    batch.write(database)
 
 
 def table(database: sqlite3.Connection, name: str) -> list[tuple[Any, ...]]:
@@ -411,10 +410,9 @@ def test_all_of_it_or_nothing(database: sqlite3.Connection) -> None:
 
 _WRITE_LONG_EXAMPLES = """
 import ctypes, os, sys
-from functools import partial
 from pathlib import Path
 from context_bench.store.writer import WriteBatch
-from context_bench.store.database import connect, transaction
+from context_bench.store.database import connect
 
 def measure_memory():
     ctypes.CDLL(None).malloc_trim(0)
@@ -429,7 +427,7 @@ for count in (1, *range(1, 36)):  # batches of any size
     for _ in range(count):
         batch.example(identity, b"%016d" % identity, os.urandom(50_000), False)
         identity += 1
-    transaction(connection, partial(batch.write, connection))
+    batch.write(connection)
 del batch
 print(measure_memory() - before, connection.execute("SELECT count(*) FROM examples").fetchone()[0])
 """

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import functools
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,12 +73,11 @@ class NumberName(Proper):
     ("thing", "message"),
     [
         (Proper, "Proper is a class: pass an instance of it, Proper(...)"),
-        (NoName(), "a NoName is not a system: it has no .name"),
         (NoProcess(), "a NoProcess is not a system: it has no .process"),
         (EmptyName(), "a EmptyName has no usable name: .name must be a text"),
         (NumberName(), "a NumberName has no usable name: .name must be a text"),
-        ("truncate", "a str is not a system: it has no .name and .process"),
-        (None, "a NoneType is not a system: it has no .name and .process"),
+        ("truncate", "a str is not a system: it has no .process"),
+        (None, "a NoneType is not a system: it has no .process"),
     ],
 )
 def test_what_is_no_system_is_told_what_it_lacks(thing: Any, message: str) -> None:
@@ -147,3 +147,24 @@ def test_a_dataset_for_memory_systems_is_told_in_a_plain_sentence(name: str) -> 
     said = f"unknown dataset '{name}': it is a memory dataset, which `context-bench memory --dataset {name}` runs"
     with pytest.raises(UsageError, match=said):
         evaluate("passthrough", name)
+
+
+def test_a_class_needs_no_name(tmp_path: Path) -> None:
+    """Its class or the reference names it; the store tells two of them apart by their code."""
+    assert adapt(NoName()).name == "NoName"
+    code = """
+class Half:
+    def __init__(self, part=2):
+        self.part = part
+
+    def process(self, example):
+        return {"context": example["context"][: len(example["context"]) // self.part]}
+
+
+ready = Half(3)
+"""
+    (tmp_path / "own.py").write_text(code)
+    names = [f"{tmp_path}/own.py:{each}" for each in ("Half:part=4", "ready")]
+    result = evaluate(names, [{"id": 1, "context": "x" * 400}], cache_dir=tmp_path / "store", progress=False)
+    assert result.systems == names
+    assert [len(row.response) for row in result.rows] == [100, 133]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import evaluate
 from context_bench.errors import BadOutput, ConnectionFailed, RequestFailed, UsageError
 from context_bench.pricing import Price, Prices
@@ -282,7 +283,7 @@ def test_a_reply_of_nothing_is_an_empty_answer_that_says_why(reason: str) -> Non
     assert row.metadata["finish_reason"] == reason
 
 
-@pytest.mark.parametrize(
+@each_case(
     "document",
     [
         {},

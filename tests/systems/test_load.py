@@ -84,7 +84,7 @@ def test_a_function_may_take_anything(code: str) -> None:
         ("Cut:4", "'4' is not key=value"),
         ("ready:size=4", "this system is made already and takes no parameters"),
         ("number", "is not a system"),
-        ("NoSystem", "a NoSystem is not a system: it has no .name and .process"),
+        ("NoSystem", "a NoSystem is not a system: it has no .process"),
         ("Missing", "has no 'Missing'"),
     ],
 )

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.systems import Minify
 from context_bench.systems.reference import minify
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "compact"),
     [
         ('{ "a" : 1 ,\n "b": [ 1, 2 ] }', '{"a":1,"b":[1,2]}'),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import OpenAIProxy, evaluate
 from context_bench.errors import BadOutput, ConnectionFailed, RequestFailed, UsageError
 from context_bench.http import Secret
@@ -200,7 +201,7 @@ def test_tool_calls_are_kept() -> None:
     assert result["response"] == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     "document",
     [
         {},

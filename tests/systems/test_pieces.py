@@ -8,11 +8,12 @@ import time
 
 import pytest
 
+from banks import each_case
 from context_bench import count_tokens, set_tokenizer
 from context_bench.systems.reference import pick, shuffle_indices, split
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "pieces"),
     [
         ("", []),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import OpenAIProxy, evaluate
 from context_bench.errors import RequestFailed
 from servers import Request, Server, chunk, completion, raw, reply, stream
@@ -178,7 +179,7 @@ WHOLE = stream(chunk("France"), chunk(None, "stop"), DONE)
 CLOSE = {"Connection": "close"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "broken",
     [
         stream(chunk("Spa"), ended=False),

@@ -13,8 +13,9 @@ import pytest
 
 from context_bench import count_tokens
 from context_bench.tap.forward import Forward
-from context_bench.tap.scripted import Scripted, embed_words
+from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
+from context_bench.tap.services import embed_words
 from servers import Server, reply
 
 

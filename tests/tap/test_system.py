@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -382,3 +383,26 @@ def test_what_an_earlier_attempt_set_off_is_not_counted_for_the_next() -> None:
     assert row.metadata["earlier_upstream_calls"] == row.metadata["lost_upstream_calls"] == 1
     assert row.metadata["lost_upstream_tokens"] > row.metadata["sent_tokens"]
     assert list(system.unmatched) == []
+
+
+class RoutedByHeader(Toy):
+    """Has no upstream of its own: a header of each request names it."""
+
+    async def exchange(self, request: web.Request, headers: dict[str, str], body: bytes) -> web.StreamResponse:
+        assert json.loads(body)["route"] == {"to": [headers["X-Upstream"]], "literal": "{port}"}
+        self.upstream = headers.pop("X-Upstream")
+        return await super().exchange(request, headers, body)
+
+
+def test_a_gateway_is_told_its_upstream_in_a_header_and_in_the_body() -> None:
+    extra = {"route": {"to": ["{tap}"], "literal": "{port}"}}
+    with toy_proxy(RoutedByHeader, "http://127.0.0.1:9") as url:
+        proxy = OpenAIProxy(url, headers={"X-Upstream": "{tap}"}, extra_body=extra)
+        before = proxy.fingerprint
+        # A prompt that speaks of the placeholder reaches the model as it is.
+        data = [{"id": 1, "context": "Start it with --upstream {tap}.", "question": "How?"}]
+        result = evaluate(Tapped(proxy, Scripted.from_text("echo")), data, progress=False)
+    (row,) = result.rows
+    assert (row.error, row.metadata["untouched"]) == (None, True)
+    assert row.upstream_tokens == count_tokens("Start it with --upstream {tap}.") + count_tokens("How?")
+    assert proxy.fingerprint == before  # the port of this run is no part of it

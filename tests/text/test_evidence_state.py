@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.datasets.public import load
 from context_bench.text.evidence_state import State, find_state
 from context_bench.text.words import STOP_WORDS
@@ -27,7 +28,7 @@ def state(output: str, span: str = SPAN) -> State:
     return find_state(span, output, QUESTION, ANSWERS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("output", "expected"),
     [
         (SPAN, "verbatim"),

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.text.golds import evidence_texts, gold_answers, response_text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("example", "golds"),
     [
         ({"answer": "Paris"}, [("Paris",)]),

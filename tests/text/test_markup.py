@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from banks import each_case
 from context_bench.text.golds import cut_sentence_around, remove_markup
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("**Paris** is `big`", "Paris is big"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from banks import each_case
 from context_bench.errors import UsageError
 from context_bench.http.endpoint import Endpoint
 from context_bench.http.secrets import check_url
@@ -18,7 +19,7 @@ from context_bench.text.masking import (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *("api_key", "apiKey", "API-KEY", "x-api-key", "X_API_KEY", "OPENAI_API_KEY", "key", "token", "access_token"),

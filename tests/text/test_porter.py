@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from banks import each_case
 from context_bench.text.words import stem_word
 from pages import ROOT
 
@@ -18,7 +19,7 @@ NLTK_ONLY = "ties tie, died die, enjoy enjoy, skies sky, dying die, news news, u
 SUFFIXES = "ational tional enci anci izer bli alli entli eli ousli ization fulli logi ied ies eed ing ion y ll"
 
 
-@pytest.mark.parametrize(("word", "stem"), [pair.split() for pair in f"{PAPER}, {NLTK_ONLY}".split(",")])
+@each_case(("word", "stem"), [pair.split() for pair in f"{PAPER}, {NLTK_ONLY}".split(",")])
 def test_known_words(word: str, stem: str) -> None:
     assert stem_word(word) == stem
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from banks import each_case
 from context_bench.text import words
 from context_bench.text.words import normalise, split_in_pieces, split_words
 
@@ -28,7 +29,7 @@ def test_the_fast_way_for_plain_letters_finds_the_same_words(signs: str) -> None
         assert split_words(text) == words._WORD.findall(text.casefold())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "other"),
     [
         ("-5", "5"),
@@ -71,7 +72,7 @@ def test_a_unit_is_a_word_beside_its_number(with_unit: str, number: str) -> None
     assert not found(with_unit, f"about {number} more")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "alike",
     [
         ("1,000", "1000"),
@@ -126,9 +127,7 @@ def test_a_dash_before_a_number_of_a_list_of_numbers_is_a_minus_only_when_it_tou
     assert normalise("-5\n-6") != normalise("5 6")
 
 
-@pytest.mark.parametrize(
-    "piece", [" ", "-", ".", ",", "1,000", "1.", "-1", "+", "#", "$", "%", "a+", "1e-", ".a", "5 %"]
-)
+@each_case("piece", [" ", "-", ".", ",", "1,000", "1.", "-1", "+", "#", "$", "%", "a+", "1e-", ".a", "5 %"])
 def test_hostile_texts_take_no_time_to_speak_of(piece: str) -> None:
     started = time.process_time()
     normalise(piece * 100_000)

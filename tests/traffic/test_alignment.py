@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 from rapidfuzz.distance import LCSseq
 
+from banks import each_case
 from context_bench.traffic import text_diff
 from context_bench.traffic.text_diff import align
 
@@ -44,7 +45,7 @@ def test_by_hand(old: str, new: str, matched: int) -> None:
     assert _matched(list(old), list(new)) == matched
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case("seed", range(20))
 def test_short_sequences_are_matched_as_well_as_can_be(seed: int) -> None:
     rng = random.Random(seed)
     old, new = ([rng.choice("abcdef") for _ in range(rng.randrange(200))] for _ in range(2))

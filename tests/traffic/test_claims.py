@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from banks import each_case
 from context_bench.traffic.calls import claim_headers, read_claimed_tokens
 
 KOMPACT = {
@@ -26,7 +27,7 @@ HEADROOM = {
 """Reply headers of kompact 0.4.0 and headroom-ai 0.42.0."""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("headers", "saved"),
     [
         (KOMPACT, 7412.0),

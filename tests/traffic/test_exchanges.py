@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.traffic.calls import Call
 from context_bench.traffic.exchanges import Exchange, find_answers, read_bills, read_exchanges
 from context_bench.wire.form import Completion
@@ -66,7 +67,7 @@ def test_what_was_seen_with_certainty_stands_beside_strangers() -> None:
 
 
 def test_a_call_that_cannot_be_read() -> None:
-    odd = call("a", "Rome", "1") | {"body": '{"input": "a"}', "path": "/v1/responses"}
+    odd = call("a", "Rome", "1") | {"body": '{"contents": "a"}', "path": "/v1/generate"}
     assert answering(exchange(odd, text="Rome", name="1")) is None
 
 
@@ -99,7 +100,7 @@ def assistant(**fields: Any) -> str:
     return request({"role": "assistant", **fields})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("first", "second"),
     [
         (assistant(content=None, tool_calls=[CALL]), assistant(tool_calls=[CALL])),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from banks import each_case
 from context_bench.traffic.exchanges import find_sources
 from context_bench.wire.form import Completion
 
@@ -16,7 +15,7 @@ def said(text: str, name: str = "", calls: Any = ()) -> Completion:
     return Completion(name, [text], list(calls))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("returned", "replies", "found"),
     [
         # the id and the text

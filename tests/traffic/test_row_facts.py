@@ -174,7 +174,7 @@ def test_bounds_where_calls_may_be_the_rows() -> None:
     assert numbers["most_upstream_tokens"] == 106  # what was not kept has at most a token for each byte
     running = measured([exchange(body(TEN), call(body("a b")), call(body("c"), 0.5, None, status=0))], words)
     assert (running["least_upstream_tokens"], running["most_upstream_tokens"]) == (2, 3)
-    unreadable = call('{"input": "a b c"}', path="/v1/responses")
+    unreadable = call('{"contents": "a b c"}', path="/v1/generate")
     assert "least_upstream_tokens" not in measured([exchange(body(TEN), unreadable, **maybe)], words)
     assert "least_upstream_tokens" not in measured([exchange(body(TEN), silent=True)], words)
     known = measured([exchange(body(TEN), call(body(TEN)))], words)
@@ -229,7 +229,7 @@ def test_what_cannot_be_told_of_a_failed_example_is_not_summed() -> None:
 
 
 def test_a_call_in_a_form_that_cannot_be_read_is_not_nothing() -> None:
-    numbers = measured([exchange(body(TEN), call('{"input": "a b c"}', path="/v1/responses"))], words)
+    numbers = measured([exchange(body(TEN), call('{"contents": "a b c"}', path="/v1/generate"))], words)
     assert "upstream_tokens" not in numbers
     assert "prompt_savings" not in numbers
     assert numbers["upstream_calls"] == 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.traffic.calls import Call
 from context_bench.traffic.exchanges import Exchange
 from context_bench.traffic.text_diff import Segment, diff_prompts, diff_texts, mark_evidence
@@ -47,7 +48,7 @@ def test_by_hand(before: str, after: str, segments: list[tuple[str, str, str]]) 
     assert _diff(before, after) == segments
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_case("seed", range(30))
 def test_the_segments_always_add_up(seed: int) -> None:
     rng = random.Random(seed)
     alphabet = ["a", "bb", " ", "  ", "\n", "\r\n", "\t", ".", "é", "東", "🍕", "\u2028", "\x0b", "\x1b", "_", "\u0301"]

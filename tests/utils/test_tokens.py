@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import count_tokens, evaluate, set_tokenizer
 from context_bench.errors import UsageError
 from context_bench.systems import Passthrough
@@ -22,7 +23,7 @@ from context_bench.utils.tokens import count_prompt, count_value, current_tokeni
 # --- published values: tiktoken's own tests and OpenAI's cookbook
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "tokens"),
     [
         ("hello world", 2),  # 15339, 1917
@@ -414,8 +415,8 @@ def test_a_text_that_is_encoded_in_pieces_is_counted_exactly(name: str, parts: l
     assert count_tokens(text, name) == len(_open_vocabulary(name).encode_ordinary(text))
 
 
-@pytest.mark.parametrize("before", ["", "plain words, ", "a < b, ", "<a>", "<" * 63, "<b" * 64, "<" * 500, "| <"])
-@pytest.mark.parametrize("end", ["<|endoftext|>", "<|", "<", "|", "| endoftext |"])
+@each_case("before", ["", "plain words, ", "a < b, ", "<a>", "<" * 63, "<b" * 64, "<" * 500, "| <"])
+@each_case("end", ["<|endoftext|>", "<|", "<", "|", "| endoftext |"])
 def test_marks_are_found_wherever_they_are(before: str, end: str) -> None:
     for text in (before + end, before * 300 + end + before):
         assert count_tokens(text) == len(_open_vocabulary("cl100k_base").encode_ordinary(text))

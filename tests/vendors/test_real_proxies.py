@@ -12,22 +12,20 @@ import os
 import statistics
 import threading
 import time
-import urllib.request
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-import splintr
 
 from command import environment, shell
 from context_bench.processes.started_proxy import StartedProxy
 from context_bench.store.store import Store
 from context_bench.tap.vendors import VENDORS, recipe
 from context_bench.traffic.calls import read_claimed_tokens
+from recorder import Recorder, count, post
 from servers import free_port
 
 pytestmark = pytest.mark.vendors
@@ -110,77 +108,6 @@ class Watch:
         return found
 
 
-class Recorder:
-    """A plain upstream: it keeps every body, and answers `ok` in the form that was asked for."""
-
-    def __init__(self) -> None:
-        kept = self.bodies = list[dict[str, Any]]()
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                kept.append({"path": self.path, **body})
-                self.answer(MESSAGE if self.path == "/v1/messages" else COMPLETION)
-
-            def do_GET(self) -> None:
-                self.answer({"data": []})
-
-            def answer(self, document: dict[str, Any]) -> None:
-                reply = json.dumps(document).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(reply)))
-                self.end_headers()
-                self.wfile.write(reply)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-
-    def __enter__(self) -> Recorder:
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-
-
-COMPLETION = {
-    "id": "c",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}],
-    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-}
-MESSAGE = {
-    "id": "m",
-    "type": "message",
-    "role": "assistant",
-    "model": "m",
-    "content": [{"type": "text", "text": "ok"}],
-    "stop_reason": "end_turn",
-    "usage": {"input_tokens": 1, "output_tokens": 1},
-}
-
-
-def count(body: Mapping[str, Any]) -> int:
-    """Tokens of the messages and tools of a chat request, by the tokenizer alone."""
-    encode = splintr.Tokenizer.from_pretrained("cl100k_base").encode_ordinary
-    texts = [json.dumps(tool, separators=(",", ":"), ensure_ascii=False) for tool in body.get("tools") or ()]
-    for message in body["messages"]:
-        content = message.get("content") or ""
-        texts += [content] if isinstance(content, str) else [part["text"] for part in content]
-        calls = message.get("tool_calls") or ()
-        texts += [json.dumps(call, separators=(",", ":"), ensure_ascii=False) for call in calls]
-    return sum(len(encode(text)) for text in texts if text)
-
-
 @dataclass
 class Witness:
     """What reached a plain recorder when the proxy got the same requests once more."""
@@ -215,20 +142,13 @@ def witness(measured: Measured) -> Witness:
 def _replay(url: str, bodies: list[str], recorder: Recorder, found: Witness, more: Mapping[str, str]) -> None:
     for body in bodies:
         before = len(recorder.bodies)
-        headers = _post(f"{url}/v1/chat/completions", body.encode(), more)
+        headers = post(f"{url}/v1/chat/completions", body.encode(), more)
         found.tokens.append(sum(map(count, recorder.bodies[before:])))
         found.claims.append(read_claimed_tokens(headers))
     before = len(recorder.bodies)
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Is anybody there?"}]}
-    _post(f"{url}/v1/messages", json.dumps(asked).encode(), more)
+    post(f"{url}/v1/messages", json.dumps(asked).encode(), more)
     found.messages = recorder.bodies[before:]
-
-
-def _post(url: str, body: bytes, more: Mapping[str, str]) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "Authorization": "Bearer none", "x-api-key": "none", **more}
-    with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=120) as reply:
-        reply.read()
-        return dict(reply.headers)
 
 
 def test_the_tap_counts_what_a_plain_recorder_sees(measured: Measured, witness: Witness) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.wire.events import DONE, read_events
 
 
@@ -30,7 +31,7 @@ def test_a_stream_may_be_cut_at_any_byte(end: bytes) -> None:
     assert events(*(whole[place : place + 1] for place in range(len(whole)))) == SAID
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "said"),
     [
         (b"", []),

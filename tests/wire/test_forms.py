@@ -15,7 +15,7 @@ from context_bench.wire.forms import FORMS, asks_model, find_form
         ("/v1/messages", "anthropic", True),
         ("/v1/messages/count_tokens", None, False),
         ("/v1/embeddings", None, False),
-        ("/v1/responses", None, True),
+        ("/v1/responses", "responses", True),
     ],
 )
 def test_paths(path: str, api: str | None, asks: bool) -> None:

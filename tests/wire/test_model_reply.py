@@ -34,10 +34,8 @@ def test_both_apis_give_the_same_record() -> None:
         "Sunny.", [CALL], "tool_calls", {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
     )
     assert (anthropic.text, anthropic.tool_calls) == (openai.text, openai.tool_calls)
-    assert anthropic.metadata == {**openai.metadata, "finish_reason": "tool_use"} | {
-        "cached_tokens": 0,
-        "cache_creation_tokens": 0,
-    }
+    assert (anthropic.finish, openai.finish) == ("tool_use", "tool_calls")
+    assert anthropic.usage == {**openai.usage, "cached_tokens": 0, "cache_creation_tokens": 0}
 
 
 def test_an_answer_of_no_tokens_beside_a_text_cannot_be() -> None:

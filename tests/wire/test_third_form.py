@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +16,8 @@ from aiohttp import web
 from context_bench import EvalResult, evaluate
 from context_bench.conformance import CHECKS, Findings, examine
 from context_bench.conformance.bench import Upstream
-from context_bench.datasets.chat_logs import read_traffic
+from context_bench.core.call import measure_request
+from context_bench.datasets.recordings import read_examples
 from context_bench.evaluators import AnswerQuality, EvidenceSurvival
 from context_bench.systems.chat import build_proxy
 from context_bench.tap.answering import Incoming
@@ -30,6 +31,7 @@ from context_bench.wire.form import (
     Demand,
     ModelReply,
     NotAReply,
+    Recorded,
     Reply,
     Samples,
     StreamedReply,
@@ -117,6 +119,11 @@ class Dialogue:
         ]
         return Prompt(document.get("rules"), messages, document.get("abilities") or [])
 
+    def expand(
+        self, document: Mapping[str, Any], find_exchange: Callable[[str], Recorded | None]
+    ) -> Mapping[str, Any] | None:
+        return document
+
     def find_demand(self, document: Mapping[str, Any]) -> Demand | None:
         found = choose_tool(document.get("abilities"), document.get("must"), any_tool=False)
         return Demand(*found, is_tool=True) if found else None
@@ -145,6 +152,9 @@ class Dialogue:
         if not isinstance(document.get("says"), str):
             return None
         return Completion(str(document.get("no", "")), [document["says"]])
+
+    def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return []
 
     def add_event(self, stream: StreamedReply, event: Mapping[str, Any]) -> bool:
         kind = event.get("kind")
@@ -266,7 +276,16 @@ def test_the_conformance_checks(kind: str) -> None:
     findings = asyncio.run(check())
     failed = {outcome.name: outcome.reason for outcome in findings.outcomes if outcome.status == "fail"}
     assert failed.keys() == ({"streaming stays streaming"} if kind == "buffers" else set()), failed
-    assert (findings.count("skip"), len(findings.outcomes)) == (1, len(CHECKS))
+    assert (findings.count("skip"), len(findings.outcomes)) == (3, len(CHECKS))
+
+
+def test_a_request_is_measured_before_it_is_sent() -> None:
+    system = build_proxy("dialogue", "http://127.0.0.1:9", max_tokens=40)
+    size = measure_request(system, DATA[0], count_tokens)
+    lines = DIALOGUE.read_prompt(system.request_body(DATA[0]))
+    assert lines is not None
+    assert (size.prompt, size.reply) == (sum(map(count_tokens, lines.texts())), 40)
+    assert size.prompt > count_tokens(DATA[0]["context"]), "the context is part of it"
 
 
 def test_recorded_traffic_is_a_dataset(tmp_path: Any) -> None:
@@ -275,8 +294,7 @@ def test_recorded_traffic_is_a_dataset(tmp_path: Any) -> None:
     )
     line = {"request": body, "response": {"no": "1", "says": "Good day."}}
     (tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
-    (example,) = read_traffic(tmp_path / "log.jsonl", answers=True)
-    assert example is not None
+    ((_, example),) = read_examples([tmp_path / "log.jsonl"], answers=True)
     assert (example["context"], example["question"], example["answer"]) == ("Be kind.", "Hello?", "Good day.")
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from context_bench.config import DEFAULT_THRESHOLD, RunOptions
+from context_bench.config import RunOptions
+from context_bench.core.examples import check_threshold
 from context_bench.core.judge import Scorer
-from context_bench.core.wiring import check_threshold
 from context_bench.datasets.catalog import card_for
-from context_bench.errors import UsageError, suggest
+from context_bench.errors import UsageError, suggest, warn
 from context_bench.evaluators.adapt import build_evaluators
 from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url
-from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, OfficialScore, default_metrics, load_metrics
+from context_bench.metrics import choose_metrics, load_metrics
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.types import Evaluator, Metric
 
@@ -110,7 +109,7 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
 def build_judge(options: JudgeOptions) -> LLMJudge:
     url, key = _find_server(options)
     if not options.model:
-        warnings.warn(f"no --judge-model was given: {DEFAULT_MODEL} judges", stacklevel=2)
+        warn(f"no --judge-model was given: {DEFAULT_MODEL} judges")
     return LLMJudge(url, options.model or DEFAULT_MODEL, key)
 
 
@@ -135,21 +134,20 @@ def _build_judges(options: ScoringOptions) -> list[Evaluator]:
     judge = build_judge(options.judge)
     model = options.judge.model or DEFAULT_MODEL
     if model == options.answering_model:
-        warnings.warn(f"{model} judges its own answers: models favour what they wrote", stacklevel=2)
+        warn(f"{model} judges its own answers: models favour what they wrote")
     if options.judges_contexts:
-        warnings.warn(
-            "the judge rates the contexts of each --system as if they were answers: --reader URL has them read",
-            stacklevel=2,
-        )
+        warn("the judge rates the contexts of each --system as if they were answers: --reader URL has them read")
     return [judge]
 
 
 def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) -> list[Metric]:
     """Build the metrics of every run, the official number where that is not a mean of rows, and those asked for."""
-    threshold = DEFAULT_THRESHOLD if options.threshold is None else options.threshold
-    metrics = default_metrics(
+    cards = [card for tag in tags if (card := card_for(tag)) is not None]
+    metrics = choose_metrics(
         options.field,
-        threshold,
+        options.threshold,
+        passes_by_card=any(card.threshold is not None for card in cards),
+        official=any(card.aggregate for card in cards),
         datasets=len(tags),
         systems=systems,
         tapped=options.sees_upstream,
@@ -158,13 +156,6 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
         judged=bool(options.judge.url),
         repeats=options.repeats,
     )
-    cards = [card for tag in tags if (card := card_for(tag)) is not None]
-    if any(card.threshold is not None for card in cards):
-        metrics.append(CardPassRate(options.field))
-    if any(card.aggregate for card in cards):
-        metrics.append(OfficialScore(options.field))
-    # Both are silent where nothing is known of tokens that are paid for.
-    metrics += [DollarCost(threshold, options.field), BilledRatio()]
     for text in options.metrics:
         for metric in load_metrics(text):
             if metric.name in {each.name for each in metrics}:

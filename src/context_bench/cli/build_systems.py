@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, product, repeat, zip_longest
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.compare.sweeps import name_setting
 from context_bench.config import RunOptions
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, warn
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url, merge_headers
 from context_bench.processes.started_proxy import SCRATCH
 from context_bench.systems import WithReader, rename_system
 from context_bench.systems.adapt import build_systems
-from context_bench.systems.chat import build_proxy
+from context_bench.systems.chat import TAP_PLACEHOLDER, build_proxy
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 from context_bench.text.masking import MASK, mask_command, mask_text
 from context_bench.wire.forms import get_form
@@ -44,6 +43,9 @@ def build_system_list(options: RunOptions) -> list[Any]:
         raise UsageError("--sweep fills in a --start: add --start COMMAND; a --system takes it itself: NAME:key=a|b")
     if options.wants_tap:
         return _build_tapped(options)
+    for flag, text in (("--header", "".join(options.header)), ("--extra-body", options.extra_body or "")):
+        if TAP_PLACEHOLDER in text:
+            raise UsageError(f"{flag} has {{tap}} in it, and this run has no tap: add --tap-forward or --tap-reply")
     if options.controls:
         raise UsageError("--controls asks the model behind a tap: add --tap-forward, --tap-model or --tap-reply")
     names = _name_proxies(options.name, len(options.proxy))
@@ -65,7 +67,7 @@ def _build_server(url: str, options: RunOptions, name: str | None, headers: Mapp
         "extra_body": _parse_extra_body(options.extra_body),
         "max_retries": options.max_retries,
         "temperature": options.temperature,
-        "headers": merge_headers(headers or {}, _parse_headers(options.header)),
+        "headers": merge_headers(headers or {}, parse_headers(options.header)),
         "max_rpm": options.max_rpm,
         "max_tpm": options.max_tpm,
         "max_connections": options.max_connections,
@@ -91,7 +93,8 @@ def _parse_extra_body(text: str | None) -> dict[str, Any]:
     return body
 
 
-def _parse_headers(lines: Sequence[str]) -> dict[str, Secret]:
+def parse_headers(lines: Sequence[str]) -> dict[str, Secret]:
+    """Parse each `--header` NAME:VALUE; UsageError where one is none."""
     headers = {}
     for name, value in map(_split_header, lines):
         if value == MASK:
@@ -131,8 +134,8 @@ def _build_tapped(options: RunOptions) -> list[Any]:
     from context_bench.tap.system import Tapped
 
     answerer = _share_answerer(options)
-    arms = _plan_arms(options)
-    host, ports = _plan_ports(options, arms)
+    arms = plan_arms(options)
+    host, ports = plan_ports(options, arms)
     systems: list[Any] = []
     for arm, port in zip(arms, ports):
         server = _build_server(arm.url, options, arm.name, arm.headers)
@@ -148,7 +151,7 @@ def _build_tapped(options: RunOptions) -> list[Any]:
     return systems
 
 
-def _plan_arms(options: RunOptions) -> list[_Arm]:
+def plan_arms(options: RunOptions) -> list[_Arm]:
     """Plan the proxies: the k-th --start goes with the k-th --proxy, then come those of --vendor."""
     from context_bench.tap.system import Launch
     from context_bench.tap.vendors import recipe
@@ -198,13 +201,13 @@ def _share_answerer(options: RunOptions) -> Any:
     return Shared(choose_answerer(options.tap_forward, options.tap_model, options.tap_reply))
 
 
-def _plan_ports(options: RunOptions, arms: Sequence[_Arm]) -> tuple[str, Iterator[int]]:
+def plan_ports(options: RunOptions, arms: Sequence[_Arm]) -> tuple[str, Iterator[int]]:
     """Choose where the taps listen: from the given port on, or at any free one for proxies that can be told."""
     host, first = "127.0.0.1", 0
     if options.tap:
         host, first = parse_listen(options.tap)
         if is_open_to_others(host):
-            warnings.warn(f"the tap listens on {host}: anybody who can reach it can use your key", stacklevel=2)
+            warn(f"the tap listens on {host}: anybody who can reach it can use your key")
         if first + len(arms) > 65_536:
             raise UsageError(
                 f"--tap {options.tap}: {len(arms)} taps need as many ports from there on, and 65535 is the last"

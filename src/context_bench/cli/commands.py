@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from context_bench._version import __version__
 from context_bench.cli.flags import Parser, add_groups
-from context_bench.config import RUN_GROUPS, RunOptions
+from context_bench.config import RunOptions
 
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
@@ -23,8 +23,10 @@ COMMANDS = {
     "score": "score a recorded run again, without asking any system",
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",
     "tap": "record what really reaches the model behind a proxy",
+    "traffic": "show what recorded sessions hold and cost",
     "conformance": "check that a proxy keeps the protocol intact",
     "fuzz": "find inputs on which a system, proxy or memory breaks",
+    "replay": "show what a proxy saves and loses on recorded sessions",
     "local": "serve a small model on this machine, with no key",
     "datasets": "list the datasets; show, fetch or import one",
     "systems": "list the systems and memory systems",
@@ -62,7 +64,7 @@ _EXAMPLES = {
 
 _COMMAND_GROUPS = {
     "measure": ("demo", "memory", "plan", "run", "score", "judge-check", "conformance", "fuzz"),
-    "look": ("report", "plot", "view", "runs", "compare", "diff", "tap"),
+    "look": ("report", "plot", "view", "runs", "compare", "diff", "tap", "traffic", "replay"),
     "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),
 }
@@ -151,6 +153,51 @@ class RunParser(Parser):
 
     def format_all(self) -> str:
         return super().format_help()
+
+
+RUN_GROUPS: dict[str, tuple[str, ...]] = {
+    "what is measured": (
+        *("proxy", "name", "system", "reader", "dataset", "max_examples", "sample", "data_dir", "revision", "map"),
+        *("evaluator", "metric", "imports"),
+    ),
+    "what is sent": (
+        *("model", "api", "api_key_env", "header", "extra_body", "system_prompt", "temperature", "max_tokens"),
+        *("stream", "timeout", "max_retries"),
+    ),
+    "what really reaches the model": (
+        *("tap", "tap_host", "tap_forward", "tap_model", "tap_reply", "start", "start_dir", "sweep", "vendor"),
+        "controls",
+    ),
+    "who judges": ("judge_url", "judge_model", "judge_key_env"),
+    "how it is scored": (
+        *("score_field", "threshold", "keep_reasoning", "baseline", "plan", "margin", "aa", "stop_when_decided"),
+        *("fixed_groups", "repeats", "unsafe_code", "tokenizer", "seed"),
+    ),
+    "limits": (
+        *("max_workers", "max_connections", "max_rpm", "max_tpm", "max_errors", "prices_file", "max_cost"),
+        *("max_total_tokens", "preflight"),
+    ),
+    "where it runs": ("engine", "ray_address", "system_resources"),
+    "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store", "keep_rows"),
+    "what comes out": (
+        *(
+            "output",
+            "out",
+            "wide",
+            "slice",
+            "volume",
+            "merge_seeds",
+            "report",
+            "plots",
+            "dry_run",
+            "silent",
+            "verbose",
+            "debug",
+        ),
+    ),
+    "a gate for CI": ("fail_if", "junit", "summary", "accept_blind"),
+}
+"""The flags of a run as its help lists them."""
 
 
 def run_parser() -> RunParser:

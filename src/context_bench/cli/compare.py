@@ -19,6 +19,7 @@ from context_bench.compare.runs import RunComparison, compare_runs
 from context_bench.compare.verdicts import check_margin
 from context_bench.config import STORE
 from context_bench.errors import UsageError
+from context_bench.output.files import render_summary
 from context_bench.output.verdict_tables import build_diff_command, describe_pairs, render_comparison
 from context_bench.store import Store
 from context_bench.text import dump_json
@@ -35,7 +36,7 @@ examples:
 def main(arguments: Sequence[str]) -> int:
     options = _build_parser().parse_args(arguments[1:])
     gate = RunGate.read(options)
-    form = choose_form(options.output, options.out, ("table", "json"))
+    form = choose_form(options.output, options.out, ("table", "json", "github"))
     margin = None if options.margin is None else check_margin(options.margin)
     with (
         show_warnings(quiet=options.quiet),
@@ -58,14 +59,16 @@ def main(arguments: Sequence[str]) -> int:
         missing = [] if options.allow_missing else fail_missing(found)
         outcomes = opened.judge(list_compared(found), missing) if opened.conditions else []
         width = table_width(wide=options.wide, out=options.out)
-        if form == "json":
-            write(dump_json(_describe(found, outcomes, options.cache_dir), indent=True) + "\n")
-        else:
-            write(render_comparison(found, width, listed=options.list, store=options.cache_dir))
         report = ""
-        if opened.wants_report:
+        if opened.wants_report or form == "github":
             text = render_comparison(found, None, listed=options.list, store=options.cache_dir)
             report = "\n\n".join([text.strip(), *(f"Warning: {each}." for each in found.warnings)])
+        if form == "json":
+            write(dump_json(_describe(found, outcomes, options.cache_dir), indent=True) + "\n")
+        elif form == "github":
+            write(render_summary(report, outcomes))
+        else:
+            write(render_comparison(found, width, listed=options.list, store=options.cache_dir))
         return opened.write(outcomes, report)
 
 
@@ -108,7 +111,11 @@ def _build_parser() -> Parser:
         help="let the gate pass although a system of the first run is missing in another",
     )
     add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to show (default: %(default)s)")
-    add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
+    add(
+        "--output",
+        choices=("table", "json", "github"),
+        help="form of the result (default: by the ending of --out, else table)",
+    )
     add("--out", metavar="FILE", help="write the result to FILE (.json or .md), not to stdout")
     add_flags(parser, "wide")
     add("--quiet", action="store_true", help="show no warnings")

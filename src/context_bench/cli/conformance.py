@@ -92,6 +92,7 @@ def _build_parser() -> Parser:
         default="openai",
         help="API that it speaks (default: %(default)s)",
     )
+    add_flags(parser, "header")
     add("--model", metavar="NAME", help="model to ask for, if the proxy takes only names that it knows")
     add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
     add("--list", action="store_true", help="list the checks and exit")
@@ -125,6 +126,7 @@ def _list_checks(options: argparse.Namespace) -> int:
 
 
 async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], vendor: Recipe | None) -> Findings:
+    from context_bench.cli.build_systems import parse_headers
     from context_bench.conformance import examine
     from context_bench.conformance.bench import Upstream
     from context_bench.monitors.progress import StatusLine
@@ -132,6 +134,7 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
     from context_bench.tap.server import Tap
 
     host, port = parse_listen(options.tap or ":0")
+    given = parse_headers(options.header)
     upstream = Upstream()
     tap = Tap(upstream, host=host, port=port, hosts=options.tap_host)
     name = f"{vendor.name} " if vendor else ""
@@ -146,6 +149,7 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
         stack.enter_context(line)
         await tap.start()
         stack.push_async_callback(tap.stop)
+        headers = {name: value.reveal().replace("{tap}", tap.url) for name, value in given.items()}
         proxy = options.proxy
         if options.start or vendor:
             proxy = (await stack.enter_async_context(prepare_proxy(options, tap.url, vendor))).url
@@ -157,7 +161,7 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
             checks=checks,
             model=options.model,
             timeout=options.timeout,
-            headers=vendor.headers if vendor else None,
+            headers={**(vendor.headers if vendor else {}), **headers},
             on_check=note_check,
         )
     return replace(findings, proxy=f"{vendor.name} {vendor.version or '(unknown version)'}") if vendor else findings

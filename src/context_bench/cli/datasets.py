@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.flags import Parser, add_flags, count
 from context_bench.cli.listings import listing_parser, print_components, print_listing, summarize_component
@@ -20,16 +22,22 @@ from context_bench.monitors.progress import StatusLine
 from context_bench.output.layout import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
+from context_bench.text import count_things
+
+if TYPE_CHECKING:
+    from context_bench.traffic.readers import Findings
+from context_bench.types import Example
 
 _MORE = """\
 more:
   context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--full]
   context-bench datasets check NAME[:CONFIG]|FILE [-n N] [--data-dir DIR]
   context-bench datasets fetch NAME[:CONFIG]... --to DIR [--revision REV] [-n N]
-  context-bench datasets import FILE.jsonl [--out FILE] [--answers]
+  context-bench datasets import FILE|DIR... [--out FILE] [--answers]
 """
 
 MAX_TEXT_CHARS = 1500  # characters of a text that are shown unless --full asks for all
+DEPTH_EXAMPLES = 50  # examples of which `show` says where their evidence stands
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,20 +85,29 @@ def _show(arguments: Sequence[str]) -> int:
         import_code(code)
     card, problem = card_for(options.dataset), ""
     try:
-        choices = Choices(limit=1, data_dir=options.data_dir, revision=options.revision)
-        example = next(iter(open_datasets([options.dataset], choices)), None)
+        choices = Choices(limit=DEPTH_EXAMPLES, data_dir=options.data_dir, revision=options.revision)
+        examples = list(open_datasets([options.dataset], choices))
+        example = examples[0] if examples else None
     except (DataError, MissingExtra) as error:
         if card is None:
             raise
-        example, problem = None, printable(str(error))  # the facts stand without it
-    if card is not None:
-        facts = [[key, text] for key, text in _list_facts(card) if text]
+        example, examples, problem = None, [], printable(str(error))  # the facts stand without it
+    facts = [[key, text] for key, text in _list_facts(card) if text] if card is not None else []
+    facts += _describe_depths(examples)
+    if facts:
         sys.stdout.write(fit_listing(facts, table_width(wide=options.wide), head=False) + "\n")
     if example is not None:
         _print_example(example, card, None if options.full else MAX_TEXT_CHARS, table_width(wide=options.wide))
     elif problem:
         say(f"no example: {problem}")
     return 0
+
+
+def _describe_depths(examples: Sequence[Example]) -> list[list[str]]:
+    """Say where the evidence of the first examples stands in their contexts; nothing where none stands there."""
+    from context_bench.testing.gold_check import describe_depths, find_depths
+
+    return [["evidence stands", text] for text in describe_depths(find_depths(examples))]
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -200,30 +217,46 @@ def _fetch(arguments: Sequence[str]) -> int:
 
 
 def _import(arguments: Sequence[str]) -> int:
-    from context_bench.datasets.chat_logs import read_traffic
+    from context_bench.datasets.recordings import read_examples
+    from context_bench.traffic.readers import Findings
 
-    parser = Parser(
-        prog="context-bench datasets import", description="turn recorded chat requests into a file of examples"
+    parser = Parser(prog="context-bench datasets import", description="turn recorded sessions into a file of examples")
+    parser.add_argument(
+        "paths", nargs="+", metavar="FILE|DIR", help="recordings; their format is told by their content"
     )
-    parser.add_argument("log", metavar="FILE.jsonl", help="OpenAI-style requests, one JSON object a line")
     parser.add_argument("--out", metavar="FILE", help="write the examples to FILE, not to stdout")
     parser.add_argument("--answers", action="store_true", help="take the recorded replies as gold answers")
+    parser.add_argument("--mask-emails", action="store_true", help="mask e-mail addresses as well as secrets")
+    add_flags(parser, "silent", help="show no progress")
     options: argparse.Namespace = parser.parse_args(arguments)
-    taken = left = 0
-    with open_destination(options.out) as write:
-        lines = []
-        for example in read_traffic(Path(options.log), options.answers):
-            taken, left = (taken + 1, left) if example else (taken, left + 1)
-            if example:
-                lines.append(json.dumps(example, ensure_ascii=False) + "\n")
-        if not taken:
-            raise UsageError(f"{options.log}: no chat request in it (an object with `messages`, one a line)")
-        write("".join(lines))
-    say(
-        f"{taken} example{'' if taken == 1 else 's'}"
-        + (f", {left} other line{'' if left == 1 else 's'} left out" if left else "")
-    )
+    findings, taken = Findings(), 0
+
+    def write_lines() -> Iterator[str]:
+        nonlocal taken
+        for _, example in examples:
+            taken += 1
+            yield json.dumps(example, ensure_ascii=False) + "\n"
+
+    examples = read_examples(options.paths, answers=options.answers, emails=options.mask_emails, findings=findings)
+    with (
+        StatusLine(lambda _: f"{taken:,} examples", enabled=not options.silent and bool(options.out)),
+        open_destination(options.out) as write,
+    ):
+        lines = write_lines()
+        first = next(lines, None)
+        if first is None:
+            raise UsageError(f"{', '.join(options.paths)}: no request to a model in it")
+        write(chain([first], lines))
+    say(f"{count_things(taken, 'example')}{_describe_skipped(findings)}")
     return 0
+
+
+def _describe_skipped(findings: Findings) -> str:
+    """Say what could not become an example, by its reason."""
+    reasons = sum((report.skipped for report in findings.files), Counter[str]())
+    lines = [f"{count_things(count, 'line')} left out ({reason})" for reason, count in reasons.items()]
+    files = [f"{count_things(len(findings.others), 'file')} passed over, no recordings"] if findings.others else []
+    return "".join(f", {each}" for each in (*lines, *files))
 
 
 def markdown_catalog() -> str:

@@ -23,21 +23,19 @@ DATASETS = ("needle:length=4000,n=80", "kv:length=4000,n=80", "json-logs:length=
 
 _ABOUT = """\
 Each system gets 240 contexts of about 4,000 tokens, each with one fact that a
-question needs.  score: is the fact still there?  compression: the share of
-tokens saved.  cost of pass: tokens spent for each fact kept.  Pareto front: no
+question needs.  score: is the fact still there?  saved: the share of tokens
+that is gone.  cost of pass: tokens spent for each fact kept.  Pareto front: no
 other system is shown to keep more or cost less, without being worse elsewhere.
 """
 
 _NEXT = """
-To measure your own proxy (with your key in OPENAI_API_KEY):
-  context-bench --proxy http://localhost:7878 --model gpt-4o-mini \\
-      --dataset needle:length=4000,n=200
-A compressor written in Python:
+Measure a compressor of your own, written in Python:
   context-bench --system my_file.py:my_function --system bm25:ratio=0.3 \\
       --dataset json-logs:n=200
-Pictures of a result, here in the terminal:
-  context-bench plot {saved}
-The result is in {saved}. As a page that opens offline:
+Measure your own proxy (with your key in OPENAI_API_KEY):
+  context-bench --proxy http://localhost:7878 --model gpt-4o-mini \\
+      --dataset needle:length=4000,n=200
+Open the page of this result, which works offline:
   {page}"""
 
 
@@ -79,7 +77,8 @@ def main(arguments: Sequence[str]) -> int:
         write_report(write_page, build_reporter("html", None, store), "html", result)
         result.config.pop("run", None)  # it is in no store that stays
         write(result.to_json())
-    sys.stdout.write(build_reporter("table", table_width(wide=options.wide), color=wants_color()).render(result))
+    width = table_width(wide=options.wide)
+    sys.stdout.write(build_reporter("table", width, color=wants_color(), wide=options.wide).render(result))
     sys.stdout.flush()
-    print(_NEXT.format(saved=saved, page=page), file=sys.stderr)
+    print(_NEXT.format(page=page), file=sys.stderr)
     return 0

@@ -136,14 +136,14 @@ def _list_rows(rows: Sequence[EvalRow], field: str, options: Any) -> str:
     asked = [word for name, word in words.items() if getattr(options, name)]
     if asked and not rows:
         return f"No example {' or '.join(asked)}.\n"
-    lines = [["example", "system", "score", "savings", "evidence", "error"]]
+    lines = [["example", "system", "score", "saved", "evidence", "error"]]
     for row in rows:
         numbers = (row.scores.get(field), row.metadata.get("prompt_savings"))
         score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
         lines.append(
             [str(row.example_id), row.system, score, savings, read_state(row.scores) or "", (row.error or "")[:60]]
         )
-    give_way = ("savings", "evidence")
+    give_way = ("saved", "evidence")
     return fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
 
 

@@ -12,9 +12,9 @@ from context_bench.cli.output import format_json, table_width
 from context_bench.config import RunOptions
 from context_bench.core.cache import Cache
 from context_bench.core.call import measure_judge_request, measure_request
+from context_bench.core.examples import read_items
 from context_bench.core.judge import Scorer
-from context_bench.core.row import Item, Job
-from context_bench.core.run_settings import read_examples
+from context_bench.core.row import Job
 from context_bench.monitors.progress import StatusLine
 from context_bench.output.layout import fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
@@ -23,7 +23,7 @@ from context_bench.systems.prompts import build_messages, list_turn_prompts, ope
 from context_bench.text import count_things
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
 from context_bench.traits import asks_model, find_model, is_endpoint, system_traits
-from context_bench.types import Evaluator, Example
+from context_bench.types import Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer
 
 MAX_TEXT_CHARS = 1200  # characters of a text that are shown
@@ -86,7 +86,7 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
         ExitStack() as opened,
     ):
         datasets.check()
-        _count(options, systems, judges, datasets, _open_answers(options, scorer, opened), total)
+        _count(options, systems, scorer, datasets, _open_answers(options, scorer, opened), total)
     lines = [
         ["examples", f"{total.examples:,}"],
         ["systems", f"{len(systems)}, of which {len(endpoints)} over the network"],
@@ -116,16 +116,17 @@ def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cac
 
 
 def _count(
-    options: RunOptions, systems: list[Any], judges: list[Evaluator], datasets: Any, cache: Cache | None, total: _Total
+    options: RunOptions, systems: list[Any], scorer: Scorer, datasets: Any, cache: Cache | None, total: _Total
 ) -> None:
     count, reply = get_tokenizer(), options.max_tokens or _GUESSED_REPLY
-    for example in read_examples(datasets, None):
+    judges = [each for each in scorer.chosen if asks_model(each)]
+    for item in read_items(datasets, None, scorer):
+        example = item.example
         total.examples += 1
         total.first = total.first or example
         turns = example.get("turns") or ()
         prompts = list_turn_prompts(turns, ()) if open_turns(turns) > 1 else [example]
         replies_before = len(prompts) * (len(prompts) - 1) // 2
-        item = Item(example)
         jobs = [(system, Job(0, system, item, repeat)) for system in systems for repeat in range(options.repeats)]
         for system, job in jobs:
             known = cache.find_answer(job) if cache is not None else None

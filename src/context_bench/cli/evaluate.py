@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.commands import first_steps, run_parser
 from context_bench.cli.flags import read_values
-from context_bench.config import EvaluateOptions, RunOptions
+from context_bench.config import DEFAULT_MARGIN, EvaluateOptions, RunOptions
 
 if TYPE_CHECKING:
     from context_bench.cli.gate import RunGate
@@ -42,12 +44,30 @@ def main(
     options = RunOptions(**given, command=mask_arguments(flags), run_file=run_file, origins=origins)
     options.typed = mask_arguments(arguments if typed is None else typed)
     options.output = choose_form(options.output, options.out)
+    if not any(flag.partition("=")[0] == "--api" for flag in flags):
+        options.api = _find_recorded_api(options) or options.api
     # A model or script of this machine answers whatever it is asked for.
     options.model_given = bool(options.model or options.tap_model or options.tap_reply)
     options.model = options.model or get_form(options.api).default_model
     options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
     with show_messages(quiet=options.silent, verbose=options.verbose):
         return _run(options)
+
+
+def _find_recorded_api(options: RunOptions) -> str | None:
+    """Find the API of a recording among the datasets, which a run speaks unless `--api` names another."""
+    if not options.proxy or not any(Path(name).is_file() for name in options.dataset):
+        return None
+    from context_bench.cli.messages import say
+    from context_bench.datasets.recordings import find_recorded_api
+    from context_bench.wire.forms import FORMS
+
+    api = find_recorded_api(options.dataset)
+    if api is None or api == options.api or api not in {form.name for form in FORMS}:
+        return None
+    if not options.silent:
+        say(f"--api {api}, as the recording; name another to convert it")
+    return api
 
 
 def _run(options: RunOptions) -> int:
@@ -97,13 +117,15 @@ def _check_gate(
     """Refuse conditions that this run cannot be judged by, before anything is sent; return the numbers it may have."""
     if not gate.conditions:
         return []
-    from context_bench.cli.gate import check_gate
+    from context_bench.cli.gate import check_gate, tell_needs
     from context_bench.compare.gates import check_conditions
     from context_bench.traits import system_traits
 
     controls = [each.name for each in systems if not system_traits(each).competes]
     check_conditions(gate.conditions, [each.name for each in systems], options.baseline, controls)
-    return check_gate(gate.conditions, systems, metrics, datasets, scorer)
+    allowed = check_gate(gate.conditions, systems, metrics, datasets, scorer)
+    tell_needs(gate.conditions, datasets, options.margin or DEFAULT_MARGIN, quiet=options.silent)
+    return allowed
 
 
 def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
@@ -136,11 +158,42 @@ def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
     return systems, datasets, build_scorer(ScoringOptions.read(options), datasets.tags)
 
 
+CHECKED_GOLDS = 5  # examples of each dataset whose gold answers are scored before a run
+
+
+def _check_golds(options: RunOptions) -> None:
+    """Warn of datasets whose own evaluators refuse the gold answers of the first examples; silent where all is well.
+
+    Loaders of the user are left alone: they may be slow, or give their examples only once.
+    """
+    from context_bench.cli.messages import say
+    from context_bench.datasets.files import parse_mapping
+    from context_bench.datasets.open import Choices, open_datasets
+    from context_bench.errors import ContextBenchError
+    from context_bench.refs import parse
+    from context_bench.registry import registry
+    from context_bench.testing.gold_check import check_golds
+
+    known = registry.list("dataset")
+    for text in options.dataset:
+        if not os.path.isfile(text) and parse("dataset", text)[0].target not in known:
+            continue
+        mapping = parse_mapping(options.map) if options.map else None
+        choices = Choices(options.seed, CHECKED_GOLDS, "first", options.data_dir, options.revision, mapping)
+        try:
+            check = check_golds(open_datasets([text], choices))
+        except ContextBenchError:
+            continue  # the run says what is wrong with it
+        if not check.is_sound:
+            faults = "; ".join(check.describe_faults())
+            say(f"warning: {text}: {faults}: context-bench datasets check {shlex.quote(text)} says more")
+
+
 def _measure(
     options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: RunGate
 ) -> int:
     from context_bench.caveats import find_unscored
-    from context_bench.cli.output import advise_resume, report_run, tell_outcome, tell_stops
+    from context_bench.cli.output import advise_resume, report_run
     from context_bench.errors import Interrupted
     from context_bench.monitors.limits import Limits
 
@@ -148,7 +201,10 @@ def _measure(
         from context_bench.output.page.html_page import check_plots
 
         check_plots(options.plots)
-    result, failure = report_run(options, lambda: _evaluate(options, systems, datasets, scorer, metrics))
+    _check_golds(options)
+    result, failure = report_run(
+        options, lambda: _evaluate(options, systems, datasets, scorer, metrics), verbose=options.verbose
+    )
     if options.plots is not None:
         _write_plots(options, options.plots, result)
     tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
@@ -156,10 +212,6 @@ def _measure(
     unscored = find_unscored(result.summary, result.notes, result.config)
     unmeasured = result.settings.failed_metrics
     code = 3 if stopped or unscored or unmeasured or tolerated.is_exceeded(result.summary) else 0
-    if not options.silent:
-        tell_outcome(result, verbose=options.verbose, failure=failure)
-    elif failure is None:
-        tell_stops(result, systems=True)
     if isinstance(failure, Interrupted):
         # A run file may say `fresh`, which no flag can take back.
         words = options.typed if "--fresh" in options.typed or not options.fresh else options.command
@@ -198,6 +250,7 @@ def _evaluate(
     options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric]
 ) -> EvalResult:
     """Hand the options to `evaluate()`: those that it has by the same name, and what the others make of it."""
+    from context_bench.cli.messages import say
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
@@ -226,6 +279,7 @@ def _evaluate(
             "command": options.command,
             **({"origins": options.origins} if options.origins else {}),
             **({"slices": options.slice} if options.slice else {}),
+            **({"volume": options.volume} if options.volume else {}),
             "threshold_given": options.threshold is not None,
             "run_file": options.run_file,
             "seed": options.seed,
@@ -237,6 +291,8 @@ def _evaluate(
             **plan,
         },
     }
+    if not options.model_given and not options.silent and models:
+        say(f"no --model was given: servers are asked for {options.model}")
     return evaluate(**given)
 
 
@@ -244,6 +300,8 @@ def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | Non
     """Return baseline and margin, by the flags or else by the file of --plan, and what is recorded of that plan."""
     if options.plan is None:
         return options.baseline, options.margin, {}
+    from pathlib import Path  # not at the top: --help needs none of it
+
     from context_bench.compare.plans import count_earlier, read_lock
     from context_bench.store import Store
 
@@ -251,7 +309,7 @@ def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | Non
     earlier = None
     if options.store_folder is not None:
         earlier = 0
-        if Path(options.store_folder).is_dir():
+        if os.path.isdir(options.store_folder):
             with Store(options.store_folder, readonly=True, create=False) as store:
                 earlier = count_earlier(lock, (info.config for info in store.runs()))
     # A planned baseline that is not among the systems is a deviation, which the report tells.

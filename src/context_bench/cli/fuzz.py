@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import shlex
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import Parser, add_flags, amount, count
+from context_bench.cli.flags import Parser, add_flags, amount, positive
 from context_bench.errors import DataError
 from context_bench.wire.forms import FORMS
 
 if TYPE_CHECKING:
-    from context_bench.fuzz.session import AnyTarget, Finding, Report
+    from context_bench.fuzz.session import AnyTarget, Finding
 
 _EXAMPLE = """\
 examples:
@@ -32,8 +31,6 @@ _EXIT_CODES = """\
 exit codes: 0 nothing broken (or only what it declares),
 1 a relation is broken, 2 wrong usage"""
 
-_MAX_SHOWN_CHARS = 110
-
 
 def main(arguments: Sequence[str]) -> int:
     parser = _build_parser()
@@ -42,23 +39,26 @@ def main(arguments: Sequence[str]) -> int:
         return _list_relations(options)
     _check_flags(parser, options)
 
-    from context_bench.cli.output import choose_form, open_destination
+    from context_bench.cli.fuzz_output import render_page, render_replay, render_report
+    from context_bench.cli.output import check_destinations, choose_form, open_destination
     from context_bench.refs import import_code
 
     form = choose_form(options.output, None, ("table", "json", "junit"))
     for code in options.imports:
         import_code(code)
-    outcome = asyncio.run(_run(options))
-    shown = outcome if isinstance(outcome, str) else _render(outcome, form, options, arguments)
+    check_destinations({"--out": options.out, "--report": options.report})
+    with ExitStack() as stack:  # a file that cannot be written is told before anything is tried
+        write_to = {path: stack.enter_context(open_destination(path)) for path in (options.out, options.report) if path}
+        name, outcome = asyncio.run(_run(options))
+        if options.out:
+            write_to[options.out](json.dumps(outcome.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        if options.report:
+            write_to[options.report](render_page(outcome, arguments))
     with open_destination(None) as write:
-        write(shown)
-    if isinstance(outcome, str):
-        return int("broken" in outcome.rpartition("\n\n")[2])
-    if options.out:
-        text = json.dumps(outcome.to_dict(), indent=1, ensure_ascii=False)
-        with open_destination(options.out) as write:
-            write(f"{text}\n")
-    return int(bool(outcome.broken))
+        write(
+            render_replay(name, outcome, form) if options.replay else render_report(outcome, form, options, arguments)
+        )
+    return int(any(broken is not None for _, broken in outcome) if options.replay else bool(outcome.broken))
 
 
 def _build_parser() -> Parser:
@@ -80,7 +80,9 @@ def _build_parser() -> Parser:
     add("--model", metavar="NAME", help="model to ask for, if the proxy takes only names that it knows")
     add("--relation", action="append", default=[], metavar="ID", help="try only this relation (repeatable)")
     add("--list", action="store_true", help="list the relations and exit")
-    add("-n", type=count, default=50, dest="tries", metavar="N", help="tries of each relation (default: %(default)s)")
+    add(
+        "-n", type=positive, default=50, dest="tries", metavar="N", help="tries of each relation (default: %(default)s)"
+    )
     add("--seconds", type=amount, default=60.0, metavar="S", help="stop after so long (default: %(default)g)")
     add("--seed", type=int, default=0, metavar="N", help="another seed makes other inputs (default: %(default)s)")
     add("--dataset", metavar="REF", help="take inputs from this data too: NAME[:key=value,...] or a file")
@@ -88,6 +90,7 @@ def _build_parser() -> Parser:
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
     add("--replay", metavar="FILE", help="try only what an earlier --out found")
     add("--out", metavar="FILE", help="save what was found as JSON, for --replay")
+    add("--report", metavar="PAGE", help="write rates and findings as one HTML page")
     add("--output", choices=("table", "json", "junit"), help="form of the result on stdout (default: table)")
     add_flags(parser, "wide")
     add_flags(parser, "silent", help="show no progress")
@@ -104,6 +107,8 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
         )
     if given == ["proxy"] and not options.tap:
         parser.error("a --proxy that is not started here must know its upstream: give a port, as in --tap :9100")
+    if options.replay and (options.out or options.report):
+        parser.error("--out and --report are for new findings: leave them out with --replay")
     if options.dataset and options.memory:
         parser.error("--dataset has examples for compressors and proxies: leave it out with --memory")
 
@@ -122,14 +127,16 @@ def _list_relations(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _run(options: argparse.Namespace) -> Report | str:
-    """Open what is tested, then fuzz it, or replay what was found before."""
+async def _run(options: argparse.Namespace) -> tuple[str, Any]:
+    """Open what is tested, then fuzz it (a `Report`), or replay what was found before (a list); with its name."""
     from context_bench.fuzz.relations import list_relations
     from context_bench.fuzz.session import fuzz, list_known, replay
     from context_bench.monitors.progress import StatusLine
 
     own = _read_own(options)
     findings = _read_findings(options.replay) if options.replay else []
+    if options.replay and not findings:
+        raise DataError(f"--replay {options.replay}: it has no findings, so there is nothing to try again")
     state = {"inputs": 0, "seconds": 0.0}
     line = StatusLine(
         lambda width: f"{state['inputs']:,} inputs, {state['seconds']:.0f} of at most {options.seconds:.0f} s"[:width],
@@ -139,11 +146,11 @@ async def _run(options: argparse.Namespace) -> Report | str:
     async with AsyncExitStack() as stack:
         target, part = await _open_target(options, stack)
         if findings:
-            return _tell_replay(target.name, await replay(target, findings))
+            return target.name, await replay(target, findings)
         from context_bench.traits import find_breaks
 
         stack.enter_context(line)
-        return await fuzz(
+        return target.name, await fuzz(
             target,
             list_relations(options.relation, list_known(target)),
             n=options.tries,
@@ -160,10 +167,11 @@ def _read_own(options: argparse.Namespace) -> list[Any]:
     if not options.dataset:
         return []
     from context_bench.datasets.open import Choices, open_datasets
-    from context_bench.fuzz.cases import read_case
+    from context_bench.fuzz.cases import CONVERSATION, read_case
 
     choices = Choices(limit=max(options.tries, 20), data_dir=options.data_dir)
-    found = [case for example in open_datasets([options.dataset], choices) if (case := read_case(example)) is not None]
+    cases = map(read_case, open_datasets([options.dataset], choices))
+    found = [case for case in cases if case is not None and not (options.system and case.kind == CONVERSATION)]
     if not found:
         raise DataError(
             f"{options.dataset}: no example holds its evidence or answer in its context, so nothing can be lost"
@@ -230,75 +238,3 @@ async def _open_proxy(options: argparse.Namespace, stack: AsyncExitStack) -> Any
     await require_reach(bench, tap.url)
     name = f"{vendor.name} {vendor.version or '(unknown version)'}" if vendor else url
     return ProxyTarget(name, bench)
-
-
-def _tell_replay(name: str, tried: Sequence[tuple[Finding, Any]]) -> str:
-    lines = []
-    for finding, broken in tried:
-        lines.append(f"{'✗' if broken else '✓'} {finding.relation}: {broken.reason if broken else 'holds now'}")
-    count_broken = sum(broken is not None for _, broken in tried)
-    verdict = f"{count_broken} of {len(tried)} still broken" if count_broken else f"all {len(tried)} hold now"
-    return "\n".join((f"{name}:", *lines, "", f"{verdict}.")) + "\n"
-
-
-def _render(report: Report, form: str, options: argparse.Namespace, arguments: Sequence[str]) -> str:
-    if form == "json":
-        return json.dumps(report.to_dict(), indent=1, ensure_ascii=False) + "\n"
-    if form == "junit":
-        return _render_junit(report)
-    return _render_table(report, options, arguments)
-
-
-def _render_table(report: Report, options: argparse.Namespace, arguments: Sequence[str]) -> str:
-    from context_bench.cli.output import table_width
-    from context_bench.output.layout import fit_columns
-
-    lines = [["relation", "tried", "broken", "rate", "95% interval", "note"]]
-    for result in report.results.values():
-        rate, note = result.rate if result.tried else None, ""
-        if result.declared:
-            note = "declared"
-        elif not result.relation.judged:
-            note = "reported, not judged"
-        elif result.excused:
-            note = f"{result.excused} excused: it varies by itself"
-        elif not result.tried:
-            note = "says nothing about it"
-        limits = f"[{rate.low:.1%}, {rate.high:.1%}]" if rate is not None and rate.known else "–"
-        share = f"{rate.value:.1%}" if rate is not None else "–"
-        lines.append([result.relation.id, f"{result.tried}", f"{result.broken}", share, limits, note])
-    parts = [fit_columns(lines, table_width(wide=options.wide), ("95% interval", "note"))]
-    for result in report.broken:
-        finding = min(result.findings, key=lambda each: len(each.case.text), default=None)
-        if finding is not None:
-            parts.append(_show_finding(finding, arguments))
-    broken = [result.relation.id for result in report.broken]
-    verdict = f"broken: {', '.join(broken)}" if broken else "nothing is broken"
-    parts.append(f"{report.target}: {verdict} ({report.seconds:.0f} s, seed {report.seed}).")
-    return "\n\n".join(parts) + "\n"
-
-
-def _show_finding(finding: Finding, arguments: Sequence[str]) -> str:
-    """Show the smallest input that breaks a relation: what the change did to the output, and how to see it again."""
-    lines = [line if len(line) <= _MAX_SHOWN_CHARS else f"{line[:_MAX_SHOWN_CHARS]}…" for line in finding.diff()]
-    size = f"{len(finding.case.items)} {'item' if len(finding.case.items) == 1 else 'items'} of {finding.case.kind}"
-    words = [each for each in arguments[1:] if each != "--relation"]
-    again = shlex.join(["context-bench", "fuzz", *words, "--relation", finding.relation])
-    return "\n".join(
-        (f"{finding.relation}: {finding.reason} ({size}).", *(f"  {line}" for line in lines), f"  again: {again}")
-    )
-
-
-def _render_junit(report: Report) -> str:
-    """Write each relation as a test case; those that only say something are left out."""
-    from context_bench.compare.conditions import FAILS, HOLDS
-    from context_bench.compare.gates import GateOutcome
-    from context_bench.output.files import render_junit
-
-    outcomes = []
-    for result in report.results.values():
-        if result.tried and result.counts:
-            told = result.findings[0].reason if result.findings else f"holds in {result.tried} tries"
-            outcome = FAILS if result.broken else HOLDS
-            outcomes.append(GateOutcome(report.target, result.relation.id, outcome, f"{result.relation.id}: {told}"))
-    return render_junit(outcomes)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,10 @@ class RunGate:
             from context_bench.output.files import render_junit
 
             self._writers["--junit"](render_junit(outcomes))
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            from context_bench.output.files import render_annotations
+
+            sys.stderr.write(render_annotations(outcomes))
         if self.wants_report:
             from context_bench.output.files import render_summary
 
@@ -125,8 +130,29 @@ def check_gate(
     return allowed if numbers.all_told else []
 
 
+def tell_needs(conditions: Sequence[Condition], datasets: Any, margin: float, *, quiet: bool) -> None:
+    """Say how many examples the conditions need, and whether the run has them, before anything is sent."""
+    from context_bench.compare.gates import count_needed
+    from context_bench.core.run_settings import count_examples
+    from context_bench.text import count_things
+
+    needs = {each.text: count_needed(each, len(datasets.sources), margin) for each in conditions}
+    known = {text: needed for text, needed in needs.items() if needed is not None}
+    if not known or quiet:
+        return
+    count_examples(datasets, None, progress=True)
+    listed = ", ".join(f"{text!r} {needed:,}" for text, needed in known.items())
+    where = " of each dataset" if len(datasets.sources) > 1 else ""
+    say(f"gate: examples{where} needed at least, where no answer changes or fails: {listed}")
+    with suppress(TypeError):
+        fewest = min(datasets.list_lengths())
+        if short := [text for text, needed in known.items() if needed > fewest]:
+            words = f"this run has {count_things(fewest, 'example')}{where}: too few for {', '.join(map(repr, short))}"
+            say(f"gate: {words}, so that exit code 4 (undecided) is likely")
+
+
 def _has_own_score(metrics: Sequence[Metric], scorer: Scorer) -> bool:
-    from context_bench.core.wiring import is_own_score
+    from context_bench.core.examples import is_own_score
     from context_bench.traits import find_score_field
 
     fields = {field for each in metrics if (field := find_score_field(each)) is not None}

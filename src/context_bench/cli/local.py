@@ -6,14 +6,15 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, positive
 from context_bench.cli.messages import say
 
 if TYPE_CHECKING:
-    from context_bench.local import ModelProcess
+    from context_bench.local import LocalModel
+    from context_bench.tap.server import Tap
 
 _EXAMPLE = """\
 example:
@@ -24,9 +25,9 @@ example:
 
 _ABOUT = """\
 The model is fetched once by the package client and kept in your cache folder.
-It answers OpenAI's /v1/chat/completions and Anthropic's /v1/messages, with any
-key or none, until Ctrl-C. It takes one request at a time while others wait:
-hence --timeout.
+It answers OpenAI's /v1/chat/completions and /v1/responses and Anthropic's
+/v1/messages, with any key or none, until Ctrl-C. It takes one request at a
+time while others wait: hence --timeout.
 """
 
 _READY = """\
@@ -40,29 +41,39 @@ Ctrl-C ends it.
 def main(arguments: Sequence[str]) -> int:
     options = _parse_options(arguments)
 
-    from context_bench.local import ModelProcess, Settings
-    from context_bench.local.weights import choose
+    from context_bench.http.loop import new_event_loop
+    from context_bench.local import CONTEXT, LocalModel
     from context_bench.tap.address import is_open_to_others, parse_listen
+    from context_bench.tap.server import Tap
 
     host, port = parse_listen(options.listen)
-    weights = choose(options.model)
+    model = LocalModel(options.model, threads=options.threads, context=options.context or CONTEXT, say=say)
     if is_open_to_others(host):
         say(f"warning: {options.listen} is open to other machines, and the model asks for no key")
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to stop: as with Ctrl-C
-    process: ModelProcess | None = None
+    loop = new_event_loop()
     try:
-        chosen = {"context": options.context, "threads": options.threads, "host": host, "port": port}
-        process = ModelProcess(Settings.of(weights, say, **chosen))
-        process.start()
-        sys.stderr.write(_READY.format(name=weights.name, url=process.url, label=weights.label))
-        _keep_running(process)
-    except KeyboardInterrupt:
-        say("stopped")
+        loop.run_until_complete(_serve(Tap(model, host=host, port=port), model))
+    except KeyboardInterrupt:  # while the model was fetched or loaded
+        pass
     finally:
-        if process is not None:
-            process.stop()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
         signal.signal(signal.SIGTERM, before)
+    say("stopped")
     return 0
+
+
+async def _serve(tap: Tap, model: LocalModel) -> None:
+    from context_bench.cli.tap import watch_signals
+
+    await tap.start()
+    stopped = watch_signals()
+    try:
+        sys.stderr.write(_READY.format(name=model.weights.name, url=tap.url, label=model.label))
+        await stopped.wait()
+    finally:
+        await tap.stop()
 
 
 def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -78,11 +89,3 @@ def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--threads", type=positive, metavar="N", help="CPU threads to use (default: half of the cores, up to 8)")
     add("--context", type=positive, metavar="N", help="tokens of prompt and reply together (default: 8192)")
     return parser.parse_args(arguments[1:])
-
-
-def _keep_running(process: ModelProcess) -> NoReturn:
-    """Restart it at the same address whenever a request has crashed it."""
-    while True:
-        process.wait()
-        say(f"the model's process was {process.ending}: starting it again")
-        process.start()

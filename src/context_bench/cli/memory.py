@@ -42,13 +42,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measure(options: MemoryOptions, typed: Sequence[str], *, model_given: bool) -> int:
-    from context_bench.cli.output import advise_resume, report_run, tell_outcome
+    from context_bench.cli.output import advise_resume, report_run
     from context_bench.errors import Interrupted
     from context_bench.monitors.limits import Limits
 
     result, failure = report_run(options, lambda: _evaluate(options, model_given=model_given))
-    if not options.silent:
-        tell_outcome(result, failure=failure)
     if isinstance(failure, Interrupted):
         failure.advice = advise_resume(typed, kept=not options.no_store)
     if failure is not None:
@@ -58,6 +56,7 @@ def _measure(options: MemoryOptions, typed: Sequence[str], *, model_given: bool)
 
 
 def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
+    from context_bench.cli.messages import say
     from context_bench.errors import UsageError
     from context_bench.evaluators.adapt import build_evaluators
     from context_bench.http import find_key
@@ -78,6 +77,8 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
         raise UsageError("--fresh and --resume are opposites: give one of them")
     answerer = _choose_answerer(options)
     reader = _build_reader(options, answerer)
+    if not model_given and reader is not None and not options.silent:
+        say(f"no --model was given: the reader asks for {options.model}")
     key = find_key(options.tap_forward, variable=options.api_key_env) if options.tap_forward else None
     names = (*EvaluateOptions.declared(), *MemoryParameters.declared())
     given = {name: getattr(options, name) for name in names} | {
@@ -97,6 +98,7 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
             "command": options.command,
             **({"origins": options.origins} if options.origins else {}),
             **({"slices": options.slice} if options.slice else {}),
+            **({"volume": options.volume} if options.volume else {}),
             "seed": options.seed,
             "model_given": model_given,
         },

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".tex": "latex", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
 _ANY_FORM = ("", ".txt")  # endings that promise no form
-_VARIANTS = {("table", "md"), ("csv", "csv-summary")}  # forms of one ending: --output may ask for the second
+_VARIANTS = {
+    ("table", "md"),
+    ("table", "github"),
+    ("csv", "csv-summary"),
+}  # forms of one ending: --output may ask for the second
 _DATA_FORMS = ("json", "csv", "csv-summary")  # forms that hold texts of models and datasets as they came
-REPORT_FORMS = ("table", "md", "json", "csv", "csv-summary", "latex", "html")
+REPORT_FORMS = ("table", "md", "json", "csv", "csv-summary", "latex", "html", "github")
 
 
 Write = Callable[[str | Iterable[str]], Any]
@@ -198,8 +202,13 @@ def _explain_reporter(name: str, result: Any) -> Iterator[None]:
         raise UsageError(f"the reporter {name} failed: {describe(error)}; {where}") from error
 
 
-def report_run(options: CommandOptions, run: Callable[[], EvalResult]) -> tuple[EvalResult, BaseException | None]:
-    """Run, and write the report and the page, also of a run that ended early; return what ended it too."""
+def report_run(
+    options: CommandOptions, run: Callable[[], EvalResult], *, verbose: bool = False
+) -> tuple[EvalResult, BaseException | None]:
+    """Run, and write the report and the page, also of a run that ended early; return what ended it too.
+
+    Messages about the run come first, so that its conclusion is the last thing on the screen.
+    """
     from context_bench.errors import ContextBenchError, Interrupted, find_result
     from context_bench.numbers import NUM_EXAMPLES
     from context_bench.output.files import build_reporter
@@ -207,7 +216,7 @@ def report_run(options: CommandOptions, run: Callable[[], EvalResult]) -> tuple[
     store = options.store_folder
     width = table_width(wide=options.wide, out=options.out)
     form = choose_form(options.output, options.out)
-    reporter = build_reporter(form, width, store, color=wants_color(options.out))
+    reporter = build_reporter(form, width, store, color=wants_color(options.out), wide=options.wide)
     failure: BaseException | None = None
     with (
         open_destination(options.out, quiet=options.silent) as write,
@@ -221,9 +230,15 @@ def report_run(options: CommandOptions, run: Callable[[], EvalResult]) -> tuple[
             if found is None or not any(values.get(NUM_EXAMPLES) for values in found.summary.values()):
                 raise
             result = found
+        if not options.silent:
+            tell_outcome(result, verbose=verbose, failure=failure)
+        elif failure is None:
+            tell_stops(result, systems=True)
+        whole, merging = result, form != "html" and getattr(options, "merge_seeds", False)
+        result = result.merge_seeds() if merging else result
         write_report(write, reporter, form, result)
         if options.report is not None:
-            write_report(write_page, build_reporter("html", None, store), "html", result)
+            write_report(write_page, build_reporter("html", None, store, wide=options.wide), "html", whole)
     return result, failure
 
 
@@ -259,9 +274,6 @@ def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException |
     for name, (count, why) in _find_broken_evaluators(result).items():
         if not any(f"{name}: {why}" in sentence for sentence in warned):
             say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
-    answered = any(row.error is None for row in result.rows) or not result.rows
-    if result.settings.model and not result.settings.model_given and answered:
-        say(f"no --model was given: every server was asked for {result.settings.model}")
     if result.settings.reused:
         say(f"{result.settings.reused:,} rows come from the cache, with the latencies of their first run")
     for name, each in result.settings.looks.get("systems", {}).items():

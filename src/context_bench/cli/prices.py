@@ -47,7 +47,7 @@ def prices_parser() -> Parser:
         "name", nargs="?", metavar="NAME", help="a model, as a run would ask for it, or a part of names"
     )
     parser.add_argument(
-        "--prices", metavar="FILE", help="look in this file (TOML or JSON) instead of the table that ships"
+        "--prices", metavar="FILE", help="add the prices in this file (TOML or JSON) to the table that ships"
     )
     parser.add_argument(
         "--output", choices=("table", "json"), default="table", help="form of the result (default: table)"

@@ -10,7 +10,9 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from getpass import getuser
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, page, port_number
@@ -32,18 +34,19 @@ def _report(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
     add("--out", type=page, metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
-    add_flags(parser, "plots", "slice")
+    add_flags(parser, "plots", "slice", "volume", "wide")
     add_store(parser)
     options = parser.parse_args(arguments[1:])
     folder = options.cache_dir or STORE
     with show_warnings():
-        results = [load_run(name, folder, slices=options.slice) for name in dict.fromkeys(options.run)]
+        names = dict.fromkeys(options.run)
+        results = [load_run(name, folder, slices=options.slice, volume=options.volume) for name in names]
         _tell_files_apart(results)
         if options.plots is not None:
             _write_plots(results, options.plots, folder)
         if options.plots is None or options.out is not None:
             with open_destination(options.out or "report.html") as write:
-                write(HtmlReporter(folder).write_runs(results))
+                write(HtmlReporter(folder, wide=options.wide).write_runs(results))
     return 0
 
 
@@ -84,7 +87,7 @@ def _plot(arguments: Sequence[str]) -> int:
     add_store(parser)
     options = parser.parse_args(arguments[1:])
     with show_warnings():
-        result = load_run(options.run, options.cache_dir or STORE, rows=True)
+        result = load_run(options.run, options.cache_dir or STORE, rows=True).merge_seeds()
         kinds = [options.kind] if options.kind else ["pareto", *(["curve"] if result.curves() else [])]
         width = shutil.get_terminal_size().columns
         plots = [getattr(result.plot, kind)() for kind in kinds]
@@ -116,11 +119,19 @@ def _view(arguments: Sequence[str]) -> int:
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         say(f"shows the store in {options.store} at the address above, to whoever has it; Ctrl-C ends it")
+        if os.environ.get("SSH_CONNECTION"):
+            tunnel = _make_tunnel(os.environ["SSH_CONNECTION"].split()[2], urlsplit(server.url).port)
+            say(f"on your own machine, this opens a tunnel, and the address then works there:\n  {tunnel}")
         if not options.no_open:
             _open_browser(server.url)
         while not stopped.wait(1.0):  # on Windows a signal is heard of only when something else happens
             pass
     return 0
+
+
+def _make_tunnel(host: str, port: int | None) -> str:
+    """Write the command that makes a port of this machine one of the machine that the user sits at."""
+    return f"ssh -N -L {port}:127.0.0.1:{port} {getuser()}@{host}"
 
 
 def _open_browser(url: str) -> None:

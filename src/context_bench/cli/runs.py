@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width, wants_color, write_report
 from context_bench.config import STORE
 from context_bench.core.record import load_result
+from context_bench.errors import UsageError
 from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.files import build_reporter
 from context_bench.output.layout import fit_listing
 from context_bench.results import EvalResult
 from context_bench.store import Store
+from context_bench.text import format_bytes
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,11 +34,12 @@ def main(arguments: Sequence[str]) -> int:
     requests = actions.add_parser("requests", help="print a tap's requests that belong to no example, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
-        action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
+        action.add_argument("run", metavar="RUN", nargs="*" if many else None, help="an id, the start of one, or last")
         add_store(action)
+    remove.add_argument("--older-than", type=_read_age, metavar="AGE", help="all runs older than AGE: 30d, 12h or 4w")
     add_flags(listed, "wide")
-    add_flags(show, "wide", "slice")
-    add_flags(export, "output", "out", "wide", "slice")
+    add_flags(show, "wide", "slice", "volume", "merge_seeds")
+    add_flags(export, "output", "out", "wide", "slice", "volume", "merge_seeds")
     given = arguments[1:]
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given = ["list", *given]
@@ -49,7 +53,9 @@ def _open_store(options: Any, *, readonly: bool = True) -> Store:
     return Store(options.cache_dir or STORE, readonly=readonly, create=False)
 
 
-def load_run(name: str, folder: str, *, rows: bool = False, slices: Sequence[str] = ()) -> EvalResult:
+def load_run(
+    name: str, folder: str, *, rows: bool = False, slices: Sequence[str] = (), volume: float | None = None
+) -> EvalResult:
     """Load a run from the store, or from a file; without `rows` or slices, the rows of the store stay there."""
     if name.endswith(".json"):
         result = EvalResult.load(name)
@@ -59,21 +65,28 @@ def load_run(name: str, folder: str, *, rows: bool = False, slices: Sequence[str
         with Store(folder, readonly=True, create=False) as store:
             info = store.run(name)
             result = store.load(info, rows=rows or bool(slices or info.settings.slices))
-    result.config |= {"slices": slices} if slices else {}
+    _add_views(result, slices, volume)
     return result
+
+
+def _add_views(result: EvalResult, slices: Sequence[str], volume: float | None) -> None:
+    """Show a recorded run by these slices and for this volume, in place of those that it was recorded with."""
+    result.config |= ({"slices": slices} if slices else {}) | ({"volume": volume} if volume else {})
 
 
 def _list(options: Any) -> int:
     with _open_store(options) as store:
-        lines = [["run", "when", "status", "rows", "systems", "datasets"]]
+        lines = [["run", "status", "when", "rows", "size", "systems", "datasets"]]
+        sizes = store.measure_runs()
         for info in store.runs():
             rows = sum(int(values.get(NUM_EXAMPLES) or 0) for values in info.summary.values())
             rows = rows or store.count_rows(info)  # a run that is not over has no summary
             systems, datasets = info.settings.systems, info.settings.datasets
             when = info.created[:16].replace("T", " ")
             names = [_name_some(list(each), options) for each in (systems, datasets)]
-            lines.append([info.id, when, store.find_status(info), f"{rows:,}", *names])
-    give_way = ("when", "rows", "status")  # the id tells when
+            size = format_bytes(sizes.get(info.number, 0))
+            lines.append([info.id, store.find_status(info), when, f"{rows:,}", size, *names])
+    give_way = ("when", "size", "rows")  # the id tells when
     sys.stdout.write(fit_listing(lines, table_width(wide=options.wide), wrapped=(-2, -1), give_way=give_way) + "\n")
     if options.bare and sys.stdout.isatty():
         say("`runs show RUN` shows one of them; export, requests and rm are the other actions (runs --help)")
@@ -92,12 +105,14 @@ def _show(options: Any) -> int:
         info = store.run(options.run)
         status = store.find_status(info)
         result = load_result(store, info)
-    result.config |= {"slices": options.slice} if options.slice else {}
+    _add_views(result, options.slice, options.volume)
+    result = result.merge_seeds() if options.merge_seeds else result
     shown = {"run": info.id, "when": info.created, "status": status, **result.config}
     lines = [[key, _format_value(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     width = table_width(wide=options.wide)
     listing = fit_listing(lines, width, head=False)
-    sys.stdout.write(f"{listing}\n\n{build_reporter('table', width, color=wants_color()).render(result)}")
+    reporter = build_reporter("table", width, color=wants_color(), wide=options.wide)
+    sys.stdout.write(f"{listing}\n\n{reporter.render(result)}")
     return 0
 
 
@@ -114,13 +129,15 @@ def _format_value(value: Any) -> str:
 def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
     width, folder = table_width(wide=options.wide, out=options.out), options.cache_dir or STORE
-    reporter = build_reporter(form, width, folder, color=wants_color(options.out))
+    reporter = build_reporter(form, width, folder, color=wants_color(options.out), wide=options.wide)
     with _open_store(options) as store, open_destination(options.out) as write:
         info = store.run(options.run)
         result = load_result(store, info, rows=form != "html" or bool(options.slice or info.settings.slices))
-        result.config |= {"slices": options.slice} if options.slice else {}
+        _add_views(result, options.slice, options.volume)
         if form == "html":
             result.config["run"] = info.id  # its page reads rows and contexts from the store
+        elif options.merge_seeds:
+            result = result.merge_seeds()
         write_report(write, reporter, form, result)
     return 0
 
@@ -133,11 +150,40 @@ def _requests(options: Any) -> int:
 
 
 def _remove(options: Any) -> int:
+    if not options.run and options.older_than is None:
+        raise UsageError("no run is named: give its id, last, or --older-than 30d")
     with _open_store(options, readonly=False) as store:
-        for info in {store.run(name).id: store.run(name) for name in options.run}.values():
+        before = _measure_folder(store.directory)
+        chosen = {info.id: info for info in map(store.run, options.run)}
+        if options.older_than is not None:
+            oldest = datetime.now(timezone.utc) - options.older_than
+            old = [each for each in store.runs() if datetime.strptime(each.created, _CREATED) < oldest]
+            chosen |= {each.id: each for each in old if not store.is_under_way(each)}
+        for info in chosen.values():
             store.remove_run(info)
             say(f"removed run {info.id}")
+        if not chosen:
+            say("no run is that old: nothing was removed")
+            return 0
+        store.shrink()
+        after = _measure_folder(store.directory)
+    say(f"the store has {format_bytes(after)} now, {format_bytes(max(0, before - after))} less than before")
     return 0
+
+
+_CREATED = "%Y-%m-%dT%H:%M:%S%z"
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def _read_age(text: str) -> timedelta:
+    number, unit = text[:-1], _UNITS.get(text[-1:])
+    if unit is None or not number.isdigit() or len(number) > 6:
+        raise UsageError(f"--older-than must be a number with h, d or w, such as 30d (got {text!r})")
+    return timedelta(**{unit: int(number)})
+
+
+def _measure_folder(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("store.db*"))
 
 
 _ACTIONS = {"list": _list, "show": _show, "export": _export, "requests": _requests, "rm": _remove}

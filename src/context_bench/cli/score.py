@@ -15,7 +15,7 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, number
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width, wants_color, write_report
-from context_bench.config import STORE, read_settings
+from context_bench.config import STORE
 from context_bench.core.judge import Scorer
 from context_bench.core.record import load_result, recording, rescore
 from context_bench.core.run import make_result
@@ -29,6 +29,7 @@ from context_bench.output.files import build_reporter
 from context_bench.pricing import Prices, check_prices
 from context_bench.refs import import_code
 from context_bench.results import EvalResult
+from context_bench.settings import read_settings
 from context_bench.store import RunInfo, Store
 from context_bench.summary import describe_metric, summarize
 from context_bench.types import Metric
@@ -59,9 +60,8 @@ def main(arguments: Sequence[str]) -> int:
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
             for code in options.imports:
                 import_code(code)
-            reporter = build_reporter(
-                form, table_width(wide=options.wide, out=options.out), color=wants_color(options.out)
-            )
+            width = table_width(wide=options.wide, out=options.out)
+            reporter = build_reporter(form, width, color=wants_color(options.out), wide=options.wide)
             result = _score(options, store)
         write_report(write, reporter, form, result)
     unscored = find_unscored(result.summary, result.notes, result.config)

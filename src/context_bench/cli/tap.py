@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from context_bench.tap.answering import Answerer, Incoming
     from context_bench.tap.server import Tap
     from context_bench.traffic.calls import Call
+
+MAX_PATHS = 20  # of calls that are not counted, that are told apart
 
 _EXAMPLE = """\
 example:
@@ -88,7 +91,7 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
     from context_bench.tap.address import is_open_to_others
     from context_bench.tap.answering import describe_answerer
 
-    stopped = _watch_signals()
+    stopped = watch_signals()
     if is_open_to_others(tap.host):
         say(f"{tap.host} is not a loopback address: anybody who can reach it can use your key")
     await tap.start()
@@ -104,7 +107,7 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
         await tap.stop()
 
 
-def _watch_signals() -> asyncio.Event:
+def watch_signals() -> asyncio.Event:
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
@@ -116,6 +119,10 @@ def _watch_signals() -> asyncio.Event:
 
 class Log:
     def __init__(self, store: Store | None, *, shown: bool) -> None:
+        from context_bench.tap.services import Conversations
+
+        self._conversations = Conversations()
+        self._uncounted: Counter[str] = Counter()
         self._store, self._shown = store, shown
         self._run: RunInfo | None = None
         self._since = time.perf_counter()
@@ -160,20 +167,34 @@ class Log:
             await self._store.catch_up()
         self._note(call, *await work_beside(self._record, number, call, request))
 
-    def _record(self, number: int, call: Call, request: Incoming) -> tuple[int, int]:
-        prompt, tokens = request.prompt(), request.count_tokens()
+    def _record(self, number: int, call: Call, request: Incoming) -> tuple[int | None, int]:
+        tokens, prompt = self._count(call, request), request.prompt()
         if self._store and self._run and not self._store.failure:
             self._store.put_request(self._run, number, {**call.as_dict(self._since), "tokens": tokens})
         return tokens, len(prompt.tools) if prompt else 0
 
-    def _note(self, call: Call, tokens: int, tools: int) -> None:
-        self._tokens += tokens
+    def _count(self, call: Call, request: Incoming) -> int | None:
+        """Count what a model read; None where none was asked, or where not all that it read passed here."""
+        from context_bench.wire.forms import read_recorded_reply
+
+        expanded = self._conversations.expand(request) if call.asks_model else None
+        if expanded is None or request.prompt() is None:
+            return None
+        self._conversations.store(expanded, read_recorded_reply(call.reply))
+        return request.count_tokens()
+
+    def _note(self, call: Call, tokens: int | None, tools: int) -> None:
+        self._tokens += tokens or 0
+        if tokens is None:
+            path = call.path if call.path in self._uncounted or len(self._uncounted) < MAX_PATHS else "other paths"
+            self._uncounted[path] += 1
         self.watch_store()
         if self._shown:
             from context_bench.errors import printable
 
             took = "cut off" if call.cut or call.ended is None else f"{call.ended - call.started:.2f} s"
-            told = f"{call.path}: {tokens:,} tokens, {tools} tools, {call.status or 'no reply'}, {took}"
+            counted = "not counted" if tokens is None else f"{tokens:,} tokens"
+            told = f"{call.path}: {counted}, {tools} tools, {call.status or 'no reply'}, {took}"
             print(printable(f"{time.strftime('%H:%M:%S')} {told}"), file=sys.stderr, flush=True)
 
     def watch_store(self) -> None:
@@ -197,6 +218,8 @@ class Log:
                 failure, recorded = error, self._count_kept(self._store.directory)
         if self._began:
             say(f"{count_things(self._requests, 'request')}, {self._tokens:,} tokens{recorded}")
+        for path, count in self._uncounted.items():
+            say(f"{count_things(count, 'call')} to {path} {'was' if count == 1 else 'were'} not counted")
         if failure:
             raise failure
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from context_bench.compare.blind_spots import NEUTRAL, VOID, BlindSpots, Sensitivity
+from context_bench.compare.blind_spots import NEUTRAL, VOID, BlindSpots, Sensitivity, is_compressed_row
 from context_bench.compare.pairing import (
     SCORE_NAMES,
     Pairing,
@@ -113,6 +113,7 @@ class _Seen:
 
     rows: int = 0
     unchanged: int = 0
+    compresses: bool = False
     examples: int = 0
     """Examples that have a score, of several answers their mean."""
     scored: bool = False
@@ -181,6 +182,7 @@ class Comparer:
             seen = self._seen[row.system, row.dataset] = _Seen()
         seen.rows += 1
         seen.unchanged += row.metadata.get("untouched") is True or _kept_prompt(row)
+        seen.compresses = seen.compresses or is_compressed_row(row)
         if row.error is not None:
             self._failed = seen.imperfect = True
         else:
@@ -252,7 +254,12 @@ class Comparer:
             fixed_groups=fixed_groups,
         )
         verdicts = [(settled or {}).get(each.name, each) for each in verdicts]
-        void = {name for name in self._find_unchanged(paired, never_win) if name not in NEUTRAL}
+        void = {
+            name
+            for name in self._find_unchanged(paired, never_win)
+            if name not in NEUTRAL
+            and any(seen.compresses for (system, _), seen in self._seen.items() if system == name)
+        }
         verdicts = [withhold_verdict(each, VOID) if each.name in void else each for each in verdicts]
         by_dataset: dict[str, list[Verdict]] = {}
         if len(tags) > 1 and not settled:
@@ -279,21 +286,24 @@ class Comparer:
             metric = choose_score_key(len(tags))
         elif len(tags) > 1:
             said.append(f"{metric} is the mean over the datasets, each with the same weight")
+        tested = [name for name in paired if name not in never_win | void]
         known = {verdict.name: verdict for verdict in verdicts}
         savings = {name: sums.describe(known.get(name)) for name, sums in self._dollars.items() if name != self._twin}
         return Comparison(
             *(self.baseline, str(metric), margin, verdicts, by_dataset, tuple(said)),
             self._find_noise(measured),
             {name: saving for name, saving in savings.items() if saving is not None},
-            sensitivity=self._blind_spots.judge(
-                [name for name in paired if name not in never_win | void], margin=margin, fixed_groups=fixed_groups
-            )
+            sensitivity=self._blind_spots.judge(tested, margin=margin, fixed_groups=fixed_groups)
             | {name: Sensitivity("void", 0.0, paired[name].n, reason=VOID) for name in void},
+            sensitivity_by_dataset={
+                tag: self._blind_spots.judge(tested, [tag], margin=margin, fixed_groups=fixed_groups)
+                for tag in by_dataset
+            },
         )
 
     def has_only_zeros(self, system: str, tag: str | None = None) -> bool:
         """Whether neither a system nor the baseline has a score but 0, on a dataset or on any."""
-        tags = self._pairs[system].datasets if tag is None else (tag,)
+        tags = [each for name, each in self._seen if name == system] if tag is None else [tag]
         sides = [self._seen.get((side, each)) for side in (system, self.baseline) for each in tags]
         return not any(side.nonzero for side in sides if side is not None)
 

@@ -9,7 +9,7 @@ cuts are judged by the rule of every verdict, never by their mean alone. Rows ho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,18 @@ from context_bench.stats import DEFAULT_MARGIN, Verdict, judge_family
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["CONTROL_NAMES", "MIN_SAVING", "NEUTRAL", "VOID", "BlindSpots", "MatchedControl", "Sensitivity"]
+__all__ = [
+    "CONTROL_NAMES",
+    "MIN_SAVING",
+    "NEUTRAL",
+    "VOID",
+    "BlindSpots",
+    "MatchedControl",
+    "Sensitivity",
+    "is_compressed_row",
+    "read_sensitivity",
+    "write_sensitivity",
+]
 
 CONTROL_NAMES = {
     "head": "truncation (head)",
@@ -38,6 +49,15 @@ VOID = "it changed nothing on any example, so nothing was tested"
 
 NEUTRAL = ("passthrough", "direct")
 """Systems that are meant to change nothing."""
+
+
+_COMPRESSOR_FACTS = ("compressor_seconds", "claimed_tokens_saved", "vendor")
+"""Keys in the metadata of answers by systems that are meant to change what a model reads; a gateway has none."""
+
+
+def is_compressed_row(row: EvalRow) -> bool:
+    """Whether a row is of a compressor, of a vendor's proxy, or of a proxy that claims savings."""
+    return row.metadata.get("output") == "context" or any(key in row.metadata for key in _COMPRESSOR_FACTS)
 
 
 @dataclass(frozen=True)
@@ -92,6 +112,11 @@ class Sensitivity:
     beats_controls: bool = False
     needed_n: int | None = None
 
+    def name_blind_cuts(self) -> str:
+        """Name the cuts that are as good as the whole context, as in "truncation and random deletion"."""
+        blind = [each for each in self.controls if each.loss.not_worse]
+        return " and ".join(dict.fromkeys(CONTROL_NAMES[each.name].partition(" (")[0] for each in blind))
+
     def to_dict(self) -> dict[str, Any]:
         """Write it as JSON can hold it."""
         return {**vars(self), "controls": [each.to_dict() for each in self.controls]}
@@ -100,6 +125,16 @@ class Sensitivity:
     def from_dict(cls, stored: Mapping[str, Any]) -> Sensitivity:
         """Read back what `to_dict` wrote."""
         return cls(**{**stored, "controls": tuple(map(MatchedControl.from_dict, stored["controls"]))})
+
+
+def write_sensitivity(found: Mapping[str, Sensitivity]) -> dict[str, Any]:
+    """Write what is known of each system as JSON can hold it."""
+    return {name: each.to_dict() for name, each in found.items()}
+
+
+def read_sensitivity(stored: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Sensitivity]:
+    """Read back what `write_sensitivity` wrote."""
+    return {name: Sensitivity.from_dict(each) for name, each in (stored or {}).items()}
 
 
 @dataclass
@@ -120,7 +155,7 @@ class BlindSpots:
     """Adds up the naive cuts of all systems of a run, as the rows come."""
 
     def __init__(self) -> None:
-        self._arms: dict[str, _Arm] = {}
+        self._arms: dict[tuple[str, str], _Arm] = {}  # by system and dataset
 
     def add(self, row: EvalRow, score: float | None) -> None:
         """Take in a row; those without cuts, and repeated answers, say nothing here.
@@ -132,9 +167,9 @@ class BlindSpots:
         scores = row.metadata.get("matched_controls")
         if not isinstance(scores, dict) or row.repeat or row.error is not None:
             return
-        arm = self._arms.setdefault(row.system, _Arm())
+        arm = self._arms.setdefault((row.system, row.dataset), _Arm())
         unread = is_unread_row(row)
-        own = score if unread else row.scores.get("evidence_survived")
+        own = score if unread else _read_survival(row)
         group = read_group(row)
         whole = ScoredAnswer(row.example_id, row.dataset, 1.0, group)
         system = ScoredAnswer(row.example_id, row.dataset, own, group)
@@ -151,11 +186,53 @@ class BlindSpots:
         arm.least_depth, arm.most_depth = min(arm.least_depth, first), max(arm.most_depth, last)
 
     def judge(
-        self, systems: Iterable[str], *, margin: float = DEFAULT_MARGIN, fixed_groups: bool = False
+        self,
+        systems: Iterable[str],
+        datasets: Collection[str] | None = None,
+        *,
+        margin: float = DEFAULT_MARGIN,
+        fixed_groups: bool = False,
     ) -> dict[str, Sensitivity]:
-        """Judge whether the data could have shown a loss, for each of the systems whose cuts are known."""
-        found = {name: arm for name in systems if (arm := self._arms.get(name)) is not None and arm.rows}
-        return {name: _judge_arm(arm, margin, fixed_groups) for name, arm in found.items()}
+        """Judge whether the data could have shown a loss, for each of the systems whose cuts are known.
+
+        Args:
+            systems: Which ones.
+            datasets: On these datasets together; by default on all.
+            margin: A difference within it does not matter.
+            fixed_groups: Whether the documents or conversations of the run are all that matter.
+        """
+        found: dict[str, Sensitivity] = {}
+        for name in systems:
+            arms = [
+                arm for (own, tag), arm in self._arms.items() if own == name and (datasets is None or tag in datasets)
+            ]
+            if arms:
+                found[name] = _judge_arm(_join_arms(arms), margin, fixed_groups)
+        return found
+
+
+def _read_survival(row: EvalRow) -> float | None:
+    """Read whether all evidence reached the reader: behind a tap, or of the turns that a memory retrieved."""
+    recall = row.scores.get("retrieval_recall")
+    return row.scores.get("evidence_survived") if recall is None else float(recall == 1)
+
+
+def _join_arms(arms: Sequence[_Arm]) -> _Arm:
+    """Join the sums of one system over datasets."""
+    joined = _Arm()
+    for arm in arms:
+        for name in CONTROL_NAMES:
+            joined.losses[name].datasets |= arm.losses[name].datasets
+            joined.gains[name].datasets |= arm.gains[name].datasets
+            joined.kept[name] += arm.kept[name]
+        joined.whole_tokens, joined.kept_tokens = (
+            joined.whole_tokens + arm.whole_tokens,
+            joined.kept_tokens + arm.kept_tokens,
+        )
+        joined.rows += arm.rows
+        joined.least_depth = min(joined.least_depth, arm.least_depth)
+        joined.most_depth = max(joined.most_depth, arm.most_depth)
+    return joined
 
 
 def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:

@@ -14,14 +14,17 @@ from context_bench.compare.conditions import FAILS, HOLDS, Condition, GateJudgem
 from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import choose_baseline
 from context_bench.errors import UsageError, suggest
-from context_bench.numbers import find_score_key, get_number
+from context_bench.numbers import ERROR_RATE, MACRO_SCORE, MEAN_SCORE, PASS_RATE, find_score_key, get_number
 from context_bench.results import EvalResult
-from context_bench.stats import TOO_FEW, Interval, Verdict
+from context_bench.stats import TOO_FEW, Interval, Verdict, share_interval
+from context_bench.stats.planning import find_least
+from context_bench.stats.verdicts import least_n_of_each
 
 __all__ = [
     "Candidate",
     "GateOutcome",
     "check_conditions",
+    "count_needed",
     "fail_missing",
     "find_exit_code",
     "judge_gate",
@@ -109,6 +112,22 @@ def check_conditions(
                 f"--fail-if {condition.text!r} needs a baseline beside the system that is judged: add --system "
                 "passthrough, --controls, or use `context-bench compare` with an earlier run"
             )
+
+
+def count_needed(condition: Condition, datasets: int, margin: float) -> int | None:
+    """Count the examples of each dataset that a condition needs to hold where no answer changes or fails.
+
+    None where that depends on what the run measures, and where no number is enough.
+    """
+    limit, score = condition.number, condition.metric in ("score", MEAN_SCORE, MACRO_SCORE, PASS_RATE)
+    if condition.kind == "verdict" or (condition.kind == "drops" and score):
+        margin = margin if condition.kind == "verdict" else limit
+        return least_n_of_each(margin, 1 if condition.metric == MEAN_SCORE else datasets) if margin else None
+    if condition.metric == ERROR_RATE and condition.kind == ">" and limit:
+        return find_least(lambda n: share_interval(0, n * datasets).high <= limit)
+    if condition.metric == PASS_RATE and condition.kind == "<" and limit < 1:
+        return find_least(lambda n: share_interval(n * datasets, n * datasets).low >= limit)
+    return None
 
 
 def list_candidates(result: EvalResult) -> list[Candidate]:

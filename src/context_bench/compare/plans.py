@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from context_bench.compare.pairing import compare_answers, gather_answers
 from context_bench.compare.verdicts import are_unlike
-from context_bench.config import RunSettings, read_settings
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key
+from context_bench.settings import RunSettings, read_settings
 from context_bench.stats import (
     Difference,
     find_detectable,

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from context_bench.compare.pairing import ScoredAnswer, read_answer
 from context_bench.compare.verdicts import find_floors, read_intervals
-from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, UnknownName, UsageError, printable
 from context_bench.results import EvalResult, EvalRow
+from context_bench.settings import RunSettings, read_settings
 from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
 

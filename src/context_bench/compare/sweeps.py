@@ -7,9 +7,12 @@ was read from a file has its curves too, and systems that were named one by one 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+_UNTOLD = ("seed", "n", "name")  # parameters that a short name leaves out
+_SIZES = ("length", "budget", "tokens", "max_tokens", "size")
 _NOT_KNOBS = ("seed", "name")  # parameters that do not trade quality for tokens
 MAX_LISTED_SETTINGS = 5  # settings that are told one by one where the systems of a sweep have one name
 
@@ -22,11 +25,15 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class _Parsed:
+class ParsedName:
     name: str
     stem: str
     bracketed: bool
     parameters: dict[str, str]
+
+    def name_without(self, parameter: str) -> str:
+        """Write the name without one of its parameters."""
+        return _name_rest(self, {key: value for key, value in self.parameters.items() if key != parameter})
 
 
 def name_setting(name: str, parameters: dict[str, str]) -> str:
@@ -38,7 +45,7 @@ def find_sweeps(names: Iterable[str]) -> list[Sweep]:
     """Find the systems that differ in one parameter; each belongs to one sweep, the one with the most settings."""
     groups: dict[tuple[object, ...], tuple[str, str, dict[str, str]]] = {}
     order: dict[str, int] = {}
-    for parsed in filter(None, map(_parse_name, names)):
+    for parsed in filter(None, map(parse_name, names)):
         order[parsed.name] = len(order)
         for knob, value in parsed.parameters.items():
             if knob in _NOT_KNOBS:
@@ -62,6 +69,39 @@ def join_settings(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(shown))
 
 
+def name_family(name: str) -> str:
+    """Name the family of a system: the systems that differ in parameters alone."""
+    parsed = parse_name(name)
+    return name if parsed is None else parsed.stem
+
+
+def name_briefly(names: Iterable[str]) -> dict[str, str]:
+    """Write references as short names, `bm25 30%` and `needle 4k`; one that would not be alone keeps its whole name."""
+    short = {name: _shorten(name) for name in names}
+    common = Counter(short.values())
+    return {name: brief if common[brief] == 1 else name for name, brief in short.items()}
+
+
+def _shorten(name: str) -> str:
+    parsed = parse_name(name)
+    if parsed is None:
+        return name
+    known = {key: value for key, value in parsed.parameters.items() if key not in _UNTOLD}
+    return " ".join([parsed.stem.rpartition("/")[2], *(_tell_parameter(*each) for each in known.items())])
+
+
+def _tell_parameter(key: str, value: str) -> str:
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    if key == "ratio":
+        return f"{100 * number:g}%"
+    if key in _SIZES:
+        return f"{number / 1000:g}k" if number >= 1000 else f"{number:g}"
+    return f"{key} {value}"
+
+
 def _name_sweep(sweep: Sweep) -> str:
     values = list(dict.fromkeys(sweep.settings.values()))
     many = f" ({len(values):,} settings)" if len(values) > MAX_LISTED_SETTINGS else ""
@@ -71,7 +111,7 @@ def _name_sweep(sweep: Sweep) -> str:
     return re.sub(rf"(?<=[:,\[]){re.escape(one)}(?=[,\]]|$)", lambda _: all_of_them, name) + many
 
 
-def _parse_name(name: str) -> _Parsed | None:
+def parse_name(name: str) -> ParsedName | None:
     """Split a name into what it is and its parameters; None for a name without any."""
     bracketed = name.endswith("]")
     stem, mark, text = name[:-1].rpartition("[") if bracketed else name.rpartition(":")
@@ -80,10 +120,10 @@ def _parse_name(name: str) -> _Parsed | None:
         stem, items = f"{stem}:{items[0]}", items[1:]
     parameters = dict(item.split("=", 1) for item in items if "=" in item)
     known = len(parameters) == len(items) and all(key.isidentifier() for key in parameters)
-    return _Parsed(name, stem, bracketed, parameters) if mark and stem and parameters and known else None
+    return ParsedName(name, stem, bracketed, parameters) if mark and stem and parameters and known else None
 
 
-def _name_rest(parsed: _Parsed, others: dict[str, str]) -> str:
+def _name_rest(parsed: ParsedName, others: dict[str, str]) -> str:
     if not others:
         return parsed.stem
     if parsed.bracketed:

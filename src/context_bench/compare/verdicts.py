@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from context_bench.compare.blind_spots import Sensitivity
-from context_bench.config import read_settings
+from context_bench.compare.blind_spots import Sensitivity, read_sensitivity, write_sensitivity
 from context_bench.errors import UsageError, suggest
+from context_bench.settings import read_settings
 from context_bench.stats import ALL_GROUPS, FIRST, Interval, NoiseFloor, Verdict
 
 __all__ = [
@@ -253,6 +253,7 @@ class Comparison:
         context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads no context, does
             as well as the baseline. Empty where they can, or where no floor was run.
         sensitivity: Whether the data could have shown a loss, by naive cuts to the size that each system reached.
+        sensitivity_by_dataset: The same for each dataset; empty with one dataset.
     """
 
     baseline: str
@@ -265,14 +266,15 @@ class Comparison:
     savings: dict[str, DollarSaving] = field(default_factory=dict)
     context_unneeded: str = ""
     sensitivity: dict[str, Sensitivity] = field(default_factory=dict)
+    sensitivity_by_dataset: dict[str, dict[str, Sensitivity]] = field(default_factory=dict)
 
     def of(self, system: str) -> Verdict | None:
         """Return the verdict on a system; None for the baseline itself."""
         return next((verdict for verdict in self.verdicts if verdict.name == system), None)
 
-    def is_blind(self, system: str) -> bool:
-        """Whether the data could not have shown a loss: a naive cut of the system's size is not worse either."""
-        known = self.sensitivity.get(system)
+    def is_blind(self, system: str, dataset: str | None = None) -> bool:
+        """Whether the data, or one dataset, could not have shown a loss: a naive cut of that size is not worse."""
+        known = (self.sensitivity if dataset is None else self.sensitivity_by_dataset.get(dataset, {})).get(system)
         return known is not None and known.word == "none"
 
     def can_have_failed(self, system: str) -> bool | None:
@@ -368,7 +370,10 @@ class Comparison:
             "noise": None if self.noise is None else self.noise.to_dict(),
             "savings": {name: saving.to_dict() for name, saving in self.savings.items()},
             "context_unneeded": self.context_unneeded or None,
-            "sensitivity": {name: each.to_dict() for name, each in self.sensitivity.items()},
+            "sensitivity": write_sensitivity(self.sensitivity),
+            "sensitivity_by_dataset": {
+                tag: write_sensitivity(found) for tag, found in self.sensitivity_by_dataset.items()
+            },
         }
 
     @classmethod
@@ -384,7 +389,8 @@ class Comparison:
             NoiseFloor.from_dict(stored["noise"]) if stored.get("noise") else None,
             {name: DollarSaving.from_dict(each) for name, each in (stored.get("savings") or {}).items()},
             stored.get("context_unneeded") or "",
-            {name: Sensitivity.from_dict(each) for name, each in (stored.get("sensitivity") or {}).items()},
+            read_sensitivity(stored.get("sensitivity")),
+            {tag: read_sensitivity(found) for tag, found in (stored.get("sensitivity_by_dataset") or {}).items()},
         )
 
 

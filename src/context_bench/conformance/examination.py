@@ -40,6 +40,8 @@ CHECKS: tuple[Check, ...] = (
     request_checks.unknown_reply,
     request_checks.usage,
     request_checks.choices,
+    request_checks.items,
+    request_checks.compaction,
     *reply_checks.relayed,
     reply_checks.relayed_before_stream,
     reply_checks.concurrent,

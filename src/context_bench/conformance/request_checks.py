@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -256,3 +257,36 @@ async def choices(bench: Bench) -> None:
     texts = [choice["message"].get("content") for choice in document["choices"]]
     require(exchange.upstream.get("n") == 2, "the model was not asked for two", 2, exchange.upstream.get("n"))
     require(texts == ["heads", "tails"], "choices were lost or changed", ["heads", "tails"], texts)
+
+
+_ITEMS: list[dict[str, Any]] = [
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix the bug."}]},
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAABconformance=="},
+    {"type": "custom_tool_call", "call_id": "call_c", "name": "apply_patch", "input": "*** Begin Patch"},
+    {"type": "custom_tool_call_output", "call_id": "call_c", "output": "Done."},
+    {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAABcompacted=="},
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And now?"}]},
+]
+
+
+@check(
+    "agent items passed", "Do reasoning, custom tools and compactions reach the model word for word?", api="responses"
+)
+async def items(bench: Bench) -> None:
+    exchange = await bench.ask(Answer("ok"), input=_ITEMS, include=["reasoning.encrypted_content"])
+    received = exchange.upstream.get("input")
+    lost = [item["type"] for item in _ITEMS if not _holds(received, item)]
+    require(not lost, f"items lost or changed: {', '.join(lost)}", _ITEMS, received)
+    exchange.read_reply()
+
+
+@check("compaction relayed", "Does a request to /v1/responses/compact get its encrypted item back?", api="responses")
+async def compaction(bench: Bench) -> None:
+    bench.upstream.expect(Answer("ok"))
+    headers = {"content-type": "application/json", **bench.headers}
+    body = json.dumps({"model": bench.model, "input": _ITEMS[:1]}).encode()
+    arrived = await bench.client.send("POST", "/v1/responses/compact", body, headers)
+    require(arrived.status == 200, f"the reply has status {arrived.status}", "status 200", arrived.text())
+    last = arrived.document()["output"][-1]
+    hidden = b64encode(b"ok").decode()  # as our upstream hides its text
+    require(last.get("encrypted_content") == hidden, "the compaction was lost or changed", hidden, last)

@@ -1,20 +1,37 @@
-"""Between the pipeline and the store: which key a job has, what is known of it, and what is put down."""
+"""Between the pipeline and the store: which key a job has, what is known of it, and what is put down.
+
+A key stands for everything that can change a result, and nothing else. An answer depends on the system and on what it
+may read of the example; a row also on the gold, the evaluators and the tokenizer. A change of any of these is another
+key, so nothing stale is ever found.
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
+import orjson
+
 from context_bench.core.call import Outcome
+from context_bench.core.examples import Evaluators, Item, Wiring
 from context_bench.core.judge import Scorer
-from context_bench.core.row import Item, Job
-from context_bench.core.wiring import Wiring
+from context_bench.core.row import Job
+from context_bench.errors import warn
 from context_bench.results import EvalRow, Scores
 from context_bench.store import RunInfo, StoreBackend
+from context_bench.store.backend import Keys
 from context_bench.store.fingerprints import fingerprint_of, may_read_gold
-from context_bench.store.keys import Keys, digest, example_digests, make_keys
+from context_bench.store.origin import DIGEST_SIZE, digest
 from context_bench.types import Evaluator, System
+
+GOLD_FIELDS = frozenset(
+    {"answer", "answers", "correct_letter", "evidence", "ground_truth", "reference", "references"}
+    | {"relevant_ids", "test", "test_list"}
+)
+"""Fields that a system does not read, so that a corrected gold answer costs no new request."""
+
+_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 class Cache:
@@ -46,17 +63,22 @@ class Cache:
         self._scorer, self._counting, self._tag = scorer, counting, tag or ""
         self._systems: dict[str, tuple[bytes | None, bool]] = {}
         self._rows: dict[Wiring, bytes | None] = {}
-        self._evaluators = Fingerprints(scorer.fingerprint)
         self._complete = False
         self.looks_up = reuse and store.has_keys()
         if self.looks_up:
             store.index_rows()
 
-    def announce(self, systems: Sequence[System]) -> None:
-        """Warn of systems without a cache key, whose answers are not reused."""
+    def prepare(self, systems: Sequence[System]) -> None:
+        """Take all fingerprints that can be taken before the first example; warn of systems that have none."""
         for system in systems:
             if self._system_key(system)[0] is None and self.reuse:
                 _warn_not_reused("answers", system.name)
+        for evaluator in self._scorer.chosen:
+            self._scorer.fingerprint(evaluator)
+        for wiring in self._scorer.wirings:
+            self._row_key(wiring)
+        if not self.looks_up:
+            self._index_rest()
 
     def digest(self, item: Item) -> None:
         """Compute the digests of an example for its keys; of a long one in a thread, as that takes its time."""
@@ -75,7 +97,8 @@ class Cache:
             item.digests = example_digests(item.example)
         whole, visible = item.digests
         base, gold = self._systems.get(system.name) or self._system_key(system)
-        return make_keys(whole, whole if gold else visible, job.repeat, base, self._row_key(item))
+        wiring = item.wiring or self._scorer.wire(item)
+        return make_keys(whole, whole if gold else visible, job.repeat, base, self._row_key(wiring))
 
     def _system_key(self, system: System) -> tuple[bytes | None, bool]:
         """Return the key of a system, None without one, and whether the gold is part of its keys."""
@@ -85,10 +108,10 @@ class Cache:
             self._systems[system.name] = known, may_read_gold(system)
         return self._systems[system.name]
 
-    def _row_key(self, item: Item) -> bytes | None:
-        wiring = item.wiring or self._scorer.wire(item)
+    def _row_key(self, wiring: Wiring) -> bytes | None:
+        """Return the key of what a row depends on besides its answer; None where that cannot be known."""
         if wiring not in self._rows:
-            known = {each.name: self._evaluators.of(each) for each in wiring.evaluators}
+            known = {each.name: self._scorer.fingerprint(each) for each in wiring.evaluators}
             for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:
                 _warn_not_reused("scores", name)
             unknown = None in known.values() or self._counting is None
@@ -165,42 +188,26 @@ class Cache:
 
     def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:
         """Open the cached scores of slow evaluators for an answer."""
-        return ScoreMemory(self.store, self._evaluators, self.keys_of(job).whole, processed, reuse=self.reuse)
+        return ScoreMemory(self.store, self._scorer, self.keys_of(job).whole, processed, reuse=self.reuse)
 
 
 def _warn_not_reused(what: str, name: str) -> None:
-    warnings.warn(
-        f"{what} of {name!r} are not reused: what they depend on cannot be told. Give it a text attribute "
-        "`fingerprint`",
-        stacklevel=3,
+    warn(
+        f"{what} of {name!r} are not reused: what they depend on cannot be told. Give it a text attribute `fingerprint`"
     )
-
-
-class Fingerprints:
-    """The fingerprint of each component, worked out once: using it may change what it holds."""
-
-    def __init__(self, find: Callable[[Any], str | None] = fingerprint_of) -> None:
-        self._find = find
-        self._known: dict[int, tuple[Any, str | None]] = {}
-
-    def of(self, component: Any) -> str | None:
-        """Return the fingerprint of a component, as it was when it was first asked for."""
-        if id(component) not in self._known:
-            self._known[id(component)] = (component, self._find(component))
-        return self._known[id(component)][1]
 
 
 class ScoreMemory:
     """Cached scores of slow evaluators for one answer, by evaluator, example and answer."""
 
     def __init__(
-        self, store: StoreBackend, evaluators: Fingerprints, whole: bytes, processed: Mapping[str, Any], *, reuse: bool
+        self, store: StoreBackend, evaluators: Evaluators, whole: bytes, processed: Mapping[str, Any], *, reuse: bool
     ) -> None:
         self._store, self._evaluators, self._whole, self._reuse = store, evaluators, whole, reuse
         self._processed = example_digests(processed)[0]
 
     def _key(self, evaluator: Evaluator) -> bytes | None:
-        fingerprint = self._evaluators.of(evaluator)
+        fingerprint = self._evaluators.fingerprint(evaluator)
         if fingerprint is None:
             return None
         return digest("score", evaluator.name, fingerprint, self._whole, self._processed)
@@ -217,3 +224,51 @@ class ScoreMemory:
         if key:
             own = scores if isinstance(scores, Scores) else Scores(scores)
             self._store.put_scores(key, {"scores": dict(scores), "reason": own.reason, "details": own.details})
+
+
+# -- keys
+
+
+def digest_of(*parts: bytes) -> bytes:
+    """Digest parts of one length each, which need no marks between them."""
+    return blake2b(b"".join(parts), digest_size=DIGEST_SIZE).digest()
+
+
+def example_digests(example: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """Digest the whole example, and the part of it that a system may read."""
+    read = dict(example)
+    gold = {key: read.pop(key) for key in GOLD_FIELDS.intersection(example)}
+    visible = digest_of(_json(read))
+    return digest_of(visible, _json(gold)), visible
+
+
+def make_keys(whole: bytes, read: bytes, repeat: int, system: bytes | None, judged: bytes | None) -> Keys:
+    """Make the keys of an answer and its row.
+
+    Args:
+        whole: Stands for the example.
+        read: Stands for what the system may read of it.
+        repeat: The number of the repeat.
+        system: Stands for the system; None when it cannot be recognised again.
+        judged: Stands for what a row depends on besides; None when that is not known.
+    """
+    if system is None:
+        return Keys(whole, None, None)
+    answer = digest_of(system, read, repeat.to_bytes(4, "little"))
+    return Keys(whole, answer, None if judged is None else digest_of(answer, whole, judged))
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, option=_OPTIONS)
+    except TypeError:  # lone surrogates, very large integers, objects: by their repr, which tells them apart
+        return orjson.dumps(_spell(value), option=_OPTIONS)
+
+
+def _spell(value: Any) -> Any:
+    """Write every key and value as ASCII text, in the structure that they have."""
+    if isinstance(value, Mapping):
+        return {ascii(key): _spell(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spell(item) for item in value]
+    return value if isinstance(value, bool | None) else ascii(value)

@@ -23,8 +23,8 @@ from context_bench.refs import check_awaitable
 from context_bench.systems.prompts import Echo, has_open_turns, in_one, open_turns, with_context
 from context_bench.traits import can_answer_turns, can_await_turns, find_judge_request, is_endpoint, system_traits
 from context_bench.types import Evaluator, Example, System
-from context_bench.utils.tokens import Tokenizer, count_prompt, count_value, read_token_count
-from context_bench.wire.forms import read_usage
+from context_bench.utils.tokens import Tokenizer, count_prompt, read_token_count
+from context_bench.wire.forms import read_longest_reply, read_prompt, read_usage
 
 _MOMENT = 0.001  # seconds for which systems of this process are called before somebody looks at what they returned
 
@@ -188,6 +188,15 @@ def _read_latency(outcome: Outcome) -> float:
 
 def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcome) -> None:
     """Put what a system returned into the outcome, in the agreed form; BadOutput says what is wrong with it."""
+    metadata = raw.get("metadata") if own and type(raw) is dict and len(raw) == 2 else None
+    if (
+        type(metadata) is dict
+        and type(raw.get("response")) is str
+        and PLAIN_TYPES.issuperset(map(type, metadata.values()))
+    ):  # as most replies of our own client are
+        del raw["metadata"]
+        outcome.processed, outcome.metadata = raw, metadata
+        return
     processed = _read_dict(raw, system)
     if "documents" in processed:
         processed = _resolve_documents(processed, system, example)
@@ -210,11 +219,6 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
 
 def _read_dict(raw: Any, system: System) -> Example:
     """Return what a system returned as a new dict; a text becomes `{"context": text}`."""
-    if type(raw) is dict:
-        metadata = raw.get("metadata")
-        flat = type(metadata) is dict and PLAIN_TYPES.issuperset(map(type, metadata.values()))
-        if flat and len(raw) == 2 and type(raw.get("response")) is str:
-            return raw.copy()  # as a reply of our own client is: nothing in it can be nested too deep
     if isinstance(raw, str):
         raw = {"context": raw}
     elif isinstance(raw, Echo):
@@ -276,12 +280,10 @@ def measure_request(system: System, example: Example, count: Tokenizer) -> Reque
     body = _request_body(system, example)
     if body is None:
         return RequestSize(count_prompt(example, count))
-    prompt = sum(count_value(body.get(part), count) for part in ("system", "messages", "tools"))
-    reply = _reply_bound(body)
-    turns = max(1, open_turns(example.get("turns") or ()))
-    if reply is None:
-        return RequestSize(turns * prompt)
-    return RequestSize(turns * prompt + reply * turns * (turns - 1) // 2, turns * reply)
+    one, turns = _measure_body(body, count), max(1, open_turns(example.get("turns") or ()))
+    if one.reply is None:
+        return RequestSize(turns * one.prompt)
+    return RequestSize(turns * one.prompt + one.reply * turns * (turns - 1) // 2, turns * one.reply)
 
 
 def measure_judge_request(
@@ -295,7 +297,7 @@ def measure_judge_request(
     if write is None:
         return RequestSize(count_prompt(example, count) + count(str(processed.get("response") or "")))
     body = write(example, processed)
-    return None if body is None else RequestSize(count_value(body.get("messages"), count), _reply_bound(body))
+    return None if body is None else _measure_body(body, count)
 
 
 def _request_body(system: Any, example: Example) -> Mapping[str, Any] | None:
@@ -309,10 +311,11 @@ def _request_body(system: Any, example: Example) -> Mapping[str, Any] | None:
     return body if isinstance(body, Mapping) else None
 
 
-def _reply_bound(body: Mapping[str, Any]) -> int | None:
-    told = [read_token_count(body.get(name)) for name in ("max_tokens", "max_completion_tokens")]
-    bounds = [bound for bound in told if bound is not None]
-    return max(bounds) * (read_token_count(body.get("n")) or 1) if bounds else None
+def _measure_body(body: Mapping[str, Any], count: Tokenizer) -> RequestSize:
+    """Count a request of any API: what the model reads, and the most that all choices of its reply may have."""
+    prompt, longest = read_prompt(body), read_longest_reply(body)
+    choices = read_token_count(body.get("n")) or 1
+    return RequestSize(prompt.tokens(count) if prompt else 0, None if longest is None else longest * choices)
 
 
 _PACKAGE = str(Path(__file__).parent.parent)

@@ -6,7 +6,6 @@ An evaluator that fails leaves a reason in place of a score: a missing score is 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -14,21 +13,13 @@ from typing import Any, Protocol
 
 from context_bench.compare.pairing import is_unread_row
 from context_bench.core.call import list_frames
+from context_bench.core.examples import Evaluators, Item, list_judging_fields
 from context_bench.core.threads import call_beside, call_in_thread, unwrap
-from context_bench.core.wiring import (
-    Evaluators,
-    Judged,
-    choose_score,
-    list_judging_fields,
-)
-from context_bench.datasets.catalog import card_for
-from context_bench.datasets.joined import FieldCounts
 from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.refs import check_awaitable
 from context_bench.results import EvalRow, Scores
 from context_bench.text.evidence_state import STATE_SCORES
-from context_bench.text.golds import list_scoring_fields
-from context_bench.traits import find_score_fields, is_slow, scores_asynchronously
+from context_bench.traits import find_score_fields, scores_asynchronously
 from context_bench.types import Evaluator, Example
 
 
@@ -89,9 +80,12 @@ def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement
     return judgement
 
 
-def refuse_context(judgement: Judgement, evaluator: Evaluator) -> None:
-    """Let an evaluator of answers not judge a context that no model has read."""
-    judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
+def find_refusal(need: str, processed: Example, *, unread: bool) -> str | None:
+    """Say why an evaluator that judges answers alone, or contexts alone, has nothing to judge; None if it has."""
+    if need == "answer":
+        return "the system returned a context, not an answer" if unread else None
+    has_context = isinstance(processed.get("context"), str) or isinstance(processed.get("turns"), list)
+    return None if has_context else "the system returned no context"
 
 
 def is_unread(processed: Example, metadata: Mapping[str, Any] | None = None) -> bool:
@@ -201,8 +195,6 @@ class Scorer(Evaluators):
         super().__init__(evaluators, extra, settings, score_field, keep_reasoning)
         self.primaries: dict[str, str] = {}
         self.context_primaries: dict[str, str] = {}
-        self._chosen: dict[tuple[str, bool], str] = {}
-        self._settled: set[str] = set()
 
     def show(self, processed: Example) -> Example:
         """Return an answer as the evaluators are to read it."""
@@ -210,7 +202,7 @@ class Scorer(Evaluators):
 
     async def judge(
         self,
-        item: Judged,
+        item: Item,
         processed: Example,
         threads: Executor,
         memory: Memory | None = None,
@@ -233,16 +225,16 @@ class Scorer(Evaluators):
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
         unread = is_unread(processed, metadata)
-        for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if needs and unread:
-                refuse_context(judgement, evaluator)
-            elif not is_slow(evaluator):
+        for evaluator, slow, need in wiring.asks:
+            if need is not None and (refusal := find_refusal(need, processed, unread=unread)):
+                judgement.unscored[evaluator.name] = refusal
+            elif not slow:
                 await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
             else:
                 await ask_slowly(judgement, evaluator, example, processed, threads, memory, spending)
         return self._set_primary(judgement, item, unread=unread)
 
-    def judge_at_once(self, item: Judged, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
+    def judge_at_once(self, item: Item, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
         """Judge an example without slow evaluators, synchronously."""
         judgement, example, wiring = Judgement(), item.example, item.wiring or self.wire(item)
         if self.keep_reasoning:
@@ -250,14 +242,14 @@ class Scorer(Evaluators):
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
         unread = "context" in processed and is_unread(processed, metadata)
-        for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if needs and unread:
-                refuse_context(judgement, evaluator)
+        for evaluator, _, need in wiring.asks:
+            if need is not None and (refusal := find_refusal(need, processed, unread=unread)):
+                judgement.unscored[evaluator.name] = refusal
             else:
                 ask_at_once(judgement, evaluator, example, processed)
         return self._set_primary(judgement, item, unread=unread)
 
-    def _set_primary(self, judgement: Judgement, item: Judged, *, unread: bool) -> Judgement:
+    def _set_primary(self, judgement: Judgement, item: Item, *, unread: bool) -> Judgement:
         scores = judgement.scores
         if self.score_field == "score" and "score" in scores:  # a user's own score wins
             primary: str | None = "score"
@@ -269,7 +261,7 @@ class Scorer(Evaluators):
                 self._note_primary(item.tag, primary, unread=unread)
         return judgement
 
-    def note_known(self, item: Judged, row: EvalRow) -> bool:
+    def note_known(self, item: Item, row: EvalRow) -> bool:
         """Note which score counts in a row that was judged by an earlier run, and correct it where that is another.
 
         Returns:
@@ -285,7 +277,7 @@ class Scorer(Evaluators):
             self._note_primary(item.tag, primary, unread=unread)
         return row.scores.get("score") != before
 
-    def _may_give_score(self, item: Judged) -> bool:
+    def _may_give_score(self, item: Item) -> bool:
         """Whether an evaluator of the user's own may give a score of the name `score`."""
         return any("score" in (find_score_fields(each) or ("score",)) for each in self.wire(item).evaluators)
 
@@ -297,40 +289,11 @@ class Scorer(Evaluators):
         elif known != primary and primary not in known.split(" or "):
             primaries[tag] = f"{known} or {primary}"
 
-    def settle(self, counts: FieldCounts) -> None:
-        """Choose the scores of datasets whose examples were counted beforehand: those that fit most of them."""
-        votes: dict[tuple[str, bool], Counter[str]] = {}
-        for (tag, fields), count in counts.items():
-            for unread in (False, True) if card_for(tag) is None else ():
-                if (score := choose_score(fields, unread=unread)) is not None:
-                    votes.setdefault((tag, unread), Counter())[score] += count
-        for place, found in votes.items():
-            self._chosen[place] = max(found, key=lambda score: (found[score], score == "evidence_recall", score))
-
-    def see(self, example: Example) -> None:
-        """Choose the scores of a dataset by its first example that any fits, where they are not chosen yet."""
-        tag = str(example.get("dataset") or "")
-        if tag not in self._settled:
-            chosen = [self._choose(tag, example, unread=unread) for unread in (False, True)]
-            if None not in chosen:
-                self._settled.add(tag)
-
-    def _choose(self, tag: str, example: Example, *, unread: bool) -> str | None:
-        if (tag, unread) not in self._chosen:
-            card = card_for(tag)
-            score = choose_score(list_scoring_fields(example), unread=unread)
-            if card is not None:
-                score = card.primary if not unread else "evidence_recall" if card.evidence else "answer_in_context"
-            if score is None:
-                return None
-            self._chosen[tag, unread] = score
-        return self._chosen[tag, unread]
-
-    def _find_primary(self, scores: Mapping[str, float], item: Judged, *, unread: bool) -> str | None:
+    def _find_primary(self, scores: Mapping[str, float], item: Item, *, unread: bool) -> str | None:
         """The name of the score that counts: the one asked for, or the one of the dataset; None where it is missing."""
         if self.score_field != "score":
             return self.score_field if self.score_field in scores else None
-        chosen = self._chosen.get((item.tag, unread)) or self._choose(item.tag, item.example, unread=unread)
+        chosen = self._chosen.get((item.tag, unread)) or self._choose_score(item.tag, item.example, unread=unread)
         if chosen in scores:
             return chosen
         wiring = self.wire(item)

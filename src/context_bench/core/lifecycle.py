@@ -10,13 +10,12 @@ import gc
 import inspect
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from context_bench.core.threads import Threads, call_in_thread, unwrap
-from context_bench.errors import UsageError, describe
+from context_bench.errors import UsageError, describe, warn
 from context_bench.traits import find_finish, find_prepare, has_plain_prepare
 
 COLLECT_AFTER = 10_000  # new containers between two searches for cycles
@@ -30,7 +29,7 @@ MAX_FINISH_SECONDS = 60.0
 async def prepare_parts(parts: Sequence[Any]) -> None:
     """Await `prepare()` of every part that has one, all at once; one that is not asynchronous is warned about."""
     for part in filter(has_plain_prepare, parts):
-        warnings.warn(f"prepare() of {part.name} is not called, as it is not `async def`", stacklevel=2)
+        warn(f"prepare() of {part.name} is not called, as it is not `async def`")
     found = [prepare for prepare in map(find_prepare, parts) if prepare is not None]
     await asyncio.gather(*(prepare() for prepare in found))
 
@@ -52,7 +51,7 @@ async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> No
         except asyncio.CancelledError:
             cancelled, problem = True, "interrupted"
         if problem:
-            warnings.warn(f"{part.name} did not end well: {problem}", stacklevel=2)
+            warn(f"{part.name} did not end well: {problem}")
     if cancelled:
         raise asyncio.CancelledError
 

@@ -11,12 +11,13 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 from context_bench.core.cache import Cache, ScoreMemory
 from context_bench.core.call import Outcome
+from context_bench.core.examples import Item
 from context_bench.core.judge import Judgement, Scorer, Spending
-from context_bench.core.row import Item, Job, RowMaker
+from context_bench.core.row import Job, RowMaker
 from context_bench.core.schedule import Placement
 from context_bench.core.threads import FreeMemory, Threads, call_beside
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
@@ -138,7 +139,7 @@ class Pipeline:
         }
         self._batch: Batch = Batch(self._complete, self._fail, together)
         self._slow_threads = placement.open_scoring()
-        self._count_threads = Threads(os.cpu_count() or 1, "context-bench-count")
+        self._count_threads = ThreadPoolExecutor(os.cpu_count() or 1, "context-bench-count")
         self._long_threads = threads
         self._memory = FreeMemory(threads)
         self._room = asyncio.Semaphore(placement.max_judging)
@@ -379,7 +380,7 @@ class Pipeline:
         for task in self._later:
             task.cancel()
         for threads in (self._slow_threads, self._count_threads):
-            threads.shutdown(cancel_futures=True)
+            threads.shutdown(wait=False, cancel_futures=True)
         self._memory.close()
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.compare.pairing import is_unread_row
-from context_bench.config import read_settings
-from context_bench.core.cache import Cache, Fingerprints, ScoreMemory
+from context_bench.core.cache import Cache, ScoreMemory
+from context_bench.core.examples import Item, Wiring
 from context_bench.core.judge import Judgement, Scorer, Spending
-from context_bench.core.row import Item, Job
+from context_bench.core.row import Job
 from context_bench.core.run import Plan, explain_input_error
 from context_bench.core.schedule import run_examples
 from context_bench.core.threads import Threads
@@ -33,6 +33,7 @@ from context_bench.errors import (
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalResult, EvalRow
+from context_bench.settings import read_settings
 from context_bench.store import RunInfo, Store, StoreBackend
 from context_bench.store.backend import RunRecord, restore_result
 from context_bench.summary import rebuild_metrics, summarize
@@ -118,7 +119,7 @@ def open_cache(
             used = opened.enter_context(Store(store)) if isinstance(store, Path) else store
             record = opened.enter_context(recording(used, config, plan.systems))
             cache = Cache(used, record.run, plan.scorer, counting, reuse=reuse, tag=tag)
-            cache.announce(plan.systems)
+            cache.prepare(plan.systems)
             yield cache, record
     except StoreError as error:
         if record is None or not record.done or not isinstance(store, Path):
@@ -149,26 +150,24 @@ async def rescore(
     """
     records: dict[int, RunRecord] = {}
     rows: dict[int, EvalRow] = {}
-    fingerprints = Fingerprints(scorer.fingerprint)
     slots = 8 * (os.cpu_count() or 1)
     threads, long = Threads(os.cpu_count() or 1, "context-bench-score"), Threads(2, "context-bench-long")
 
-    def read() -> Iterator[dict[str, object]]:
+    def read() -> Iterator[Item]:
         for place, record in enumerate(store.run_records(run)):
             records[place] = record
-            yield record.example
+            yield Item(record.example, record.row.dataset)
 
     async def judge(job: Job) -> None:
         record = records.pop(job.order)
         row = record.row
         if record.answer is not None:
             item, processed = job.item, record.answer.processed
-            item.tag = row.dataset
-            memory = ScoreMemory(store, fingerprints, record.example_key, processed, reuse=True)
+            memory = ScoreMemory(store, scorer, record.example_key, processed, reuse=True)
             is_long = item.is_long or len(row.response) >= LONG_TEXT
             beside, metadata = long if is_long else None, record.answer.metadata
             judgement = await scorer.judge(item, processed, threads, memory, beside, spending, metadata=metadata)
-            row = _replace_scores(row, run, scorer, judgement, prices or load_shipped_prices())
+            row = _replace_scores(row, run, scorer.wire(item), judgement, prices or load_shipped_prices())
         store.put_row(new_run, job.order, None, record.example_id, record.response, row, record.answer_record)
         if record.example:  # in case the run that it is from is removed meanwhile
             store.put_example(record.example_id, record.example_key, record.example)
@@ -191,13 +190,13 @@ def count_recorded_fields(store: StoreBackend, run: RunInfo) -> FieldCounts:
     return Counter((each.row.dataset, list_scoring_fields(each.example)) for each in store.run_records(run))
 
 
-def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judgement, prices: Prices) -> EvalRow:
+def _replace_scores(row: EvalRow, run: RunInfo, wiring: Wiring, judgement: Judgement, prices: Prices) -> EvalRow:
     """Return a row with new scores, and without what the evaluators of its run said beside theirs."""
     before = run.settings.evaluators or ()
     left_out = {*before, "card_threshold", "judge_cost_usd"}
     kept = {key: value for key, value in row.metadata.items() if key not in left_out}
-    if (threshold := scorer.find_threshold(row.dataset)) is not None:
-        kept["card_threshold"] = threshold
+    if wiring.threshold is not None:
+        kept["card_threshold"] = wiring.threshold
     replaced = dataclasses.replace(
         row,
         scores=judgement.scores,

@@ -6,77 +6,29 @@ facts of its call.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from context_bench.core.call import Outcome, measure_request
+from context_bench.core.examples import Item
 from context_bench.core.judge import Judgement, is_unread
-from context_bench.core.wiring import Wiring
-from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
-from context_bench.evaluators.evidence_map import EvidenceMap, locate_evidence
-from context_bench.pricing import COSTS, PRICED_BY_CALL, Price, Prices, load_shipped_prices, price_row
+from context_bench.errors import warn
+from context_bench.evaluators.evidence_map import locate_evidence
+from context_bench.pricing import COSTS, PRICED_BY_CALL, Prices, load_shipped_prices, price_row
 from context_bench.results import EvalRow
-from context_bench.store.keys import Keys
+from context_bench.store.backend import Keys
 from context_bench.systems.prompts import merge
 from context_bench.text.golds import turn_responses
 from context_bench.traffic.exchanges import read_exchanges
 from context_bench.traffic.row_facts import count_request, measure_row
 from context_bench.traits import find_model, is_endpoint, system_traits
-from context_bench.types import Example, System
-from context_bench.utils.tokens import LONG_TEXT, Tokenizer, count_prompt, read_token_count
+from context_bench.types import System
+from context_bench.utils.tokens import Tokenizer, count_prompt, read_token_count
 
 _COSTS = frozenset(COSTS)
 _PRICED = _COSTS | PRICED_BY_CALL | {"timed_out_attempts"}
 """Metadata that tells of money also where the model of a system has no price."""
-
-
-class Item:
-    """An example, with what is worked out of it once for all systems.
-
-    Attributes:
-        kept: Its id in the store.
-        wiring: Which evaluators judge it, once that was looked up.
-        counted: Whether it was counted for its dataset.
-        evidence: Where its evidence stands, once it was located; False where the context holds none.
-        tokens: Those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long.
-        is_long: Whether its texts are so long that counting them is worth a thread.
-        fault: Why it cannot be sent or written down as it is. `example` then holds what is left without the fields in
-            question.
-    """
-
-    __slots__ = (
-        "counted",
-        "counting",
-        "digests",
-        "evidence",
-        "example",
-        "fault",
-        "is_long",
-        "kept",
-        "tag",
-        "tokens",
-        "wiring",
-    )
-
-    def __init__(self, example: Example, tag: str | None = None) -> None:
-        self.counted = False
-        self.example = example
-        self.fault: str | None = None
-        if deep := find_deep_fields(example):
-            self.fault = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
-            self.example = {key: value for key, value in example.items() if key not in deep}
-        self.tag = str(example.get("dataset") or "") if tag is None else tag
-        self.tokens: int | None = None
-        self.counting: Future[None] | None = None
-        self.is_long = count_characters(self.example) >= LONG_TEXT
-        self.kept: int | None = None
-        self.digests: tuple[bytes, bytes] | None = None
-        self.wiring: Wiring | None = None
-        self.evidence: EvidenceMap | Literal[False] | None = None
 
 
 @dataclass(slots=True)
@@ -90,16 +42,6 @@ class Job:
     keys: Keys | None = None
 
 
-def count_characters(example: Example) -> int:
-    """Count the characters of the context and of a conversation, which are all that may be long."""
-    size, context, turns = 0, example.get("context"), example.get("turns")
-    if isinstance(context, str):
-        size = len(context)
-    if turns and isinstance(turns, list):
-        size += sum([len(turn["content"]) for turn in turns if isinstance(turn.get("content"), str)])
-    return size
-
-
 class RowMaker:
     """Makes rows.
 
@@ -107,8 +49,7 @@ class RowMaker:
         count: Counts tokens.
         text_fields: The fields that count as the prompt; None for the usual ones.
         prices: For the cost of a request.
-        find_threshold: The threshold that the card of a dataset tag recommends, if it does.
-        find_cluster_field: The field of `meta` that names what the examples of a dataset tag share.
+        systems: Those of the run; the price of each is looked up once.
         repeats: Whether examples are answered several times: the answers to one are then not independent.
     """
 
@@ -117,15 +58,13 @@ class RowMaker:
         count: Tokenizer,
         text_fields: Sequence[str] | None,
         prices: Prices | None,
-        find_threshold: Callable[[str], float | None] = lambda _: None,
-        find_cluster_field: Callable[[str], str | None] = lambda _: "group",
+        systems: Sequence[System],
         repeats: bool = False,
     ) -> None:
         self._count, self._text_fields, self._prices = count, text_fields, prices
-        self._find_threshold = cache(find_threshold)
-        self._find_cluster_field, self._repeats = cache(find_cluster_field), repeats
+        self._repeats = repeats
         self._warns = prices is not None and prices is not load_shipped_prices()
-        self._price_of: dict[str, Price | None] = {}
+        self._price_of = {} if prices is None else {each.name: prices.of(find_model(each)) for each in systems}
         self._unpriced: set[str] = set()
         self._ignored: set[str] = set()
 
@@ -140,9 +79,9 @@ class RowMaker:
         if self._repeats or "meta" in example or "cluster" in metadata:
             self.set_cluster(job, metadata)
         unread = outcome.returns == "context" and is_unread(processed, outcome.metadata)
-        threshold = None if unread else self._find_threshold(job.item.tag)
-        if threshold is not None:
-            metadata["card_threshold"] = threshold
+        wiring = job.item.wiring
+        if wiring is not None and wiring.threshold is not None and not unread:
+            metadata["card_threshold"] = wiring.threshold
         if "ignored_usage" in metadata:
             self._warn_ignored_usage(job)
         if "tapped" in processed and outcome.returns == "response":
@@ -205,21 +144,16 @@ class RowMaker:
             item.evidence = locate_evidence(item.example, self._count) or False
         if not item.evidence:
             return {}
-        kept = min(max(item.evidence.whole - saved, 0), item.evidence.whole)
-        return {
-            "evidence_depth": list(item.evidence.find_depths()),
-            "context_tokens": [item.evidence.whole, kept],
-            "matched_controls": item.evidence.score_controls(kept),
-        }
+        return item.evidence.describe_cut(item.evidence.whole - saved)
 
     def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
         """Set `cluster`: the document or conversation that examples share, or a repeated example by itself.
 
         The latter is `["example", id]`, so that a group may have the name of an example.
         """
-        example = job.item.example
-        meta = example.get("meta")
-        cluster = meta.get(self._find_cluster_field(job.item.tag)) if isinstance(meta, Mapping) else None
+        example, wiring = job.item.example, job.item.wiring
+        meta, field = example.get("meta"), "group" if wiring is None else wiring.cluster_field
+        cluster = meta.get(field) if isinstance(meta, Mapping) else None
         metadata.pop("cluster", None)
         if isinstance(cluster, str | int):
             metadata["cluster"] = cluster
@@ -252,7 +186,7 @@ class RowMaker:
             message = (
                 f"{job.system.name!r} tells token usage that cannot be, which is ignored (`ignored_usage` in its rows)"
             )
-            warnings.warn(message, stacklevel=2)
+            warn(message)
 
     def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
         """Set the cost of a row by the prices of this run, also where an earlier run had others.
@@ -264,10 +198,7 @@ class RowMaker:
         """
         if self._prices is None:
             return False
-        name = job.system.name
-        if name not in self._price_of:
-            self._price_of[name] = self._prices.of(find_model(job.system))
-        price = self._price_of[name]
+        price = self._price_of[job.system.name]
         if price is None and _PRICED.isdisjoint(metadata):
             return False
         costs = price_row(self._prices, price, metadata, upstream_tokens)
@@ -303,7 +234,7 @@ class RowMaker:
         name = job.system.name
         if name not in self._unpriced and self._price_of[name] is not None:
             self._unpriced.add(name)
-            warnings.warn(f"{name!r} tells no token usage, so what it costs is not known", stacklevel=2)
+            warn(f"{name!r} tells no token usage, so what it costs is not known")
 
 
 def _read_aggregation_fields(meta: Any) -> dict[str, Any]:

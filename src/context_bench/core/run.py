@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,6 +18,7 @@ from context_bench.compare.verdicts import choose_baseline
 from context_bench.config import DEFAULT_MARGIN
 from context_bench.core.cache import Cache
 from context_bench.core.call import Outcome, open_debugger
+from context_bench.core.examples import Item
 from context_bench.core.judge import Scorer
 from context_bench.core.lifecycle import fewer_collections, finish_parts, handle_interrupts, prepare_parts
 from context_bench.core.pipeline import Done, Pipeline
@@ -26,7 +26,7 @@ from context_bench.core.row import Job, RowMaker
 from context_bench.core.schedule import Engine, Feed, LocalEngine, Workers
 from context_bench.core.threads import Threads
 from context_bench.datasets.catalog import find_weak_thresholds
-from context_bench.errors import ContextBenchError, DataError, Interrupted, attach_result, describe
+from context_bench.errors import ContextBenchError, DataError, Interrupted, attach_result, describe, warn
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.monitors.budget import Budget
 from context_bench.monitors.limits import ErrorLimit, Limits
@@ -40,7 +40,7 @@ from context_bench.summary import Summarizer, Summary
 from context_bench.tallies import is_built_in
 from context_bench.text.golds import has_gold
 from context_bench.traits import system_traits
-from context_bench.types import Example, Metric, System
+from context_bench.types import Metric, System
 from context_bench.utils.tokens import Tokenizer
 
 SUMMED_TOGETHER = 256  # rows that are handed to the metrics at once
@@ -155,7 +155,11 @@ class Facts(Monitor):
         return {name: last - first for name, (first, last) in spans.items()}
 
     def summarize(self, config: Mapping[str, Any]) -> Summary:
-        """Compute the summary. Rows are added in their order, so that which came in first changes no number."""
+        """Compute the summary.
+
+        Our own metrics get the rows in the order of the examples, so that which came in first changes no number. A
+        metric of a user's has had each as it came.
+        """
         rows = iter(self.rows if self._sums_up_at_end else ())
         while some := list(islice(rows, SUMMED_TOGETHER)):
             self._summarizer.add(some)
@@ -177,7 +181,7 @@ class Run:
         self._prepared = self._interrupted = False
         self.stopped: str | None = None
 
-    async def execute(self, examples: Iterator[Example], config: dict[str, Any]) -> EvalResult:
+    async def execute(self, examples: Iterator[Item], config: dict[str, Any]) -> EvalResult:
         """Work until the examples end, a limit is reached or the user stops it, and sum up.
 
         Args:
@@ -192,7 +196,7 @@ class Run:
         placement = await plan.engine.open(plan.systems, plan.scorer.chosen, plan.max_workers)
         lanes, slots = placement.lanes, max(lane.slots for lane in placement.lanes)
         threads = Threads(2, "context-bench-long")  # more would only compete for the interpreter
-        preflight, debug, looks = Preflight(plan.systems, self._drop, self._is_over), Debug(), self._start_looks()
+        preflight, debug, looks = Preflight(plan.systems, self._drop), Debug(), self._start_looks()
         budget = None
         if plan.limits.limits_spending:
             budget = Budget(plan.limits, plan.prices, plan.count, self.stop, threads)
@@ -267,11 +271,8 @@ class Run:
             self._watching = [each for each in self._watching if each is not preflight]
 
     def _make_row_maker(self) -> RowMaker:
-        plan, scorer = self._plan, self._plan.scorer
-        return RowMaker(
-            *(plan.count, plan.text_fields, plan.prices, scorer.find_threshold, scorer.find_cluster_field),
-            repeats=plan.repeats > 1,
-        )
+        plan = self._plan
+        return RowMaker(plan.count, plan.text_fields, plan.prices, plan.systems, repeats=plan.repeats > 1)
 
     def _start_looks(self) -> Decisions | None:
         """Start to look at the rows, where systems stop when their verdict is settled."""
@@ -290,7 +291,7 @@ class Run:
             fixed_groups=plan.fixed_groups,
             keep_apart=plan.score_field == "score",
             stop=self._drop,
-            stop_all=self._end,
+            stop_all=self.stop,
         )
 
     def _take(self, done: list[Done]) -> None:
@@ -312,19 +313,12 @@ class Run:
         for monitor in self._monitors:
             monitor.drop(name)
 
-    def _end(self) -> None:
-        """Start nothing more."""
-        if self._feed is not None:
-            self._feed.stop()
-
-    def _is_over(self) -> bool:
-        return self._feed is not None and self._feed.stopped
-
-    def stop(self, reason: str) -> None:
-        """Start nothing more; what is in flight is finished and kept."""
+    def stop(self, reason: str | None = None) -> None:
+        """Start nothing more; what is in flight is finished and kept. Without a reason the run is complete."""
         if self.stopped is None:
             self.stopped = reason
-        self._end()
+        if self._feed is not None:
+            self._feed.stop()
         for monitor in self._monitors:
             monitor.stop()
 
@@ -367,9 +361,9 @@ class Run:
         if failure is not None:
             raise attach_result(failure, result)
         for name, problem in result.settings.failed_metrics.items():
-            warnings.warn(f"the metric {name!r} failed, and its numbers are missing: {problem}", stacklevel=3)
+            warn(f"the metric {name!r} failed, and its numbers are missing: {problem}")
         for sentence in find_unscored(result.summary, result.notes, result.config):
-            warnings.warn(sentence, stacklevel=3)
+            warn(sentence)
         if self._interrupted:
             raise Interrupted(result)
         if error is not None:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from context_bench._version import __version__
 from context_bench.compare.verdicts import check_margin, choose_baseline
-from context_bench.config import DEFAULT_MARGIN, DEFAULT_THRESHOLD, EvaluateOptions, RecordedOptions
+from context_bench.config import DEFAULT_MARGIN, EvaluateOptions, RecordedOptions
+from context_bench.core.examples import Item, check_threshold, read_items
 from context_bench.core.judge import Scorer
 from context_bench.core.run import Plan
 from context_bench.core.schedule import count_workers
-from context_bench.core.wiring import check_threshold
-from context_bench.datasets.catalog import card_for
-from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.joined import count_fields, name_sample
 from context_bench.datasets.open import gather_datasets
 from context_bench.errors import UsageError
-from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, adapt_metrics, default_metrics
+from context_bench.metrics import adapt_metrics, choose_metrics
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
 from context_bench.monitors.progress import Progress, StatusLine
@@ -48,7 +44,7 @@ from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
 
-def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[Example]]:
+def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[Item]]:
     """Check the settings and return the plan, what the record of the run says of it, and the examples.
 
     Raises:
@@ -72,10 +68,10 @@ def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[
         _warn_too_few(plan)
     plan.engine = engine
     scorer.settle(count_fields(examples))
-    source = read_examples(examples, settings.max_examples, scorer.see)
+    source = read_items(examples, settings.max_examples, scorer)
     if settings.stop_when_decided:
         plan.order = _draw_order(plan, source, settings.seed)
-        source = iter(plan.order.examples)
+        source = iter(plan.order.items)
     return plan, _describe_run(settings, plan), source
 
 
@@ -93,7 +89,7 @@ def _warn_too_few(plan: Plan) -> None:
         )
 
 
-def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
+def _draw_order(plan: Plan, source: Iterator[Item], seed: int) -> LookOrder:
     """Put all examples in the order of the looks, if there is anything to decide."""
     baseline, competing = plan.list_competing()
     if baseline is None or not competing:
@@ -101,7 +97,7 @@ def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
             "--stop-when-decided (stop_when_decided) must have a baseline and a system that is held against it, "
             "other than controls: add a --system"
         )
-    return order_for_looks(source, seed, plan.scorer.find_cluster_field)
+    return order_for_looks(source, seed)
 
 
 def _make_scorer(settings: EvaluateOptions) -> Scorer:
@@ -215,8 +211,7 @@ def _default_metrics(
     """Choose the metrics of a run whose caller chose none."""
     traits = [system_traits(each) for each in systems]
     known = [each.sees_upstream for each in traits]
-    threshold = DEFAULT_THRESHOLD if threshold is None else threshold
-    metrics = default_metrics(
+    return choose_metrics(
         scorer.score_field,
         threshold,
         datasets=datasets,
@@ -227,8 +222,6 @@ def _default_metrics(
         judged=scorer.has_judge,
         repeats=repeats,
     )
-    # These say nothing where no card recommends a threshold, and where nothing is known of tokens that are paid for.
-    return [*metrics, CardPassRate(scorer.score_field), DollarCost(threshold, scorer.score_field), BilledRatio()]
 
 
 def _check_metrics(given: Any, *, keep_rows: bool) -> list[Metric]:
@@ -248,28 +241,7 @@ def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
     return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)
 
 
-# -- examples: read one by one, checked, and counted in advance where that can be done
-
-
-def read_examples(
-    dataset: Iterable[Example], max_examples: int | None, see: Callable[[Example], None] = lambda _: None
-) -> Iterator[Example]:
-    """Yield each example after it was checked and shown to `see`, with the instruction of its dataset added."""
-    check = ExampleCheck()
-    instruction_of = cache(_find_instruction)
-    for number, example in enumerate(islice(dataset, max_examples), 1):
-        check(example, f"example {number}")
-        if "context" not in example:  # a conversation that has none beside its turns
-            example = {**example, "context": ""}
-        see(example)
-        instruction = instruction_of(str(example.get("dataset") or ""))
-        yield {"instruction": instruction, **example} if instruction else example
-
-
-def _find_instruction(tag: str) -> str:
-    """Find the instruction about the form of an answer on a dataset's card."""
-    card = card_for(tag)
-    return card.instruction if card else ""
+# -- examples, counted in advance where that can be done
 
 
 def count_examples(dataset: Iterable[Example], max_examples: int | None, progress: bool) -> int | None:

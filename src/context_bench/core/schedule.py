@@ -20,7 +20,8 @@ from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from context_bench.core.call import Caller, Outcome, call_several
-from context_bench.core.row import Item, Job
+from context_bench.core.examples import Item
+from context_bench.core.row import Job
 from context_bench.core.threads import Threads
 from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
@@ -62,7 +63,7 @@ class Feed:
 
     def __init__(
         self,
-        source: Iterator[Example],
+        source: Iterator[Item],
         lanes: list[Lane],
         width: int,
         repeats: int,
@@ -162,8 +163,8 @@ class Feed:
     def _read(self, wanted: int) -> None:
         items = []
         try:
-            for example in islice(self._source, wanted):
-                items.append(Item(example))  # noqa: PERF401 - those before one that fails are good
+            for item in islice(self._source, wanted):
+                items.append(item)  # noqa: PERF402 - those before one that fails are good
         except (Exception, SystemExit) as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
             self.error = error
         self._held.extend(items)
@@ -252,7 +253,7 @@ class Workers:
             self.over.exception()  # it may be that nobody awaits it any more
 
 
-async def run_examples(examples: Iterator[Example], slots: int, work: Callable[[Job], Awaitable[object]]) -> None:
+async def run_examples(examples: Iterator[Item], slots: int, work: Callable[[Job], Awaitable[object]]) -> None:
     """Work on each example once, `slots` of them at a time; for work that asks no system.
 
     Raises what `examples` raised, after the work on those before it.

@@ -48,7 +48,7 @@ MODULES: dict[str, dict[str, str]] = {
 
 def load_jsonl(path: str | Path, n: int | None = None) -> list[Example]:
     """Return the examples of a JSON Lines file; one without an `id` gets the number of its line, from 0 on."""
-    from context_bench.datasets.formats import read_jsonl
+    from context_bench.text.formats import read_jsonl
 
     examples: list[Example] = []
     try:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from context_bench.errors import UsageError
+from context_bench.errors import UnknownName, UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -119,6 +119,14 @@ def _build_checked(kind: type[Any], name: str, values: Mapping[str, Any]) -> Any
     if unknown:
         raise ValueError(f"{name}: unknown key {sorted(unknown)[0]!r} in its card")
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def find_public_card(name: str) -> Card:
+    """Find the card of a dataset whose records its authors publish."""
+    card = catalog().get(name.replace("_", "-"))
+    if card is None or not card.adapter:
+        raise UnknownName("public dataset", name, (each.name for each in catalog().values() if each.adapter))
+    return card
 
 
 def card_for(tag: str) -> Card | None:

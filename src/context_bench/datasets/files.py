@@ -1,4 +1,4 @@
-"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, plain or as .gz, read as a stream.
+"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, plain or as .gz, and recorded traffic.
 
 A file is checked once, in full and before anything is sent: the first problem is an error that names
 file and line. Examples keep their own `dataset` tag, or get the file's name.
@@ -17,8 +17,9 @@ from typing import Any, BinaryIO, cast
 import orjson
 
 from context_bench.datasets.example_check import FIELDS, ExampleCheck
-from context_bench.datasets.formats import Numbered, read_csv, read_json, read_jsonl, read_parquet
+from context_bench.datasets.recordings import is_recording, read_examples
 from context_bench.errors import DataError, UsageError, suggest, suggest_file
+from context_bench.text.formats import Numbered, read_csv, read_json, read_jsonl, read_parquet
 from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import DatasetTraits
 
@@ -74,12 +75,15 @@ class FileDataset:
         self.fields: Counter[tuple[str, tuple[str, ...]]] = Counter()
         if self.path.is_dir():
             raise DataError(f"{self.path} is a directory: name a file in it")
-        if not is_data_file(self.path):
-            raise DataError(f"{self.path}: unknown kind of file; use {', '.join(SUFFIXES)}, plain or as .gz")
-        if not self.path.exists():
+        known = is_data_file(self.path)
+        if not self.path.exists() and known:
             raise DataError(f"{self.path}: no such file{suggest_file(self.path)}")
         if not self.path.is_file():
             raise DataError(f"{self.path} cannot be read twice, as it is not a regular file: save it to one first")
+        self._recorded = not self.mapping and is_recording(self.path)
+        if not known and not self._recorded:
+            use = f"use {', '.join(SUFFIXES)}, plain or as .gz, or recorded traffic"
+            raise DataError(f"{self.path}: unknown kind of file; {use}")
 
     def __context_bench_traits__(self) -> DatasetTraits:
         return DatasetTraits(
@@ -129,6 +133,9 @@ class FileDataset:
 
     def _read(self) -> Numbered:
         try:
+            if self._recorded:
+                yield from read_examples([self.path])
+                return
             with self._open() as source:
                 yield from SUFFIXES[_strip_gz(self.path).suffix.lower()](source, str(self.path))
         except UnicodeDecodeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 from collections import Counter
@@ -17,7 +16,7 @@ from context_bench.datasets.files import FileDataset, is_data_file
 from context_bench.datasets.joined import FieldCounts, Joined, count_fields, name_sample, sample
 from context_bench.datasets.public.raw_files import digest
 from context_bench.errors import DataError, UsageError
-from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.refs import Ref, call_with, parse, read_signature, resolve
 from context_bench.registry import registry
 from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
@@ -57,7 +56,7 @@ class Source:
 
     def check(self) -> None:
         """Check all examples of a file before anything is sent; other sources are checked as they are read."""
-        if self._file is not None:
+        if self._file is not None and self.length is None:
             self.length = self._file.check()
 
     @property
@@ -178,11 +177,15 @@ class Datasets:
     def __iter__(self) -> Iterator[Example]:
         return chain.from_iterable(source.read(self._choices) for source in self.sources)
 
-    def __len__(self) -> int:
+    def list_lengths(self) -> list[int]:
+        """List how many examples of each dataset there will be; raise TypeError where that is not known."""
         lengths, limit = [source.length for source in self.sources], self._choices.limit
         if limit is None and None in lengths:
             raise TypeError("the number of examples is not known in advance")
-        return sum(min(value for value in (length, limit) if value is not None) for length in lengths)
+        return [min(value for value in (length, limit) if value is not None) for length in lengths]
+
+    def __len__(self) -> int:
+        return sum(self.list_lengths())
 
 
 def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datasets:
@@ -311,7 +314,7 @@ def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
 
 
 def _apply_choices(loader: Callable[..., Any], ref: Ref, choices: Choices, cells: int) -> Ref:
-    takes = _read_signature(loader)
+    takes = read_signature(loader)
     said: dict[str, Any] = {"seed": choices.seed, "data_dir": choices.data_dir, "revision": choices.revision}
     if "n" in takes and isinstance(takes["n"].default, int):
         said["n"] = _choose_number_to_make(takes["n"].default, choices, cells)
@@ -331,15 +334,8 @@ def _choose_number_to_make(usual: int, choices: Choices, cells: int) -> int | No
 
 def _is_generator(loader: Callable[..., Any]) -> bool:
     """Whether a loader makes examples by seed: it takes a seed, and a number of examples that has a default."""
-    takes = _read_signature(loader)
+    takes = read_signature(loader)
     return "seed" in takes and "n" in takes and isinstance(takes["n"].default, int)
-
-
-def _read_signature(loader: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    try:
-        return dict(inspect.signature(loader).parameters)
-    except (TypeError, ValueError):
-        return {}
 
 
 def _find_length(examples: Any) -> int | None:
@@ -351,7 +347,7 @@ def _find_length(examples: Any) -> int | None:
 
 def _find_declared_length(loader: Callable[..., Any], ref: Ref, examples: Any) -> int | None:
     """Find the number of examples: the length of what was loaded, or the loader's parameter `n`."""
-    declared = _read_signature(loader).get("n")
+    declared = read_signature(loader).get("n")
     default = declared.default if declared is not None else None
     number = ref.parameters.get("n", default)
     return _find_length(examples) if not isinstance(number, int) else number

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from context_bench.evaluators.ifeval import IFEvalChecker, IFEvalOfficial
     from context_bench.evaluators.llm_judge import LLMJudge
     from context_bench.evaluators.math import MathEquivalence
+    from context_bench.evaluators.next_action import NextAction
     from context_bench.evaluators.nli_label import NLILabelMatch
     from context_bench.evaluators.official_long_context import (
         InfiniteBenchScore,
@@ -33,6 +34,7 @@ _HOMES = {
     "ifeval": ("IFEvalChecker", "IFEvalOfficial"),
     "llm_judge": ("LLMJudge",),
     "math": ("MathEquivalence",),
+    "next_action": ("NextAction",),
     "nli_label": ("NLILabelMatch",),
     "official_long_context": ("InfiniteBenchScore", "LongBenchScore", "MRCRScore", "NoLiMaScore"),
     "official_short_context": ("BBHScore", "DropScore", "HotpotScore", "TruthfulQAScore"),
@@ -43,8 +45,8 @@ _HOMES = {
 __all__ = [
     "AnswerQuality", "BBHScore", "CodeExecution", "ContextRecall", "DropScore", "EvidenceSurvival", "HotpotScore",
     "IFEvalChecker", "IFEvalOfficial", "InfiniteBenchScore", "LLMJudge", "LongBenchScore", "MRCRScore",
-    "MathEquivalence", "MultipleChoiceAccuracy", "NLILabelMatch", "NoLiMaScore", "PatchFiles", "ReferenceOverlap",
-    "RougeSuite", "SummarizationQuality", "ToolCallMatch", "TruthfulQAScore",
+    "MathEquivalence", "MultipleChoiceAccuracy", "NLILabelMatch", "NextAction", "NoLiMaScore", "PatchFiles",
+    "ReferenceOverlap", "RougeSuite", "SummarizationQuality", "ToolCallMatch", "TruthfulQAScore",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

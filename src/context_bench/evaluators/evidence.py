@@ -35,6 +35,7 @@ class ContextRecall:
 
     name = "context-recall"
     version = 3
+    needs_context = True
     score_fields = ("evidence_recall", "answer_in_context", "recall_at_k", "ndcg", "mrr")
 
     def __init__(self, k: int = 5) -> None:

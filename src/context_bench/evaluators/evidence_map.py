@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate
+from typing import Any
 
 from context_bench.evaluators.text_search import list_prompt_texts
 from context_bench.systems.reference import shuffle_indices, split
@@ -19,7 +20,7 @@ from context_bench.text.words import normalise
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["DROP", "SEEDS", "STRETCHES", "EvidenceMap", "locate_evidence"]
+__all__ = ["DROP", "SEEDS", "STRETCHES", "EvidenceMap", "join_pieces", "locate_evidence"]
 
 STRETCHES = ("head", "tail", "middle")
 """Controls that keep one stretch of the context."""
@@ -94,6 +95,15 @@ class EvidenceMap:
         scores[DROP] = [self._score_drop(seed, kept) for seed in range(SEEDS)]
         return scores
 
+    def describe_cut(self, kept: int) -> dict[str, Any]:
+        """Describe a cut that keeps so many of the `whole` tokens as the metadata of a row has it."""
+        kept = min(max(kept, 0), self.whole)
+        return {
+            "evidence_depth": list(self.find_depths()),
+            "context_tokens": [self.whole, kept],
+            "matched_controls": self.score_controls(kept),
+        }
+
     def _score(self, keeps: Callable[[Place], bool]) -> float:
         """Return the best share of spans that are kept in one of their places, over the alternatives."""
         return max(sum(any(keeps(place) for place in places) for places in spans) / len(spans) for spans in self.needs)
@@ -154,7 +164,7 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
     if not text.strip():
         return None
     wanted = [evidence_texts(example)] if example.get("evidence") else list(map(_list_stated, gold_answers(example)))
-    pieces = _join_pieces(split(text))
+    pieces = join_pieces(split(text))
     ends = list(accumulate(map(len, pieces)))
     finder = _Finder(text, pieces, ends)
     needs = [spans for need in wanted if (spans := [places for span in need if (places := finder.find(span))])]
@@ -168,7 +178,8 @@ def _list_stated(gold: Gold) -> list[str]:
     return [part for part in gold if normalise(part).strip() not in _CONCLUSIONS]
 
 
-def _join_pieces(pieces: list[str]) -> list[str]:
+def join_pieces(pieces: list[str]) -> list[str]:
+    """Join neighbours where there are more pieces than random deletion tells apart."""
     width = -(-len(pieces) // MAX_PIECES)
     return pieces if width < 2 else ["".join(pieces[at : at + width]) for at in range(0, len(pieces), width)]
 

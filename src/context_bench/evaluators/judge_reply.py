@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from context_bench.options import is_number
 from context_bench.text.golds import opens_with_reasoning, remove_reasoning
 
 LOWEST, HIGHEST = 1, 5
@@ -230,7 +231,7 @@ def _read_rating(value: Any) -> int | None:
     if isinstance(value, str):
         found = _IN_TEXT.fullmatch(value)
         return _check_range(float(found[1])) if found else None
-    return _check_range(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return _check_range(value) if is_number(value) else None
 
 
 def _check_range(value: float) -> int | None:

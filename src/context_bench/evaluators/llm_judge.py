@@ -10,7 +10,6 @@ texts themselves: the same case is always asked in the same words, and no answer
 from __future__ import annotations
 
 import string
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from context_bench.errors import RequestFailed, describe
+from context_bench.errors import RequestFailed, describe, warn
 from context_bench.evaluators.judge_reply import read_verdict
 from context_bench.http import Secret
 from context_bench.http.loop import run_sync
@@ -249,7 +248,7 @@ class LLMJudge:
             if not refused or "temperature" in self.extra_body:
                 raise
             if self._takes_temperature:
-                warnings.warn(f"the judge {self.model} takes no temperature: it judges with its own", stacklevel=2)
+                warn(f"the judge {self.model} takes no temperature: it judges with its own")
             self._takes_temperature = False
             return (await self._endpoint.post(self._path, self._body(messages))).document
 

@@ -46,6 +46,9 @@ _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "documents": lambda items: "\n\n".join(items),
     "own data": "".join,
 }
+CONVERSATION = "conversation"
+"""The kind of an input whose items are messages."""
+
 KINDS = tuple(kind for kind in _RENDER if kind != "own data")  # kinds of generated inputs
 
 
@@ -161,9 +164,23 @@ def make_case(kind: str, seed: int, items: int = 24) -> Case:
     )
 
 
+_MESSAGE_KEYS = ("role", "content", "tool_calls", "tool_call_id")
+
+
 def read_case(example: Example) -> Case | None:
-    """Make an input of a user's own example; None where its context does not hold its evidence or answer."""
-    context = example.get("context")
+    """Make an input of a user's own example: its conversation, if it ends with the user, else its context.
+
+    None where its context does not hold its evidence or answer.
+    """
+    context, turns = example.get("context"), example.get("turns")
+    if turns and not context:
+        messages = [{key: turn[key] for key in _MESSAGE_KEYS if key in turn} for turn in turns]
+        texts = all(isinstance(each.get("content"), str | None) for each in messages)
+        return (
+            Case(CONVERSATION, tuple(map(json.dumps, messages)), (), "", "", id=str(example["id"]))
+            if texts and messages[-1].get("role") == "user"
+            else None
+        )
     wanted = evidence_texts(example) or [part for gold in gold_answers(example)[:1] for part in gold]
     if not isinstance(context, str) or not wanted:
         return None

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from context_bench.errors import SystemFailure
 from context_bench.evaluators.text_search import TextSearch
 from context_bench.fuzz.cases import CHANGES, KINDS, Case, make_item, rename_case
 
@@ -119,6 +120,13 @@ def _change_layout(case: Case, source: random.Random) -> Case:
     return replace(case, text_change=source.choice(list(CHANGES)))
 
 
+async def _check_output(target: Target, case: Case, _: random.Random) -> None:
+    try:
+        await target.read(case)
+    except SystemFailure as error:
+        raise Broken(str(error), case.text, str(error), case) from None
+
+
 async def _check_repeat(target: Target, case: Case, _: random.Random) -> None:
     before, after = await target.read(case), await target.read(case)
     if before != after:
@@ -187,9 +195,13 @@ async def _check_literals(target: Target, case: Case, _: random.Random) -> None:
         raise Broken(f"the evidence is kept, but {missing[0]!r} in it is changed", case.text, after, case)
 
 
+OUTPUT = "output"
+"""The relation that a system breaks by failing: the others say nothing about an input that it cannot take."""
+
 RELATIONS: dict[str, Relation] = {
     each.id: each
     for each in (
+        Relation(OUTPUT, "Every input gives an output.", _check_output),
         Relation(
             "order",
             "Items that stand side by side mean the same in any order.",

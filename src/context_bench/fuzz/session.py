@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.errors import DataError, SystemFailure
-from context_bench.fuzz.cases import KINDS, Case, make_case
+from context_bench.fuzz.cases import CONVERSATION, KINDS, Case, make_case
 from context_bench.fuzz.chat_relations import CHAT_RELATIONS, make_conversation
 from context_bench.fuzz.memory_relations import MEMORY_RELATIONS, make_memory_case
-from context_bench.fuzz.relations import RELATIONS, Broken, Relation, Skipped, excuse
+from context_bench.fuzz.relations import OUTPUT, RELATIONS, Broken, Relation, Skipped, excuse
 from context_bench.fuzz.targets import MemoryTarget, ProxyTarget, SystemTarget
 from context_bench.stats import Interval, share_interval
 
@@ -185,6 +185,8 @@ async def _try(target: AnyTarget, result: RelationResult, case: Case, seed: int)
     except Skipped:
         return
     except SystemFailure as error:
+        if relation.id != OUTPUT and await _fails_unchanged(target, case):
+            return
         result.failed += 1
         result.tried += 1
         result.broken += 1
@@ -206,6 +208,17 @@ async def _try(target: AnyTarget, result: RelationResult, case: Case, seed: int)
     if len(result.findings) < MAX_FINDINGS:
         small, found = await shrink(target, relation, case, seed, broken)
         result.findings.append(Finding(relation.id, found.reason, small, seed, found.before, found.after))
+
+
+async def _fails_unchanged(target: AnyTarget, case: Case) -> bool:
+    """Whether a target fails on an input as it is, so that no change of it is to blame."""
+    if isinstance(target, MemoryTarget) or case.kind == CONVERSATION:
+        return False
+    try:
+        await target.read(case)
+    except SystemFailure:
+        return True
+    return False
 
 
 async def _check(target: AnyTarget, relation: Relation, case: Case, seed: int) -> Broken | None:

@@ -169,7 +169,6 @@ class Endpoint:
             await self._enter(exchange)
         exchange.attempts += 1
         transport = get_shared_transport()
-        held = transport.held
         try:
             payload, headers = request() if callable(request) else request
             exchange.sent = monotonic()
@@ -180,12 +179,13 @@ class Endpoint:
             reply = await transport.request("POST", url, headers, payload, timeout, timed=parse is not None)
         except (ConnectionFailed, LocalShortage, TimedOut) as error:
             exchange.timed_out += isinstance(error, TimedOut)
+            exchange.deadline += error.held
             if isinstance(error, ConnectionFailed):
                 self._gate.unreachable(error.reason or str(error))
             raise _Retry(error) from None
         finally:
             self._gate.leave()
-            exchange.deadline += transport.held - held  # nobody listened meanwhile
+        exchange.deadline += reply.held  # nobody listened meanwhile
         exchange.waited += reply.queued
         exchange.sent += reply.queued
         self._gate.note_answer(served=reply.status != 429)
@@ -211,6 +211,14 @@ class Endpoint:
         exchange.waited += seconds
         if not refusing and not self._gate.refusing:
             exchange.deadline += seconds
+
+    def fill_in(self, placeholder: str, value: str) -> None:
+        """Put a value where headers have a placeholder; what it makes of them is as secret as they are."""
+        held = {name: each for name, each in self._headers.items() if placeholder in _reveal(each)}
+        filled = {name: Secret(_reveal(each).replace(placeholder, value)) for name, each in held.items()}
+        self._headers = {**self._headers, **filled}
+        self._lines.cache_clear()
+        self.add_secrets(each.reveal() for each in filled.values())
 
     def add_secrets(self, values: Iterable[str]) -> None:
         """Learn of more values that must be shown and kept nowhere."""

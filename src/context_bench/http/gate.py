@@ -15,6 +15,10 @@ from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed
 
 DEAD_AFTER = 20
 MAX_IN_FLIGHT = 1024  # to one endpoint, where nobody says otherwise: more would use up the ports of this machine
+RECENT_REPLIES = 20
+REFUSING_SHARE = 0.3  # of the recent replies were 429s: the server is over its limit, and not only at random
+LEAST_REFUSALS = 3  # random 429s of one request in twenty then hold up a run of 100 requests in about 1 of 50 runs
+QUICK_GROWTH = 0.5  # places for each answer; near the limit that was refused, one for each round of answers
 _LOOK_AGAIN = 0.25
 
 
@@ -27,6 +31,8 @@ class Gate:
         self.place = place
         self._ceiling = float(limit or MAX_IN_FLIGHT)
         self._limit = self._ceiling
+        self._refused_at = 0.0
+        self._recent: deque[bool] = deque(maxlen=RECENT_REPLIES)  # True is a refusal
         self._interval = 60.0 / max_rpm if max_rpm else 0.0
         self._token_seconds = 60.0 / max_tpm if max_tpm else 0.0
         self._next_start = 0.0
@@ -125,11 +131,20 @@ class Gate:
                 turn.set_result(None)
 
     def note_refusal(self, pause: float, shortage: LocalShortage | None = None) -> None:
-        """Note a 429, or a shortage on this machine: halve the limit, and hold all requests for a while."""
+        """Note a 429, or a shortage on this machine: once they are many, halve the limit and hold all requests.
+
+        Few among many answers are no reason to hold others: only the refused request waits.
+        """
+        self._recent.append(True)
+        refusals = sum(self._recent)
+        if shortage is None and (refusals < LEAST_REFUSALS or refusals < REFUSING_SHARE * len(self._recent)):
+            return
+        self._recent.clear()
         self.refusing, self._shortage = True, shortage
         now = asyncio.get_running_loop().time()
         if now >= self._open_at:  # replies to one and the same burst count once
-            self._limit = max(1.0, min(self._limit, self._in_flight) / 2)
+            self._refused_at = min(self._limit, self._in_flight)
+            self._limit = max(1.0, self._refused_at / 2)
         self._open_at = max(self._open_at, now + pause)
 
     @property
@@ -148,9 +163,11 @@ class Gate:
         self._failed_connections = 0
         if not served:
             return
+        self._recent.append(False)
         self.refusing = False
         if self._limit < self._ceiling:
-            self._limit = min(self._ceiling, self._limit + 1 / self._limit)
+            is_far = self._limit < max(8, 0.75 * self._refused_at)
+            self._limit = min(self._ceiling, self._limit + (QUICK_GROWTH if is_far else 1 / self._limit))
             self._wake()
 
     def unreachable(self, why: str) -> None:

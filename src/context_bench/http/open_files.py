@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import warnings
 from contextlib import ExitStack
+
+from context_bench.errors import warn
 
 _ENOUGH = 4096  # for a thousand streams that are passed on: two connections each, and what else is open
 _PLENTY = 65_536
@@ -47,9 +48,8 @@ def warn_of_few_files() -> None:
     """Tell of a limit that is low; one text wherever it is noticed, so that it is told once."""
     files = allow_many_files()
     if files < _ENOUGH:
-        warnings.warn(
-            f"only {files} files may be open at once, so that requests wait for each other: ulimit -n raises the limit",
-            stacklevel=2,
+        warn(
+            f"only {files} files may be open at once, so that requests wait for each other: ulimit -n raises the limit"
         )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import warnings
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, warn
 from context_bench.text.masking import mask_text
 
 _NAME = re.compile(r"(?=.{1,40}$)(?!(?:.*[0-9]){6})[A-Za-z_][A-Za-z0-9_]*")
@@ -97,7 +96,7 @@ def find_key(
     if given:
         given = _usable(given, urlsplit(url).hostname, variable)
         if urlsplit(url).scheme != "https" and not is_loopback(url):
-            warnings.warn(f"the key for {urlsplit(url).hostname} travels over plain http", stacklevel=2)
+            warn(f"the key for {urlsplit(url).hostname} travels over plain http")
         return given
     key = environment.get(fallback, "").strip()
     allowed = urlsplit(url).scheme == "https" or is_loopback(url)
@@ -152,7 +151,7 @@ def split_api_url(url: str, path: str) -> tuple[str, str]:
 def find_api_root(url: str) -> str:
     """Find the part before `/v1`, however much of the path the URL has."""
     base = check_url(url)
-    for path in ("/chat/completions", "/messages"):
+    for path in ("/chat/completions", "/messages", "/responses"):
         base = base.removesuffix(f"/v1{path}")
     return base.removesuffix("/v1").rstrip("/")
 

@@ -38,7 +38,8 @@ class Reply:
     """A raw reply: status, body, raw headers, and the seconds from the request to the last byte.
 
     `queued` are the seconds before that in which the request waited for a connection of ours to be free, `arrived` is
-    the moment of the last byte by `time.monotonic`.
+    the moment of the last byte by `time.monotonic`. `held` are the seconds for which the event loop was held up
+    meanwhile, so that nobody listened to the server.
     """
 
     status: int
@@ -48,6 +49,7 @@ class Reply:
     chunks: list[tuple[float, bytes]] = field(default_factory=list)
     queued: float = 0.0
     arrived: float = 0.0
+    held: float = 0.0
 
     def header(self, name: str) -> str | None:
         """One header by name, in any case; the last one where it is repeated."""
@@ -81,6 +83,7 @@ class Transport:
     ) -> Reply:
         """Send one request and wait for its whole reply; `timed` also keeps when each chunk came."""
         multi = self._multi or self._open()
+        held = multi.held
         queued = 0.0 if self._free > 0 else await self._wait_for_room()
         self._free -= 1
         try:
@@ -89,6 +92,7 @@ class Transport:
             arrived = await multi.add_handle(handle.curl, timeout, min(timeout, CONNECT_SECONDS))
         except pycurl.error as error:
             failure = _failure(error, url, timeout, handle)
+            failure.held = multi.held - held
             _drop(handle.curl, multi)
             raise failure from None
         except asyncio.CancelledError:
@@ -97,14 +101,9 @@ class Transport:
         finally:
             self._leave_room()
         reply = handle.reply(arrived)
-        reply.queued = queued
+        reply.queued, reply.held = queued, multi.held - held
         self._idle.append(handle)
         return reply
-
-    @property
-    def held(self) -> float:
-        """Seconds so far for which the event loop was held up, so that nobody listened to the servers."""
-        return self._multi.held if self._multi is not None else 0.0
 
     async def _wait_for_room(self) -> float:
         """Wait until a connection may be opened, and return the seconds that it took.

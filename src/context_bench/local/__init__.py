@@ -15,7 +15,7 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -23,14 +23,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import orjson
+
 from context_bench.errors import MissingExtra, UsageError
 from context_bench.local.serve import REPLY_TOKENS
 from context_bench.local.weights import Say, Weights, choose
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child, wait_for_end
 from context_bench.tap.address import url_of
-from context_bench.tap.answering import Incoming, Outgoing, build_error
+from context_bench.tap.answering import Incoming, Outgoing, build_error, build_json
 from context_bench.tap.forward import Forward
-from context_bench.tap.scripted import EMBEDDINGS_PATH, answer_embeddings
+from context_bench.tap.services import EMBEDDINGS_PATH, MODELS_PATH, answer_embeddings, describe_model
+from context_bench.wire.openai_responses import OPENAI_RESPONSES
 
 CONTEXT = 8192
 MIN_CONTEXT = 256
@@ -226,6 +229,10 @@ class LocalModel:
         """Ask the model; 502 when its process has ended over it."""
         if request.method == "POST" and request.path == EMBEDDINGS_PATH:  # the small model answers, and embeds nothing
             return await asyncio.to_thread(answer_embeddings, request)
+        if request.method == "GET" and request.path.startswith(f"{MODELS_PATH}/"):
+            return build_json(describe_model(self.weights.name))
+        if refusal := _find_refusal(request):
+            return build_error(400, refusal, request.form)
         process, forward = self._process, self._forward
         assert process is not None, "not opened yet"
         assert forward is not None
@@ -236,6 +243,8 @@ class LocalModel:
         outgoing = await forward.answer(replace(request, headers=self._headers(request.headers)))
         if outgoing.status == 502 and await asyncio.to_thread(process.wait, EXIT_TIMEOUT):
             return build_error(502, f"the local model's process was {process.ending} over a request", request.form)
+        if request.form is OPENAI_RESPONSES and not isinstance(outgoing.body, bytes):
+            outgoing.body = _number_events(outgoing.body)
         return outgoing
 
     async def close(self) -> None:
@@ -254,6 +263,44 @@ class LocalModel:
         """Make the headers of a request with our key in the place of the client's, which goes nowhere."""
         kept = {name: value for name, value in headers.items() if name.lower() not in _KEYS}
         return {**kept, "authorization": f"Bearer {self._key}"}
+
+
+def _find_refusal(request: Incoming) -> str | None:
+    """Find why the native server would fail on a request, or answer what is none; None where it would not."""
+    if request.method != "POST" or request.form is None:
+        return None
+    prompt = request.prompt()
+    if prompt is None:
+        return "the body is not a JSON object with messages or an input"
+    contents = [message.get("content") for message in prompt.messages if isinstance(message, Mapping)]
+    blocks = [block for content in contents if isinstance(content, list) for block in content]
+    kinds = {str(block.get("type")) for block in blocks if isinstance(block, Mapping)}
+    shown = kinds & {"image", "image_url", "input_image", "input_audio", "input_file", "file", "document"}
+    return f"the local model reads text alone: leave out {', '.join(sorted(shown))}" if shown else None
+
+
+async def _number_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Add the numbers to the events of a streamed response by which clients join them; llama.cpp leaves them out."""
+    places: dict[str, int] = {}
+    number, rest = 0, b""
+    try:
+        async for chunk in chunks:
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                if line.startswith(b"data: {"):
+                    line = b"data: " + orjson.dumps(_number(orjson.loads(line[6:]), number, places))
+                    number += 1
+                yield line + b"\n"
+        yield rest
+    finally:
+        if hasattr(chunks, "aclose"):
+            await chunks.aclose()
+
+
+def _number(event: dict[str, Any], number: int, places: dict[str, int]) -> dict[str, Any]:
+    item = event.get("item_id") or (event.get("item") or {}).get("id")
+    at = {"output_index": places.setdefault(item, len(places)), "content_index": 0} if item else {}
+    return {"sequence_number": number, **at, **event}
 
 
 def _engine() -> str:

@@ -216,4 +216,9 @@ class ReadAnswer(Arm):
         context = self._count(made["context"]) if made["context"] else 0
         around = self.reader.count({**example, "context": ""}, self._count)
         metadata |= {"upstream_tokens": around + context, "sent_tokens": around + example["memory"]["history_tokens"]}
+        if self.budget is not None:
+            assert self.host.questions is not None
+            history = self.host.questions.find(example["memory"]["conversation"])
+            placed = history.place_evidence(example, self._count)
+            metadata |= {} if placed is None else placed.describe_cut(context)
         return {**made, "response": answered["response"], "read_by_script": self.reader.is_script, "metadata": metadata}

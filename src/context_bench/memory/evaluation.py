@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from context_bench.memory.scoring import Abstention, LocomoScore, LongMemEvalRet
 from context_bench.metrics import DollarCost, Latency, MeanScore, PassRate
 from context_bench.metrics.upstream import PromptSavings, UpstreamTokens
 from context_bench.pricing import Prices, load_shipped_prices
-from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.refs import Ref, call_with, parse, read_signature, resolve
 from context_bench.results import EvalResult
 from context_bench.runner import aevaluate, run_to_end
 from context_bench.store.fingerprints import fingerprint_of
@@ -266,9 +265,9 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
         if ref is not None and (ref.parameters or ref.argument):
             raise UsageError(f"{ref.text!r}: this memory system is made already and takes no parameters")
         members = read_members(found)
-        name = members.system.name if ref is None else mask_reference(ref.text)
+        name = members.name if ref is None else mask_reference(ref.text)
         return Host(f"{name}{suffix}", members, fingerprint_of(found), settings, asks_nobody=False)
-    takes = _list_parameters(found)
+    takes = read_signature(found)
     meter = None
     if _ASKS in takes and models.answerer is not None:
         meter = Meter(models.answerer, free_port(), models.prices)
@@ -285,7 +284,7 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
     first = next((name for name, each in takes.items() if each.kind is not each.KEYWORD_ONLY), None)
     system = call_with(found, Ref(ref.text, ref.target, ref.argument, {**filled, **ref.parameters}), first)
     members = read_members(system)
-    name = members.system.name if own_name else mask_reference(ref.text)
+    name = members.name if own_name else mask_reference(ref.text)
     fingerprint = _identify(found, system, ref, {key: filled.get(key) for key in ("model", "embedding_model", "seed")})
     if meter is not None and fingerprint is not None:
         behind = models.answerer.fingerprint if models.answerer is not None else None
@@ -294,15 +293,8 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
     return Host(f"{name}{suffix}", members, fingerprint, settings, meter, asks_nobody=quiet)
 
 
-def _list_parameters(factory: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    try:
-        return dict(inspect.signature(factory).parameters)
-    except (TypeError, ValueError):
-        return {}
-
-
 def _check_answered(found: Any, ref: Ref, filled: dict[str, Any]) -> None:
-    needed = _list_parameters(found).get(_ASKS)
+    needed = read_signature(found).get(_ASKS)
     if needed is not None and needed.default is needed.empty and _ASKS not in {**filled, **ref.parameters}:
         raise UsageError(
             f"{ref.text!r} asks a model: say who answers, by --tap-forward URL, --tap-model local or --tap-reply SCRIPT"

@@ -23,7 +23,7 @@ from context_bench.memory.inspection import Inspection, Meter, PhaseCosts
 from context_bench.memory.members import Members, Worker
 from context_bench.memory.questions import History, Questions
 from context_bench.memory.scoring import STOOD_IN
-from context_bench.store.keys import digest
+from context_bench.store.origin import digest
 from context_bench.traits import is_script
 
 REASK_EVERY = 10  # re-ask one question in ten to detect memories that reading changes

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -25,7 +24,7 @@ from typing import Any
 
 import orjson
 
-from context_bench.errors import DataError, RequestFailed, UsageError, describe
+from context_bench.errors import DataError, RequestFailed, UsageError, describe, warn
 from context_bench.evaluators.judge_reply import drop_thoughts
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, Case, LLMJudge, make_code
 from context_bench.http import Secret
@@ -303,7 +302,7 @@ def check_memory_judge(
         prices=prices,
     )
     if result.settings.stopped:
-        warnings.warn(f"stopped early: {result.settings.stopped}", stacklevel=2)
+        warn(f"stopped early: {result.settings.stopped}")
     return sum_up_mistakes(result.rows)
 
 

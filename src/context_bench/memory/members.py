@@ -27,7 +27,7 @@ _OPTIONAL = ("retrieve", "flush", "memories", "forget", "restore", "point_to")
 
 
 class Members:
-    """The methods of one memory system.
+    """The methods of one memory system, and its name: its class's where it has none.
 
     Unless it `takes_dates`, the date stands before the text of each turn. It `takes_user` if `ingest` and all ways of
     asking take one.
@@ -35,6 +35,7 @@ class Members:
 
     def __init__(self, system: Any) -> None:
         self.system = system
+        self.name = getattr(system, "name", type(system).__name__)
         self._methods = {name: found for name in (*_REQUIRED, *_OPTIONAL) if (found := _find_method(system, name))}
         self.is_control = getattr(system, "is_control", False) is True
         self.takes_dates = getattr(system, "takes_dates", False) is True
@@ -69,9 +70,8 @@ def read_members(system: Any) -> Members:
         raise UsageError(f"{system.__name__} is a class: pass an instance of it, {system.__name__}(...)")
     members = Members(system)
     missing = [f"{name}()" for name in _REQUIRED if name not in members]
-    name = getattr(system, "name", None)
-    if not isinstance(name, str) or not name:
-        missing.insert(0, "name (a text)")
+    if not isinstance(members.name, str) or not members.name:
+        raise UsageError(f"a {type(system).__name__} has no usable name: .name must be a text")
     if missing:
         raise UsageError(f"a {type(system).__name__} is not a memory system: it has no {', '.join(missing)}")
     return members
@@ -182,7 +182,7 @@ _QUESTIONS = ("What is the password?", "What is the dog called?", "", "名前は
 
 def find_broken_rules(members: Members, timeout: float) -> Iterator[str]:
     """Yield a sentence for each rule that a memory system breaks when it is called as a run would."""
-    worker = Worker(members.system.name, timeout)
+    worker = Worker(members.name, timeout)
 
     def call(name: str, *arguments: Any) -> Any:
         return asyncio.run(worker.call(f"{name}()", members[name], *arguments))

@@ -117,6 +117,6 @@ MEMORY_GROUPS: dict[str, tuple[str, ...]] = {
         *("tokenizer", "prices_file", "max_workers"),
     ),
     "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store"),
-    "what comes out": ("output", "out", "wide", "slice", "report", "silent"),
+    "what comes out": ("output", "out", "wide", "slice", "volume", "report", "silent"),
 }
 """The flags of `context-bench memory` as its help lists them."""

@@ -12,17 +12,18 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from context_bench.errors import DataError, UsageError, suggest_file
+from context_bench.evaluators.evidence_map import EvidenceMap, join_pieces
 from context_bench.memory.conversations import Placed, Question, Turn, index_turns, render_history
 from context_bench.memory.probes import list_hidden_texts, list_kept_texts
 from context_bench.refs import Ref, call_with, parse, resolve
-from context_bench.store.keys import digest
+from context_bench.store.origin import digest
 from context_bench.traits import DatasetTraits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
@@ -36,6 +37,15 @@ KEPT_EXAMPLES = 256
 _GOLD_FIELDS = ("answer", "answers", "instruction")
 
 
+@dataclass(frozen=True)
+class _Pieces:
+    """The history of a user as one text."""
+
+    places: dict[str, tuple[int, int]]  # where each turn stands, in characters
+    ends: list[int]  # where each piece ends, in characters
+    tokens: list[int]  # the tokens up to each of these ends
+
+
 @dataclass
 class History:
     name: str  # the id of the conversation
@@ -44,13 +54,33 @@ class History:
     hidden: list[str]  # texts that must not be kept: what was to be forgotten, and secrets
     kept: list[str]  # texts that may be kept, and show where a look at the store can see anything
     _tokens: dict[str | None, int] = field(default_factory=dict)
+    _pieces: dict[str | None, _Pieces] = field(default_factory=dict)
 
     def count_tokens(self, user: str | None, count: Tokenizer) -> int:
         """Count the whole history of a user as a reader would get it; of all where the question names none."""
         if user not in self._tokens:
-            turns = [turn for turn in self.turns if user is None or turn.get("user", user) == user]
-            self._tokens[user] = count(render_history(turns))
+            self._tokens[user] = count(render_history(self._list_turns(user)))
         return self._tokens[user]
+
+    def _list_turns(self, user: str | None) -> list[Turn]:
+        return [turn for turn in self.turns if user is None or turn.get("user", user) == user]
+
+    def place_evidence(self, example: Example, count: Tokenizer) -> EvidenceMap | None:
+        """Place the evidence of a question in the history of its user; None where no turn of it is known."""
+        user = example["memory"].get("user")
+        if user not in self._pieces:
+            lines = [f"{render_history([turn])}\n" for turn in self._list_turns(user)]
+            ends = list(accumulate(map(len, lines)))
+            places = {str(turn["id"]): place for turn, place in zip(self._list_turns(user), zip([0, *ends], ends))}
+            pieces = join_pieces(lines)
+            tokens = list(accumulate(map(count, pieces)))
+            self._pieces[user] = _Pieces(places, list(accumulate(map(len, pieces))), tokens)
+        known = self._pieces[user]
+        named = dict.fromkeys(map(str, example["memory"].get("evidence_ids") or ()))
+        spans = [[known.places[name]] for name in named if name in known.places]
+        if not spans or len(spans) < len(named):
+            return None
+        return EvidenceMap([spans], known.ends, known.tokens, repr(example["id"]), self.count_tokens(user, count))
 
     @cached_property
     def by_id(self) -> dict[str, Placed]:

@@ -19,7 +19,7 @@ from context_bench.metrics.quality import (
     Repeats,
     Retention,
 )
-from context_bench.metrics.times import Latency, ProxyOverhead
+from context_bench.metrics.times import FirstToken, Latency, ProxyOverhead
 from context_bench.metrics.token_stats import CompressionRatio, CostOfPass, ParetoRank
 from context_bench.metrics.upstream import PrefixStability, PromptSavings, TokenMeters, UpstreamCost, UpstreamTokens
 from context_bench.numbers import COST_OF_PASS
@@ -37,6 +37,7 @@ __all__ = [
     "DollarCost",
     "Engagement",
     "EvidenceShares",
+    "FirstToken",
     "Latency",
     "MeanScore",
     "OfficialScore",
@@ -59,13 +60,24 @@ METRICS: dict[str, Any] = {
     kind.name: kind
     for kind in (
         *(MeanScore, PassRate, CardPassRate, PerDatasetBreakdown, OfficialScore, Repeats, Retention),
-        *(CompressionRatio, CostOfPass, ParetoRank, DollarCost, BilledRatio, Latency, ProxyOverhead, EvidenceShares),
+        *(
+            CompressionRatio,
+            CostOfPass,
+            ParetoRank,
+            DollarCost,
+            BilledRatio,
+            Latency,
+            FirstToken,
+            ProxyOverhead,
+            EvidenceShares,
+        ),
         Engagement,
         *(PromptSavings, UpstreamTokens, UpstreamCost, TokenMeters, PrefixStability),
     )
 } | {
     "by-type": "context_bench.memory.metrics:ByType",
     "memory-costs": "context_bench.memory.metrics:MemoryCosts",
+    "seed-spread": "context_bench.metrics.seed_spread:SeedSpread",
     "probe-shares": "context_bench.memory.probes:ProbeShares",
 }
 """The metrics that ship, by name; those of memory runs are imported where they are used."""
@@ -114,6 +126,34 @@ def default_metrics(
     if controls:
         metrics.append(Retention())
     return metrics
+
+
+def choose_metrics(
+    score_field: str,
+    threshold: float | None = None,
+    *,
+    passes_by_card: bool = True,
+    official: bool = False,
+    **facts: Any,
+) -> list[Metric]:
+    """Build all metrics of a run that nobody chose: those of `default_metrics`, which takes `facts`, and a few more.
+
+    These say nothing where no card recommends a threshold, and where nothing is known of tokens that are paid for.
+
+    Args:
+        score_field: The score that counts.
+        threshold: A score from here on passes; None takes the usual one.
+        passes_by_card: Whether a card may recommend a threshold of its own.
+        official: Whether the official number of a dataset is not a mean over rows.
+        facts: What is known of the run.
+    """
+    threshold = DEFAULT_THRESHOLD if threshold is None else threshold
+    metrics = default_metrics(score_field, threshold, **facts)
+    if passes_by_card:
+        metrics.append(CardPassRate(score_field))
+    if official:
+        metrics.append(OfficialScore(score_field))
+    return [*metrics, DollarCost(threshold, score_field), BilledRatio(), FirstToken()]
 
 
 def load_metrics(text: str) -> Iterator[Metric]:

@@ -98,7 +98,7 @@ class EngagementTally:
     def __init__(self, score_field: str) -> None:
         self._field = score_field
         self._rows = self._acted = self._scored = self._whole = self._kept = 0
-        self._score = 0.0
+        self._score = self._deepest = 0.0
         self._depths: list[float] = []
 
     def add(self, row: EvalRow) -> None:
@@ -107,6 +107,7 @@ class EngagementTally:
         facts = row.metadata
         if depth := facts.get("evidence_depth"):
             self._depths.append(depth[0])
+            self._deepest = max(self._deepest, depth[1])
         if facts.get("output") == "context":
             changed, sizes = not facts.get("unchanged"), (row.input_tokens, row.output_tokens)
         elif facts.get("untouched") is not None and row.upstream_tokens is not None and facts.get("sent_tokens"):
@@ -133,5 +134,5 @@ class EngagementTally:
         if self._depths:
             ordered = sorted(self._depths)
             values["evidence_depth"] = ordered[len(ordered) // 2]
-            values["evidence_depth_most"] = ordered[-1]
+            values["evidence_depth_most"] = self._deepest
         return values

@@ -14,6 +14,8 @@ from context_bench.stats.quantiles import percentile
 ENOUGH_ALONE = 20  # with at least this many rows that were alone in flight, only those count
 _QUANTILES = {LATENCY_MEDIAN: 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
+_FIRST_TOKEN = {"time_to_first_token_median": 0.5, "time_to_first_token_p95": 0.95}
+
 
 @dataclass(frozen=True)
 class Latency(RunningMetric):
@@ -48,6 +50,42 @@ class LatencyTally:
         values = Values(limit=len(self._seconds))
         values.extend(sorted(self._seconds))
         return {key: quantile_interval(values, at) for key, at in _QUANTILES.items()}
+
+
+@dataclass(frozen=True)
+class FirstToken(RunningMetric):
+    """Median and 95th percentile of the seconds until the first token of a streamed reply; errored rows are left out.
+
+    Nothing where no row was streamed.
+    """
+
+    name = "first-token"
+
+    def start(self) -> FirstTokenTally:
+        return FirstTokenTally()
+
+
+class FirstTokenTally:
+    """Keeps the seconds of each streamed row."""
+
+    def __init__(self) -> None:
+        self._seconds = array("d")
+
+    def add(self, row: EvalRow) -> None:
+        value = read_fact(row, "time_to_first_token")
+        if row.error is None and value is not None:
+            self._seconds.append(value)
+
+    def result(self) -> dict[str, float]:
+        seconds = sorted(self._seconds)
+        return {key: percentile(seconds, at) for key, at in _FIRST_TOKEN.items()} if seconds else {}
+
+    def intervals(self) -> dict[str, Interval]:
+        if not self._seconds:
+            return {}
+        values = Values(limit=len(self._seconds))
+        values.extend(sorted(self._seconds))
+        return {key: quantile_interval(values, at) for key, at in _FIRST_TOKEN.items()}
 
 
 @dataclass(frozen=True)

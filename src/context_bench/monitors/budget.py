@@ -8,7 +8,6 @@ limit by at most one request.
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from context_bench.core.call import Outcome, RequestSize, measure_judge_request, measure_request
 from context_bench.core.row import Job
 from context_bench.core.threads import call_beside
+from context_bench.errors import warn
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.monitor import Monitor
 from context_bench.pricing import Price, Prices
@@ -135,7 +135,7 @@ class Budget(Monitor):
             if self._prices is not None:
                 price = self._prices.of(call.get("model"))
             if price is None and self._limits.max_cost is not None:
-                warnings.warn(f"embeddings by {call.get('model')!r} have no price: --max-cost omits them", stacklevel=2)
+                warn(f"embeddings by {call.get('model')!r} have no price: --max-cost omits them")
             total += _Amount(price.dollars(tokens, 0) if price else 0.0, tokens)
         return total
 

@@ -20,6 +20,7 @@ from typing import Any
 from context_bench.compare.looks import Looks
 from context_bench.compare.pairing import Pairing, ScoredAnswer, is_unread_row, read_answer
 from context_bench.core.call import Outcome
+from context_bench.core.examples import Item
 from context_bench.core.row import Job
 from context_bench.errors import UsageError
 from context_bench.monitors.monitor import Monitor
@@ -33,45 +34,41 @@ LOOKS = 5
 class LookOrder:
     """Examples in the order in which they are run, and how many of them each look has."""
 
-    examples: list[Example]
+    items: list[Item]
     sizes: list[int]
     seed: int
 
     def describe(self) -> dict[str, Any]:
         """Describe it as JSON can hold it."""
-        return {"planned": len(self.examples), "sizes": self.sizes, "seed": self.seed}
+        return {"planned": len(self.items), "sizes": self.sizes, "seed": self.seed}
 
 
-def order_for_looks(
-    examples: Iterable[Example], seed: int, find_cluster_field: Callable[[str], str | None] = lambda _: "group"
-) -> LookOrder:
+def order_for_looks(items: Iterable[Item], seed: int) -> LookOrder:
     """Read all examples and put them in their order.
 
     Args:
-        examples: All that are planned.
+        items: All examples that are planned.
         seed: For the draw.
-        find_cluster_field: The field of `meta` that names what the examples of a dataset tag share.
 
     Raises:
         UsageError: There are fewer examples than looks.
     """
-    datasets: dict[str, dict[tuple[str, str], list[Example]]] = {}
-    for example in examples:
-        tag = str(example.get("dataset") or "")
-        cluster = _find_cluster(example, find_cluster_field(tag))
-        datasets.setdefault(tag, {}).setdefault(cluster, []).append(example)
+    datasets: dict[str, dict[tuple[str, str], list[Item]]] = {}
+    for item in items:
+        cluster = _find_cluster(item.example, "group" if item.wiring is None else item.wiring.cluster_field)
+        datasets.setdefault(item.tag, {}).setdefault(cluster, []).append(item)
     planned = sum(len(group) for clusters in datasets.values() for group in clusters.values())
     if planned < LOOKS:
         raise UsageError(
             f"--stop-when-decided takes {LOOKS} looks, and there must be at least as many examples (got {planned})"
         )
-    placed: list[tuple[int, float, str, int, Example]] = []
+    placed: list[tuple[int, float, str, int, Item]] = []
     for tag, clusters in datasets.items():
-        ordered = sorted(clusters.items(), key=lambda item: _draw(seed, tag, *item[0]))
+        ordered = sorted(clusters.items(), key=lambda cluster: _draw(seed, tag, *cluster[0]))
         placed += _place([group for _, group in ordered], tag)
-    placed.sort(key=lambda item: item[:4])
-    sizes = [sum(item[0] <= look for item in placed) for look in range(1, LOOKS + 1)]
-    return LookOrder([item[-1] for item in placed], sizes, seed)
+    placed.sort(key=lambda each: each[:4])
+    sizes = [sum(each[0] <= look for each in placed) for look in range(1, LOOKS + 1)]
+    return LookOrder([each[-1] for each in placed], sizes, seed)
 
 
 def _find_cluster(example: Example, field: str | None) -> tuple[str, str]:
@@ -83,7 +80,7 @@ def _find_cluster(example: Example, field: str | None) -> tuple[str, str]:
     return type(example["id"]).__name__, str(example["id"])
 
 
-def _place(groups: list[list[Example]], tag: str) -> list[tuple[int, float, str, int, Example]]:
+def _place(groups: list[list[Item]], tag: str) -> list[tuple[int, float, str, int, Item]]:
     """Give each example of a dataset its look, and how far in the dataset it comes: datasets are mixed by that."""
     total = sum(map(len, groups))
     placed, before = [], 0
@@ -134,7 +131,7 @@ class Decisions(Monitor):
     ) -> None:
         self._order, self.baseline, self._read = order, baseline, read
         self._stop, self._stop_all, self._keep_apart = stop, stop_all, keep_apart
-        planned = len(order.examples)
+        planned = len(order.items)
         self._looks = {
             name: Looks(
                 *(planned, LOOKS, margin),
@@ -178,7 +175,7 @@ class Decisions(Monitor):
         if name not in self._looks or name in self._closed:
             return
         self._closed.add(name)
-        if self._looks[name].examples == len(self._order.examples):
+        if self._looks[name].examples == len(self._order.items):
             self._needed_all = True  # the baseline and the controls are then to have all of them too
         else:
             self._stop(name)
@@ -201,9 +198,9 @@ class Decisions(Monitor):
             systems[name] = {
                 "look": looks.look,
                 "examples": looks.examples,
-                "not_run": max(0, len(self._order.examples) - rows.get(name, 0)),
+                "not_run": max(0, len(self._order.items) - rows.get(name, 0)),
                 "settled": name in self._closed and name not in failed,
                 "verdict": verdict.to_dict(),
             }
-        others = {name: max(0, len(self._order.examples) - n) for name, n in rows.items() if name not in self._looks}
+        others = {name: max(0, len(self._order.items) - n) for name, n in rows.items() if name not in self._looks}
         return {**self._order.describe(), "looks": LOOKS, "systems": systems, "not_run": others}

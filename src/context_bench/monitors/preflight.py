@@ -7,13 +7,12 @@ left to ask.
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from context_bench.core.call import Outcome
 from context_bench.core.row import Job
-from context_bench.errors import printable
+from context_bench.errors import printable, warn
 from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
 from context_bench.traits import is_endpoint, system_traits
@@ -30,26 +29,26 @@ class Preflight(Monitor):
     Args:
         systems: Those of the run. Only endpoints of our own are held back: of others no failure tells anything.
         drop: Called with the name of a system to which nothing more is to be sent.
-        is_over: Tells whether the run starts nothing more; jobs that are held back are then dropped.
 
     Attributes:
         stopped: The systems that do not work, and why.
     """
 
-    def __init__(
-        self, systems: Sequence[System], drop: Callable[[str], None], is_over: Callable[[], bool] = lambda: False
-    ) -> None:
-        self._drop, self._is_over = drop, is_over
-        self._undecided = {each.name: asyncio.Lock() for each in systems if _can_explain(each)}
+    def __init__(self, systems: Sequence[System], drop: Callable[[str], None]) -> None:
+        self._drop = drop
+        reasons = {each.name: system_traits(each).stop_reason for each in systems if is_endpoint(each)}
+        self._explain = {name: explain for name, explain in reasons.items() if explain is not None}
+        self._undecided = {name: asyncio.Lock() for name in self._explain}
+        self._is_over = False
         self._alone: dict[int, asyncio.Lock] = {}
         self._answered: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self.stopped: dict[str, str] = {}
+        self.done = not self._undecided
 
-    @property
-    def done(self) -> bool:  # type: ignore[override]
-        """Whether all systems are known to work, or not to."""
-        return not self._undecided and not self.stopped
+    def stop(self) -> None:
+        """Let no job go that is held back."""
+        self._is_over = True
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:  # noqa: ARG002
         """Note that the store has an answer of a system.
@@ -67,11 +66,11 @@ class Preflight(Monitor):
         if turn is None:
             return name not in self.stopped
         await turn.acquire()
-        if name in self._undecided and not self._is_over():
+        if name in self._undecided and not self._is_over:
             self._alone[job.order] = turn
             return True
         turn.release()
-        return not self._is_over() and name not in self.stopped
+        return not self._is_over and name not in self.stopped
 
     async def settle(self, job: Job, outcome: Outcome | None) -> None:
         """Judge the system by the outcome of a request that went alone, and let the next one go."""
@@ -79,26 +78,22 @@ class Preflight(Monitor):
         if turn is None:
             return
         if outcome is not None:
-            self._judge(job.system, outcome)
+            self._judge(job.system.name, outcome)
         turn.release()
 
-    def _judge(self, system: System, outcome: Outcome) -> None:
+    def _judge(self, name: str, outcome: Outcome) -> None:
         """Stop a system whose first request failed for good, or release its jobs."""
-        explain = system_traits(system).stop_reason
-        name, reason = system.name, None if explain is None else explain(outcome.cause, outcome.processed)
+        reason = self._explain[name](outcome.cause, outcome.processed)
         self._failed[name] += 1
         answered = self._answered[name]
         if reason is not None and answered and self._failed[name] < MIN_FAILURES + answered // ANSWERS_PER_FAILURE:
             return  # the next one goes alone too
         del self._undecided[name]
+        self.done = not self._undecided and not self.stopped and reason is None
         if reason is not None:
             self.stopped[name] = printable(reason)
             self._drop(name)
-            warnings.warn(describe_stop(name, printable(reason)), stacklevel=2)
-
-
-def _can_explain(system: System) -> bool:
-    return is_endpoint(system) and system_traits(system).stop_reason is not None
+            warn(describe_stop(name, printable(reason)))
 
 
 def describe_stop(name: str, reason: str) -> str:

@@ -1,7 +1,8 @@
 """The progress of a run, and the status line on stderr that shows it.
 
-On a terminal the line is drawn in place and taken away at the end. In a notebook it is replaced less often, and its
-last state stays. In a log (stderr is neither) there is a plain line now and then, and none for what is short.
+On a terminal the line is drawn in place and taken away at the end. In a notebook it is replaced less often, its last
+state stays, and it goes to stdout, since notebooks show stderr in red. In a log (stderr is neither) there is a plain
+line now and then, and none for what is short.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class StatusLine:
         self._stream = sys.stderr if stream is None else stream
         self.on = enabled and self._stream is not None
         self._manner = _manner_for(self._stream)
+        if stream is None and self._manner is _NOTEBOOK:
+            self._stream = sys.stdout
         self._due_at = clock() + self._manner.first
         self._drawn_at, self._drawn_share, self._drawn = float("-inf"), 0.0, ""
         self._lock = threading.Lock()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from context_bench.numbers import (
+    COMPRESSION_RATIO,
     ERROR_RATE,
     EVIDENCE_SURVIVAL,
     MACRO_SCORE,
@@ -16,6 +17,7 @@ from context_bench.numbers import (
     NUMBERS,
     PARETO_FRONT,
     PARETO_RANK,
+    PROMPT_SAVINGS,
     QUALITY,
     SYSTEMS,
     Number,
@@ -39,6 +41,7 @@ __all__ = [
     "list_tables",
     "make_columns",
     "own_columns",
+    "tell_apart",
     "write_cell",
     "write_limits",
 ]
@@ -55,13 +58,16 @@ def make_columns(table: str) -> list[Column]:
     return [(each.title, each.key, each.show) for each in list_numbers(table)]
 
 
-def choose_columns(result: EvalResult) -> list[Column]:
-    """Choose the columns that this run has something for."""
+def choose_columns(result: EvalResult, *, wide: bool = True) -> list[Column]:
+    """Choose the columns that this run has something for; those that few readers need only where it is `wide`."""
     shown = [
         each for each in list_numbers(SYSTEMS) if _is_shown(each, result.summary) and not is_replaced(each, result)
     ]
     if any(each.key == PARETO_FRONT for each in shown):  # ranks of points say more than the data show
         shown = [each for each in shown if each.key != PARETO_RANK]
+    if not wide:
+        several = any(each.key == MACRO_SCORE for each in shown)
+        shown = [each for each in shown if not (each.wide or (several and each.key == MEAN_SCORE))]
     evidence = NUMBERS[EVIDENCE_SURVIVAL]
     if _is_shown(evidence, result.summary) and is_answered_by_script(result):
         # A script's answers say little; whether the evidence got through says what the run is about.
@@ -75,9 +81,17 @@ def choose_columns(result: EvalResult) -> list[Column]:
         for key in values
         if ":" in key and key not in first and key.partition(":")[0] in first
     ]
+    further = further if wide else []
     known = {key for _, key, _ in (*columns, *further)}
     own = [(key, key, show) for key, show in own_columns(result).items() if key not in known]
-    return [*columns, *dict.fromkeys(further), *own]
+    return tell_apart([*columns, *dict.fromkeys(further), *own])
+
+
+def tell_apart(columns: Sequence[Column]) -> list[Column]:
+    """Name the tokens saved of contexts apart where those of whole prompts are shown too."""
+    both = any(key == PROMPT_SAVINGS for _, key, _ in columns)
+    of_context = {COMPRESSION_RATIO: "context saved"} if both else {}
+    return [(of_context.get(key, title), key, show) for title, key, show in columns]
 
 
 def own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
@@ -151,7 +165,7 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
     sign = {"more": 1, "less": -1, "": 0}[number.better]
     if result.comparison is not None and result.comparison.context_unneeded:
         return set()
-    aside = _list_aside(result) | (_find_unjudged(result) if number.from_scores else set())
+    aside = _list_aside(result, _find_dataset(key)) | (_find_unjudged(result) if number.from_scores else set())
     competing = [name for name in (result.summary if names is None else names) if name not in aside]
     if not number.counts_failures:
         competing = _leave_out_failing(result, competing)
@@ -179,11 +193,18 @@ def _leave_out_failing(result: EvalResult, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in rates or not rates[name].low > least]
 
 
-def _list_aside(result: EvalResult) -> set[str]:
-    """List the systems that do not compete for stars."""
+def _find_dataset(key: str) -> str | None:
+    """Find the dataset that a number is of; None for one over all datasets."""
+    tag = key.partition("@")[2]
+    return tag or (key.removeprefix("dataset:") if key.startswith("dataset:") else None)
+
+
+def _list_aside(result: EvalResult, dataset: str | None) -> set[str]:
+    """List the systems that do not compete for stars, in a column over all datasets or of one."""
     aside = set(result.settings.controls)
-    if result.comparison is not None:
-        aside |= {name for name in result.summary if result.comparison.is_blind(name)}
+    if (comparison := result.comparison) is not None:
+        places = (None, dataset)
+        aside |= {name for name in result.summary if any(comparison.is_blind(name, place) for place in places)}
     for name, values in result.summary.items():
         quality = [values[key] for key in QUALITY if key in values]
         if quality and not any(map(math.isfinite, quality)):
@@ -226,7 +247,8 @@ def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: boo
     text = show(value)
     if interval is not None and interval.known and show is score:
         text = f"{value:.{max(3, interval.find_decimals())}f}"  # with fewer digits than its limits it may seem outside
-    shown = (BEST if best else "") + text + (_MARK if key in notes else "")
+    marked = key in notes and key != PARETO_FRONT  # every system off the front has a note
+    shown = (BEST if best else "") + text + (_MARK if marked else "")
     return shown if interval is None or not limits else f"{shown} {write_limits(interval, show)}"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from context_bench.caveats import NO_CONTEXT
 from context_bench.compare.sweeps import join_settings
@@ -21,10 +23,10 @@ from context_bench.numbers import (
 from context_bench.output.columns import is_answered_by_script
 from context_bench.output.verdict_tables import explain_too_few
 from context_bench.results import EvalResult
-from context_bench.stats import THESE_GROUPS, Verdict
+from context_bench.stats import THESE_GROUPS, Interval, Verdict
 from context_bench.text import list_names
 
-__all__ = ["conclude", "describe_alone"]
+__all__ = ["Standing", "conclude", "describe_alone", "find_monthly_saving", "find_saving", "sort_verdicts"]
 
 _MAX_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
@@ -34,6 +36,35 @@ _LEAST = -0.0005
 """A share that is written as 0.0%, though it is below 0."""
 
 
+class Standing(NamedTuple):
+    """The systems of a run that can be chosen, by what their verdicts say; each stands in one list."""
+
+    failed: list[Verdict]  # that failed on every example
+    zeros: list[Verdict]  # with a score of 0 everywhere, as the baseline has
+    good: list[Verdict]  # shown not worse, the one that saves most first
+    blind: list[Verdict]  # shown not worse on data that could not have shown a loss
+    worse: list[Verdict]
+    undecided: list[Verdict]
+
+
+def sort_verdicts(result: EvalResult, comparison: Comparison) -> Standing:
+    """Sort the systems that can be chosen by what their verdicts say."""
+    standing = Standing([], [], [], [], [], [])
+    for verdict in comparison.verdicts:
+        if verdict.control:
+            continue
+        if _has_only_errors(result, verdict.name):
+            standing.failed.append(verdict)
+        elif verdict.reason == ONLY_ZEROS:
+            standing.zeros.append(verdict)
+        elif verdict.not_worse:
+            (standing.blind if comparison.is_blind(verdict.name) else standing.good).append(verdict)
+        elif verdict.word in ("worse", "undecided"):
+            (standing.worse if verdict.word == "worse" else standing.undecided).append(verdict)
+    standing.good.sort(key=lambda verdict: find_saving(result, verdict.name)[1], reverse=True)
+    return standing
+
+
 def conclude(result: EvalResult) -> str:
     """Say in a few sentences what follows for a choice; empty where there is no verdict on a system to choose.
 
@@ -41,24 +72,15 @@ def conclude(result: EvalResult) -> str:
     quality was shown not to be worse.
     """
     comparison = result.comparison
-    verdicts = [] if comparison is None else [each for each in comparison.verdicts if not each.control]
     unneeded = "" if comparison is None else comparison.context_unneeded
-    if comparison is None or not verdicts:
+    if comparison is None or all(each.control for each in comparison.verdicts):
         return unneeded and f"{unneeded[0].upper()}{unneeded[1:]}."
     if _has_only_errors(result, comparison.baseline):
         return f"{comparison.baseline} failed on every example, and cannot tell how good another is."
-    failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
-    verdicts = [each for each in verdicts if each.name not in failed]
-    zeros = [each.name for each in verdicts if each.reason == ONLY_ZEROS]
-    verdicts = [each for each in verdicts if each.name not in zeros]
-    good = [each for each in verdicts if each.not_worse]
-    worse = {each.name: _set_errors_apart(each) for each in verdicts if each.word == "worse"}
-    undecided = [each for each in verdicts if each.word == "undecided"]
-    blind = [each for each in good if comparison.is_blind(each.name)]
-    good = [each for each in good if each not in blind]
-    sentences = (
-        [_recommend(result, good, comparison)] if good or (verdicts and not blind) or not (verdicts or zeros) else []
-    )
+    failed, zeros, good, blind, worse, undecided = sort_verdicts(result, comparison)
+    sentences = []
+    if good or worse or undecided or not (blind or zeros):
+        sentences = [_recommend(result, good, comparison), *_tell_volume(result, good)]
     sentences += [f"{each.name} is {comparison.sensitivity[each.name].reason}." for each in blind]
     here = [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
     sentences = [*([] if here and not good else sentences), *here]
@@ -70,15 +92,13 @@ def conclude(result: EvalResult) -> str:
         sentences, undecided = [f"{unneeded[0].upper()}{unneeded[1:]}."], []
         sentences += [f"Better: {_list_systems(better)}."] if better else []
     if zeros:
-        names = list_names(join_settings(zeros))
+        names = list_names(join_settings([each.name for each in zeros]))
         sentences.append(f"Nothing can be said of {names}: every score is 0, of {comparison.baseline} too.")
-    sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
+    sentences += [f"Worse: {_list_systems({each.name: _set_errors_apart(each) for each in worse})}."] if worse else []
     sentences += [_list_undecided(result, undecided)] if undecided else []
-    stopped = [name for name in failed if name in result.settings.stopped_systems]
-    failed = [name for name in failed if name not in stopped]
-    sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
-    sentences += [f"Stopped, as the first request failed: {list_names(join_settings(stopped))}."] if stopped else []
-    harmed, kept = _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
+    sentences += _list_failed(result, [each.name for each in failed])
+    seen = [each.name for each in comparison.verdicts if not each.control and each not in failed + zeros]
+    harmed, kept = _tell_evidence(result, [*seen, *(each.name for each in zeros)])
     sentences = [*sentences, *harmed] if is_answered_by_script(result) else [*harmed, *sentences]
     sentences += kept
     unsure = {each.name: "" for each in good if comparison.can_have_failed(each.name) is False}
@@ -87,6 +107,37 @@ def conclude(result: EvalResult) -> str:
     if result.settings.read_by_script:
         sentences.append("A script read, not a model: recall and probes tell more than these words.")
     return " ".join(sentences)
+
+
+def _list_failed(result: EvalResult, failed: Sequence[str]) -> list[str]:
+    """List the systems that failed on every example, apart from those that were stopped after one request."""
+    stopped = [name for name in failed if name in result.settings.stopped_systems]
+    failed = [name for name in failed if name not in stopped]
+    sentences = [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
+    return [
+        *sentences,
+        *([f"Stopped, as the first request failed: {list_names(join_settings(stopped))}."] if stopped else []),
+    ]
+
+
+def find_monthly_saving(result: EvalResult, name: str) -> Interval | None:
+    """Find the dollars that a system saves in a month of `--volume`; None where they are not known, or not claimed."""
+    saving = None if result.comparison is None else result.comparison.savings.get(name)
+    volume = result.settings.volume
+    if saving is None or volume is None or not saving.per_1k.known:
+        return None
+    known = saving.per_1k
+    return replace(known, **{end: getattr(known, end) * volume / 1000 for end in ("value", "low", "high")})
+
+
+def _tell_volume(result: EvalResult, good: Sequence[Verdict]) -> list[str]:
+    """Say what the first of the good systems saves in a month."""
+    month = find_monthly_saving(result, good[0].name) if good else None
+    if month is None:
+        return []
+    limits = f"[{dollars(month.low)}, {dollars(month.high)}]"
+    at = f"{result.settings.volume:,.0f} requests a month"
+    return [f"At {at}, {good[0].name} saves {dollars(month.value)} {limits} a month."]
 
 
 def describe_alone(result: EvalResult) -> str:
@@ -99,7 +150,7 @@ def describe_alone(result: EvalResult) -> str:
     (name,) = result.systems
     harmed, kept = _tell_evidence(result, [name])
     lost = " ".join([*harmed, *kept])
-    words, _ = _find_saving(result, name)
+    words, _ = find_saving(result, name)
     if not lost or not words:
         return ""
     return f"{lost} {name}: {_write_saving(result, name)}. No verdict without a baseline: --controls adds one."
@@ -161,7 +212,6 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
         working = [each for each in comparison.verdicts if not _has_only_errors(result, each.name)]
         few = explain_too_few(working, comparison.margin)
         return f"{few}." if few else f"No system is shown to be as good as {baseline}."
-    good = sorted(good, key=lambda verdict: _find_saving(result, verdict.name)[1], reverse=True)
     told: list[str] = []
     for verdict in good[:_MAX_NAMES]:
         compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
@@ -187,7 +237,7 @@ def _find_worse_datasets(result: EvalResult, name: str) -> list[str]:
     return [tag for tag, found in by_dataset.items() for each in found if (each.name, each.word) == (name, "worse")]
 
 
-def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
+def find_saving(result: EvalResult, name: str) -> tuple[str, float]:
     """Find the share of tokens that a system saves, with the words for it: what a tap or reader saw comes first."""
     values, notes = result.summary.get(name, {}), result.notes.get(name, {})
     for key, words in _SAVINGS.items():
@@ -198,7 +248,7 @@ def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
 
 def _write_saving(result: EvalResult, name: str) -> str:
     """Write the share of tokens that a system saves or adds; its bounds where some calls may not be its own."""
-    what, share = _find_saving(result, name)
+    what, share = find_saving(result, name)
     low, high = (percent(bound) for bound in _find_bounds(result, name, PROMPT_SAVINGS))
     if what == _SAVINGS[PROMPT_SAVINGS] and low != high:
         return f"{low} to {high} of {what} saved"
@@ -214,8 +264,8 @@ def _find_bounds(result: EvalResult, name: str, key: str) -> tuple[float, float]
 
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
     """Tell what a system saves, and apart from it what it takes more of."""
-    words, share = _find_saving(result, name)
-    others, theirs = _find_saving(result, baseline)
+    words, share = find_saving(result, name)
+    others, theirs = find_saving(result, baseline)
     nothing = percent(0.0)
     than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != nothing else ""
     saving = _write_saving(result, name) if words else ""

@@ -80,6 +80,17 @@ class SummaryCsvReporter:
         return text.getvalue()
 
 
+class GithubReporter:
+    """Markdown for a comment or a job's page on GitHub: text from data cannot act there, or mention people."""
+
+    name = "github"
+
+    def render(self, result: EvalResult) -> str:
+        """Render the tables and notes."""
+        table: Reporter = build_reporter("table")
+        return render_summary(table.render(result), ())
+
+
 def list_summary_columns(result: EvalResult) -> dict[str, list[Any]]:
     """List the summary by column: the system, and each number with `<key>:low` and `<key>:high` behind it."""
     columns: dict[str, list[Any]] = {"system": list(result.summary)}
@@ -125,11 +136,13 @@ class FunctionReporter:
         return self.function(result)
 
 
-def build_reporter(text: str, width: int | None = None, store: str | None = None, *, color: bool = False) -> Reporter:
+def build_reporter(
+    text: str, width: int | None = None, store: str | None = None, *, color: bool = False, wide: bool = False
+) -> Reporter:
     """Build the reporter that a reference names.
 
-    One that takes a `width` gets that of the terminal, one that takes `color` whether it shows colours, and one that
-    takes a `store` the folder of the run's store.
+    One that takes a `width` gets that of the terminal, one that takes `color` whether it shows colours, one that takes
+    `wide` whether everything is to be shown, and one that takes a `store` the folder of the run's store.
 
     Raises:
         UsageError: Nothing has that name, or it is not a reporter.
@@ -140,7 +153,7 @@ def build_reporter(text: str, width: int | None = None, store: str | None = None
     found = resolve("reporter", refs[0])
     if isinstance(found, type):
         return adapt_reporter(
-            call_with(found, _add_known(found, refs[0], {"width": width, "store": store, "color": color}))
+            call_with(found, _add_known(found, refs[0], {"width": width, "store": store, "color": color, "wide": wide}))
         )
     if refs[0].parameters or refs[0].argument:
         raise UsageError(f"{text!r}: this reporter is made already and takes no parameters")
@@ -229,6 +242,18 @@ def render_summary(report: str, outcomes: Sequence[GateOutcome]) -> str:
         lines = [f"- **{each.outcome}**: {escape_markdown(printable(each.sentence))}" for each in outcomes]
         parts += [f"### {_TITLES[find_exit_code(outcomes)]}", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
+
+
+_LEVELS = {FAILS: "error", TOO_FEW: "warning"}
+
+
+def render_annotations(outcomes: Sequence[GateOutcome]) -> str:
+    """Write outcomes that are not good as workflow commands, which GitHub shows on the page of the job."""
+    return "".join(
+        f"::{_LEVELS[each.outcome]} title=context-bench::{printable(each.sentence).replace('%', '%25')}\n"
+        for each in outcomes
+        if each.outcome in _LEVELS
+    )
 
 
 def _separate_lines(report: str) -> list[str]:

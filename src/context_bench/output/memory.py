@@ -96,7 +96,7 @@ def is_claimed(values: Mapping[str, float]) -> bool:
 
 def list_leading_grids(result: EvalResult) -> list[MemoryGrid]:
     """List what comes before the scores where a script reads: they say less than what was retrieved."""
-    return _list_found(result) if is_read_by_script(result) else []
+    return list_found_grids(result) if is_read_by_script(result) else []
 
 
 def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[MemoryGrid]:
@@ -105,7 +105,7 @@ def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Memor
     grids = [
         _lay_out(result, "score by type", by_type, result.summary),
         *(_lay_out(result, title, columns, result.summary) for title, columns in _OFFICIAL.items()),
-        *([] if is_read_by_script(result) else _list_found(result)),
+        *([] if is_read_by_script(result) else list_found_grids(result)),
         _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary),
         _lay_out(result, "not left in the store", _STORE, _choose_one_each(result), _name_system),
         _lay_out_costs(result),
@@ -115,8 +115,8 @@ def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Memor
     return [grid for grid in grids if grid]
 
 
-def _list_found(result: EvalResult) -> list[MemoryGrid]:
-    """List what was retrieved, and the probes of it."""
+def list_found_grids(result: EvalResult) -> list[MemoryGrid]:
+    """List the table of retrieval and the table of its probes."""
     probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
     if not is_read_by_script(result) and _list_keys(result, "abstention"):
         probes.append(("abstention", "abstention", percent))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from context_bench.compare.plans import describe_lock
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.numbers import (
     COST_PER_1K_USD,
@@ -18,10 +19,13 @@ from context_bench.numbers import (
     PASS_AT_K,
     TIMED_OUT_COST_USD,
     UPSTREAM_COST_OF_PASS,
+    get_number,
+    percent,
+    score,
 )
-from context_bench.output.columns import BEST, choose_columns, find_best, list_tables
+from context_bench.output.columns import BEST, Column, choose_columns, find_best, has_intervals, list_tables
 from context_bench.output.plots.pareto import choose_cost
-from context_bench.output.verdict_tables import explain_verdicts
+from context_bench.output.verdict_tables import explain_verdicts, is_open_by_dataset, list_verdict_caveats
 from context_bench.results import EvalResult
 from context_bench.text import count_things
 
@@ -33,37 +37,130 @@ def list_notes(result: EvalResult) -> list[str]:
     """List the notes of a run, a sentence or two each."""
     given: set[str] = set().union(*result.summary.values())
     settings = result.settings
-    notes = []
-    if settings.stopped:
-        notes.append(f"stopped early: {settings.stopped}; the numbers are those of the rows that were done by then.")
-    notes.append(_score_note(result))
+    notes = [*_tell_stop(result), _score_note(result)]
     if MACRO_SCORE in given:
         primaries = (result.settings.primary, result.settings.context_primary)
         unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
         notes.append(f"macro score = mean over the datasets{unlike}.")
-    if settings.gold and all(
-        values.get(NUM_EXAMPLES) == values.get(NUM_UNSCORED) for values in result.summary.values()
-    ):
-        if not any(settings.gold.values()):
-            notes.append("no gold answers: tokens and time only.")
-        elif set(result.summary) == set(settings.unread):
-            notes.append("no score fits a context alone: tokens and time only; --reader URL has a model answer.")
+    notes += _explain_no_score(result)
     if UPSTREAM_COST_OF_PASS in given:
         notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
+    notes += _explain_seeds(result)
     if PASS_AT_K in given:
         notes.append(
             f"pass@k: at least one of {settings.repeats} answers to an example passes; pass^k: all do; flips: of two "
             "answers one passes; repeat variance: share of the spread of scores that lies between answers to one "
             "example."
         )
-    notes += [*_explain_marks(result), _explain_best(result), _explain_front(result) if PARETO_FRONT in given else ""]
-    notes += [_tell_workers(result), *list_tap_notes(result), *explain_verdicts(result)]
+    marks = _explain_marks(result, choose_columns(result))
+    notes += [*marks, _explain_best(result), _explain_front(result) if PARETO_FRONT in given else ""]
+    notes += [_tell_workers(result), *_tell_engagement(result), *list_tap_notes(result), *explain_verdicts(result)]
     return [note for note in notes if note]
 
 
-def _explain_marks(result: EvalResult) -> list[str]:
+_MAX_CAVEAT_CHARS = 400
+"""Length of the caveats beneath the main table; `--wide` shows those that are left out."""
+
+
+def sum_up_notes(result: EvalResult) -> list[str]:
+    """Return at most three lines: how to read the table, caveats of this run, and the best setting of each sweep."""
+    comparison, columns = result.comparison, choose_columns(result, wide=False)
+    reading = [_score_note(result).removesuffix(".")]
+    if any(MACRO_SCORE in values for values in result.summary.values()):
+        reading.append("macro score = mean over the datasets")
+    if has_intervals(result):
+        reading.append("[low, high]: 95% interval")
+    if _has_best(result, columns):
+        reading.append(f"{BEST} best value of its column")
+    if comparison is not None and comparison.verdicts:
+        reading.append(f"verdict: against {comparison.baseline}, margin ±{comparison.margin:g}")
+        if is_open_by_dataset(comparison):
+            reading.append("undecided by dataset: too few examples of it alone")
+    lines = ["; ".join([*filter(None, reading), "more: --wide"]) + "."]
+    caveats = list(dict.fromkeys(_list_caveats(result)))
+    shown = list(caveats)
+    while len(shown) > 1 and sum(map(len, shown)) > _MAX_CAVEAT_CHARS:
+        shown.pop()
+    more = [f"{len(caveats) - len(shown)} more notes: --wide."] if len(shown) < len(caveats) else []
+    lines += [" ".join([*shown, *more])] if shown else []
+    return [*lines, *_sum_up_curves(result)]
+
+
+def _list_caveats(result: EvalResult) -> list[str]:
+    """List what a reader of the main table has to know of this run alone."""
+    columns = [column for column in choose_columns(result, wide=False) if column[1] != PARETO_FRONT]
+    caveats = [*_tell_stop(result), *_explain_no_score(result), *_explain_marks(result, columns)]
+    if result.settings.memory and result.settings.read_by_script and result.comparison is None:
+        caveats.append("read by a script, not a model.")  # with a comparison, the conclusion says so
+    caveats += [
+        *_tell_engagement(result),
+        *list_tap_notes(result),
+        *list_verdict_caveats(result),
+        describe_lock(result.config),
+        *_explain_seeds(result),  # last: one for each system, which must not crowd out the others
+    ]
+    return [caveat for caveat in caveats if caveat]
+
+
+def _sum_up_curves(result: EvalResult) -> list[str]:
+    """Name the best setting of each sweep in one line."""
+    found = []
+    curves = result.curves()
+    for curve in curves:
+        best = curve.best_point
+        saved = "none is shown" if best is None else f"{percent(best.saving)} with {curve.knob}={best.setting}"
+        found.append(f"{curve.name} {saved}")
+    if not found:
+        return []
+    return [f"largest share saved that is not worse than {curves[0].baseline}: {'; '.join(found)}."]
+
+
+def _tell_stop(result: EvalResult) -> list[str]:
+    """Say that the run stopped before its end."""
+    stopped = result.settings.stopped
+    return [f"stopped early: {stopped}; the numbers are those of the rows that were done by then."] if stopped else []
+
+
+def _explain_no_score(result: EvalResult) -> list[str]:
+    """Say why nothing has a score, where nothing could have one."""
+    gold, values = result.settings.gold, result.summary.values()
+    if not gold or any(each.get(NUM_EXAMPLES) != each.get(NUM_UNSCORED) for each in values):
+        return []
+    if not any(gold.values()):
+        return ["no gold answers: tokens and time only."]
+    if set(result.summary) == set(result.settings.unread):
+        return ["no score fits a context alone: tokens and time only; --reader URL has a model answer."]
+    return []
+
+
+def _explain_seeds(result: EvalResult) -> list[str]:
+    """Say which systems are means over seeds."""
+    return [
+        f"{name}: mean over seeds {', '.join(seeds)}; --no-merge-seeds shows them one by one."
+        for name, seeds in result.settings.seeds.items()
+    ]
+
+
+def _tell_engagement(result: EvalResult) -> list[str]:
+    """Say of each system that left some rows as they were on how many it acted, and what it saved and scored there."""
+    notes = []
+    for name, values in result.summary.items():
+        share = values.get("acted_share", 1.0)
+        if not 0 < share < 1 or name in result.settings.controls:
+            continue
+        acted = values["acted_rows"]
+        there = [f"{percent(values['acted_savings'])} saved"] if "acted_savings" in values else []
+        there += [f"score {score(values['acted_score'])}"] if "acted_score" in values else []
+        aside = f" ({', '.join(there)} on those)" if there else ""
+        notes.append(
+            f"{name} acted on {acted:,.0f} of {acted / share:,.0f} rows{aside}; it left the others as they were."
+        )
+    return notes
+
+
+def _explain_marks(result: EvalResult, columns: Sequence[Column]) -> list[str]:
     """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
-    titles = {key: title for title, key, _ in choose_columns(result)}
+    titles = {key: title for title, key, _ in columns}
     # where nothing is priced there is no column, and these say why
     titles = {COST_PER_1K_USD: "dollars", EMBEDDING_COST_USD: "embedding $", **titles}
     titles[TIMED_OUT_COST_USD] = "timed out"
@@ -74,11 +171,12 @@ def _explain_marks(result: EvalResult) -> list[str]:
             if title is not None:
                 keys, names = found.setdefault(note, ({}, {}))
                 keys[title] = names[name] = None
-    every = len(result.summary)
-    return [
-        f"{_MARK} {', '.join(keys)}{'' if len(names) == every else f' of {_some(list(names))}'}: {note}."
-        for note, (keys, names) in found.items()
-    ]
+    lines = []
+    for note, (keys, names) in found.items():
+        of = "" if len(names) == len(result.summary) else f" of {_some(list(names))}"
+        mark = "" if get_number(PARETO_FRONT).title in keys else f"{_MARK} "
+        lines.append(f"{mark}{', '.join(keys)}{of}: {note}.")
+    return lines
 
 
 def _some(names: Sequence[str]) -> str:
@@ -112,12 +210,17 @@ def _name_scores(result: EvalResult, *, of_contexts: bool = False) -> str:
 
 def _explain_best(result: EvalResult) -> str:
     """Say what the star means, where there is one."""
-    tables, columns = list_tables(result), choose_columns(result)
-    if not any(find_best(result, key, show, names) for _, names in tables for _, key, show in columns):
+    if not _has_best(result, choose_columns(result)):
         return ""
     aside = " that compete" if result.settings.controls else ""
     decided = "; whether a difference is real, the verdict says" if result.comparison is not None else ""
     return f"{BEST} best value of its column among the systems{aside}{decided}."
+
+
+def _has_best(result: EvalResult, columns: Sequence[Column]) -> bool:
+    """Whether a star stands in any of these columns."""
+    tables = list_tables(result)
+    return any(find_best(result, key, show, names) for _, names in tables for _, key, show in columns)
 
 
 def _explain_front(result: EvalResult) -> str:
@@ -164,6 +267,9 @@ def list_tap_notes(result: EvalResult) -> list[str]:
             requests = f"{count_things(count, 'request')} {'fits' if count == 1 else 'fit'}"
             kept = f"; {report['unmatched_kept']:,} of them are kept" if "unmatched_kept" in report else ""
             notes.append(f"{name}: {requests} no single example and count for none{kept}.")
+        for path, count in report.get("uncounted", {}).items():
+            calls = f"{count_things(count, 'call')} to {path} {'was' if count == 1 else 'were'} not counted"
+            notes.append(f"{name}: {calls}: the tap cannot read what a model was sent there.")
     labels = {report.get("label"): None for report in result.settings.reports.values()}
     if result.settings.model == "local" and not any(labels):
         labels[_LOCAL] = None

@@ -1,9 +1,9 @@
 """A result as Markdown tables that line up in a terminal.
 
-Columns for what the run computed, more tables for the single datasets, for what reached the model, for the evidence and
-for the curves of sweeps, and notes for every number that is not what it seems. A number with a note is marked with an
-asterisk; one that was not measured says so. With a width, no line is longer: columns give way by importance, and a line
-names them.
+By default one table of systems, the scores by dataset, at most three notes and the conclusion. `--wide` adds all
+columns and intervals, tables of verdicts, datasets, tokens, evidence and curves, and all notes. A number with a note is
+marked with an asterisk; one that was not measured says so. With a width, no line is longer: columns give way by
+importance, and a line names them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from context_bench.errors import UsageError, printable
 from context_bench.numbers import (
     CACHE,
     EVIDENCE,
+    MACRO_SCORE,
+    MEAN_SCORE,
     NUMBERS,
     TOKENS,
     get_number,
@@ -27,6 +29,7 @@ from context_bench.numbers import (
     tokens,
 )
 from context_bench.output.columns import (
+    BEST,
     HEADLINES,
     Column,
     choose_columns,
@@ -38,8 +41,8 @@ from context_bench.output.columns import (
 )
 from context_bench.output.conclusion import conclude, describe_alone
 from context_bench.output.layout import escape_note, fit_columns, fit_grid, markdown_width, wrap
-from context_bench.output.notes import list_notes
-from context_bench.output.verdict_tables import verdict_table
+from context_bench.output.notes import list_notes, sum_up_notes
+from context_bench.output.verdict_tables import verdict_table, write_dataset_verdict, write_verdict
 from context_bench.results import EvalResult
 from context_bench.stats import Interval
 
@@ -83,43 +86,56 @@ def _paint(found: re.Match[str]) -> str:
 
 
 class TableReporter:
-    """One line for each system.
+    """One table of systems, the scores by dataset, at most three notes, and the conclusion.
 
     Args:
-        width: Columns of the terminal that it is for; None leaves nothing out.
+        width: Columns of the terminal that it is for; None leaves no column out for want of room.
         color: Whether the terminal shows colours.
+        wide: Whether all columns, intervals, tables and notes are shown.
     """
 
     name = "table"
 
-    def __init__(self, width: int | None = None, color: bool = False) -> None:
-        self._width, self._color = width, color
+    def __init__(self, width: int | None = None, color: bool = False, wide: bool = False) -> None:
+        self._width, self._color, self._wide = width, color, wide
 
     def render(self, result: EvalResult) -> str:
-        """Render the tables of systems and, where there are several, of datasets, the notes, and the conclusion."""
-        parts = [
-            *self._memory(result, lead=True),
-            *(self._lay_out(result, title, names) for title, names in list_tables(result)),
-            *self._memory(result),
-            verdict_table(result, self._width),
-            meters(result, self._width),
-            evidence(result, self._width),
-            *self._datasets(result),
-            *(
-                wrap(escape_note(found), self._width) if isinstance(found, str) else fit_grid(found, self._width)
-                for found in list_slices(result)
-            ),
-            *curve_tables(result, self._width),
-            wrap(escape_note(describe_lock(result.config)), self._width),
-            "\n".join(wrap(escape_note(note), self._width) for note in list_notes(result)),
-            wrap(escape_note(conclude(result) or describe_alone(result)), self._width),
+        """Render the tables, the notes, and at the end the conclusion."""
+        slices = [
+            self._wrap(found) if isinstance(found, str) else fit_grid(found, self._width)
+            for found in list_slices(result)
         ]
+        systems = [self._lay_out(result, title, names) for title, names in list_tables(result)]
+        if self._wide:
+            parts = [
+                *self._memory(result, lead=True),
+                *(*systems, *self._memory(result)),
+                verdict_table(result, self._width),
+                meters(result, self._width),
+                evidence(result, self._width),
+                *(
+                    fit_grid(lines, self._width)
+                    for lines in (*list_dataset_scores(result), *list_dataset_numbers(result))
+                ),
+                *(*slices, *curve_tables(result, self._width)),
+                self._wrap(describe_lock(result.config)),
+            ]
+            notes = list_notes(result)
+        else:
+            scores = [fit_grid(lines, self._width) for lines in list_dataset_scores(result, verdicts=True)]
+            parts = [*self._memory(result, lead=True), *systems, *scores, *slices]
+            notes = sum_up_notes(result)
+        parts += ["\n".join(map(self._wrap, notes)), self._wrap(conclude(result) or describe_alone(result))]
         text = "\n\n".join(part for part in parts if part) + "\n"
         return color_table(text) if self._color else text
 
+    def _wrap(self, note: str) -> str:
+        return wrap(escape_note(note), self._width)
+
     def list_headline(self, result: EvalResult) -> list[list[str]]:
-        """List the cells of the table of systems with all intervals, titles first."""
-        return list_lines(result, "system", list(result.summary), choose_columns(result), HEADLINES)
+        """List the cells of the table of systems with the intervals of all its numbers, titles first."""
+        columns = choose_columns(result, wide=False)
+        return _add_verdicts(result, list_lines(result, "system", result.summary, columns, HEADLINES))
 
     def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
         """Lay out what only a run of memory systems has."""
@@ -127,13 +143,15 @@ class TableReporter:
             return []
         from context_bench.output.memory import (
             HistoryLengths,
+            list_found_grids,
             list_leading_grids,
             list_memory_grids,
             list_memory_notes,
             list_outcomes,
         )
 
-        grids = list_leading_grids(result) if lead else list_memory_grids(result, HistoryLengths(result.rows))
+        leading = list_leading_grids if self._wide else list_found_grids
+        grids = leading(result) if lead else list_memory_grids(result, HistoryLengths(result.rows))
         notes = list_outcomes(result) if lead else list_memory_notes(result)
         tables = [grid.fit(self._width) for grid in grids]
         text = "\n".join(wrap(printable(note), self._width) for note in notes)
@@ -141,34 +159,75 @@ class TableReporter:
 
     def _lay_out(self, result: EvalResult, title: str, names: Sequence[str]) -> str:
         """Lay out a table of systems; where it is too wide, intervals but the first give way before numbers do."""
-        columns = choose_columns(result)
-        lines = list_lines(result, title, names, columns, HEADLINES)
+        columns = choose_columns(result, wide=self._wide)
+        first = next((key for _, key, _ in columns if key in _SCORES), None)
+        first = first or next((key for _, key, _ in columns if key in HEADLINES), "")
+        lines = list_lines(result, title, names, columns, HEADLINES if self._wide else {first})
         left_out = []
         if self._width is not None and markdown_width(lines) > self._width:
-            first = next((key for _, key, _ in columns if key in HEADLINES), "")
             shorter = list_lines(result, title, names, columns, {first})
             left_out = ["other intervals"] if shorter != lines else []
             lines = shorter
-        ordered = sorted(columns, key=lambda column: NUMBERS[column[1]].rank if column[1] in NUMBERS else math.inf)
+        ranks = {title: NUMBERS[key].rank if key in NUMBERS else math.inf for title, key, _ in columns}
+        if not self._wide:
+            lines = _add_verdicts(result, lines)
+            ranks |= {_VERDICT: NUMBERS[MEAN_SCORE].rank + 1} if _VERDICT in lines[0] else {}
         beside = {title: NUMBERS[key].beside for title, key, _ in columns if key in NUMBERS}
         needs = {title: NUMBERS[key].title for title, key in beside.items() if key}
-        give_way = [title for title, _, _ in reversed(ordered)]
+        give_way = sorted(ranks, key=lambda title: ranks[title])[::-1]
         return fit_columns(lines, self._width, give_way, needs, left_out)
 
-    def _datasets(self, result: EvalResult) -> list[str]:
-        scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
-        kinds = list_tables(result) if len(scores) > 1 else []
-        titles = ["score by dataset" if title == "system" else f"{title}: score by dataset" for title, _ in kinds]
-        columns: list[Column] = [(key.partition(":")[2], key, score) for key in scores]
-        tables = [list_lines(result, title, names, columns) for title, (_, names) in zip(titles, kinds)]
-        own = [(f"{key} by dataset", key, show) for key, show in own_columns(result).items()]
-        declared = [each for each in NUMBERS.values() if each.dataset_title and not is_replaced(each, result)]
-        for title, key, show in (*((each.dataset_title, each.key, each.show) for each in declared), *own):
-            keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
-            if any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
-                columns = [(each.partition("@")[2], each, show) for each in keys]
-                tables += [list_lines(result, title, result.summary, columns)] if len(keys) > 1 else []
-        return [fit_grid(lines, self._width) for lines in tables]
+
+_VERDICT = "verdict"
+_SCORES = (MACRO_SCORE, MEAN_SCORE)
+
+
+def _add_verdicts(result: EvalResult, lines: list[list[str]]) -> list[list[str]]:
+    """Add the column of verdicts to a table of systems, where systems are compared."""
+    comparison = result.comparison
+    if comparison is None or not comparison.verdicts:
+        return lines
+    head, *body = lines
+    return [[*head, _VERDICT], *([*line, write_verdict(comparison, line[0])] for line in body)]
+
+
+def list_dataset_scores(result: EvalResult, *, verdicts: bool = False) -> list[list[list[str]]]:
+    """List the scores by dataset, a table for each kind of system, titles first.
+
+    With `verdicts`, the word of a verdict stands beside the score where it is not the one over all datasets.
+    """
+    scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
+    tags = [key.partition(":")[2] for key in scores]
+    tables = []
+    for kind, names in list_tables(result) if len(scores) > 1 else []:
+        title = "score by dataset" if kind == "system" else f"{kind}: score by dataset"
+        head, *lines = list_lines(result, title, names, [(tag, key, score) for tag, key in zip(tags, scores)])
+        if verdicts:  # which then say more than the stars
+            lines = [
+                [name, *(_add_word(result, name, tag, cell.removeprefix(BEST)) for tag, cell in zip(tags, cells))]
+                for name, *cells in lines
+            ]
+        tables.append([head, *lines])
+    return tables
+
+
+def _add_word(result: EvalResult, name: str, tag: str, cell: str) -> str:
+    """Add the verdict on one dataset to a cell, where it is not the one over all."""
+    comparison = result.comparison
+    return cell if comparison is None else f"{cell} {write_dataset_verdict(comparison, name, tag)}".rstrip()
+
+
+def list_dataset_numbers(result: EvalResult) -> list[list[list[str]]]:
+    """List the tables of other numbers by dataset, titles first."""
+    tables = []
+    own = [(f"{key} by dataset", key, show) for key, show in own_columns(result).items()]
+    declared = [each for each in NUMBERS.values() if each.dataset_title and not is_replaced(each, result)]
+    for title, key, show in (*((each.dataset_title, each.key, each.show) for each in declared), *own):
+        keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
+        if any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
+            columns: list[Column] = [(each.partition("@")[2], each, show) for each in keys]
+            tables += [list_lines(result, title, result.summary, columns)] if len(keys) > 1 else []
+    return tables
 
 
 def list_slices(result: EvalResult) -> list[list[list[str]] | str]:
@@ -183,12 +242,12 @@ def list_slices(result: EvalResult) -> list[list[list[str]] | str]:
 
 
 class MarkdownReporter(TableReporter):
-    """The same tables in Markdown, whole and without colour, also on a terminal."""
+    """The same tables in Markdown, without colour and for any width, also on a terminal."""
 
     name = "md"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, wide: bool = False) -> None:
+        super().__init__(wide=wide)
 
 
 def list_lines(
@@ -206,7 +265,7 @@ def list_lines(
     return lines
 
 
-_SAVED = ("saved, by the tap", "saved, as sent")  # titles of the tokens saved, with a tap and without one
+_SAVED = ("tokens saved, by the tap", "tokens saved, as sent")  # titles of the tokens saved, with a tap and without one
 
 
 def _write_cells(values: Mapping[str, float], table: str) -> dict[str, str]:
@@ -241,7 +300,8 @@ def evidence(result: EvalResult, width: int | None = None) -> str:
 
 def _list_table_lines(result: EvalResult, table: str) -> list[list[str]]:
     """List the systems that have the first number of a table, titles first; nothing when none has."""
-    titles = [title for each in list_numbers(table) for title in (_SAVED if each.title == "saved" else (each.title,))]
+    counted = "counted_tokens_saved"
+    titles = [title for each in list_numbers(table) for title in (_SAVED if each.key == counted else (each.title,))]
     systems = {name: _write_cells(values, table) for name, values in result.summary.items()}
     systems = {name: cells for name, cells in systems.items() if titles[0] in cells}
     shown = [title for title in titles if any(title in cells for cells in systems.values())]

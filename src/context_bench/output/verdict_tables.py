@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from context_bench.compare.blind_spots import CONTROL_NAMES
+from context_bench.compare.blind_spots import Sensitivity
 from context_bench.compare.contest import Contest
 from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
-from context_bench.config import RunSettings
 from context_bench.errors import printable
 from context_bench.numbers import MACRO_SCORE, get_number, score
 from context_bench.output.columns import HEADLINES, has_intervals
 from context_bench.output.layout import escape_note, fit_columns, fit_grid, wrap
 from context_bench.results import EvalResult
+from context_bench.settings import RunSettings
 from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, NoiseFloor, Verdict, least_n
 from context_bench.text import count_things
 
@@ -23,10 +23,13 @@ __all__ = [
     "build_diff_command",
     "explain_too_few",
     "explain_verdicts",
+    "is_open_by_dataset",
+    "list_verdict_caveats",
     "render_comparison",
     "verdict_table",
     "write_aside",
-    "write_blindness",
+    "write_dataset_verdict",
+    "write_verdict",
 ]
 
 NEEDED = (
@@ -61,7 +64,7 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
     title = f"against {comparison.baseline}"
     lines = [[title, "pairs", "difference", "95% interval", "p", "verdict"]]
     lines += [
-        [each.name, f"{each.n:,}", *_write_difference(each), _write_p(each), _write_word(each, comparison)]
+        [each.name, f"{each.n:,}", *_write_difference(each), _write_p(each), _write_word(each, comparison.sensitivity)]
         for each in comparison.verdicts
     ]
     tables = [fit_columns(lines, width, ["pairs", "p", "95% interval"])]
@@ -70,22 +73,45 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
         found = {(each.name, tag): each for tag in tags for each in comparison.by_dataset[tag]}
         lines = [[f"{title}, by dataset", *tags]]
         for verdict in comparison.verdicts:
-            lines.append([verdict.name, *(_write_briefly(found.get((verdict.name, tag))) for tag in tags)])
+            cells = (
+                _write_briefly(found.get((verdict.name, tag)), comparison.sensitivity_by_dataset.get(tag, {}))
+                for tag in tags
+            )
+            lines.append([verdict.name, *cells])
         tables.append(fit_columns(lines, width, list(reversed(tags))))
     return "\n\n".join(tables)
 
 
-def write_blindness(verdict: Verdict, comparison: Comparison) -> str:
-    """Write which naive cut of the same size is as good, where one is; empty where the data could show a loss."""
-    if not verdict.not_worse or not comparison.is_blind(verdict.name):
+def write_verdict(comparison: Comparison, name: str) -> str:
+    """Write the verdict on a system in a few words, for a column of the table of systems."""
+    if name == comparison.baseline:
+        return "baseline"
+    verdict = comparison.of(name)
+    if verdict is None or verdict.control:
+        return "–" if verdict is None else "control"
+    return _write_word(verdict, comparison.sensitivity, brief=True)
+
+
+def write_dataset_verdict(comparison: Comparison, name: str, tag: str) -> str:
+    """Write the verdict on one dataset in a few words, where it is not the one over all datasets; else nothing."""
+    verdict = next((each for each in comparison.by_dataset.get(tag, ()) if each.name == name), None)
+    if verdict is None or verdict.control:
         return ""
-    blind = [each for each in comparison.sensitivity[verdict.name].controls if each.loss.not_worse]
-    names = dict.fromkeys(CONTROL_NAMES[each.name].partition(" (")[0] for each in blind)
-    return f", and so is {' and '.join(names)}"
+    word = _write_word(verdict, comparison.sensitivity_by_dataset.get(tag, {}), brief=True)
+    return "" if word == write_verdict(comparison, name) else word
 
 
-def _write_briefly(verdict: Verdict | None) -> str:
-    return "–" if verdict is None else f"{verdict.difference:+.3f} {verdict.word}"
+def _write_blindness(verdict: Verdict, sensitivity: Mapping[str, Sensitivity]) -> str:
+    """Write which naive cut of the same size is as good, where one is; empty where the data could show a loss."""
+    known = sensitivity.get(verdict.name)
+    is_blind = verdict.not_worse and known is not None and known.word == "none"
+    return f", and so is {known.name_blind_cuts()}" if is_blind and known else ""
+
+
+def _write_briefly(verdict: Verdict | None, sensitivity: Mapping[str, Sensitivity] | None = None) -> str:
+    if verdict is None:
+        return "–"
+    return f"{verdict.difference:+.3f} {verdict.word}{_write_blindness(verdict, sensitivity or {})}"
 
 
 def _write_difference(verdict: Verdict) -> tuple[str, str]:
@@ -102,11 +128,12 @@ def _write_p(verdict: Verdict) -> str:
     return "–" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _write_word(verdict: Verdict, comparison: Comparison | None = None) -> str:
-    """Write the word, with the number of examples that would decide where it is open."""
-    word = verdict.word + write_aside(verdict)
-    if comparison is not None:
-        word += write_blindness(verdict, comparison)
+def _write_word(verdict: Verdict, sensitivity: Mapping[str, Sensitivity] | None = None, *, brief: bool = False) -> str:
+    """Write the word, with the number of examples that would decide where it is open and this is not to be `brief`."""
+    word = verdict.word + ("" if brief and verdict.word == "undecided" else write_aside(verdict))
+    if sensitivity is not None:
+        blindness = _write_blindness(verdict, sensitivity)
+        word += " (blind)" if brief and blindness else blindness
     return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
 
 
@@ -176,14 +203,29 @@ def explain_verdicts(result: EvalResult) -> list[str]:
         how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
         notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
         notes += _explain_words(comparison.verdicts, comparison.margin)
-        if _is_open_by_dataset(comparison):
+        if is_open_by_dataset(comparison):
             notes.append(EACH_TOO_FEW)
         known = explain_first_samples(first)
         notes += [f"{note}." for note in comparison.notes if note != known]
     return notes + _explain_looks(result)
 
 
-def _is_open_by_dataset(comparison: Comparison) -> bool:
+def list_verdict_caveats(result: EvalResult) -> list[str]:
+    """List what limits the verdicts and the intervals of this run."""
+    first = find_first_samples(result.config)
+    notes = [f"{FIRST}: {explain_first_samples(first)}."] if first else []
+    comparison = result.comparison
+    if comparison is None:
+        return notes
+    if comparison.noise is not None:
+        notes.append(_explain_noise(comparison, comparison.noise))
+    if any(each.scope == THESE_GROUPS and each.word != "undecided" for each in comparison.verdicts):
+        notes.append(FIXED)
+    known = explain_first_samples(first)
+    return [*notes, *(f"{note}." for note in comparison.notes if note != known)]
+
+
+def is_open_by_dataset(comparison: Comparison) -> bool:
     """Whether a system with a verdict over all datasets has none on one of them, for want of examples."""
     decided = {each.name for each in comparison.verdicts if each.word != "undecided"}
     return any(

@@ -1,4 +1,4 @@
-"""Prices by model: the dated table that ships with the package, or a file of the user's."""
+"""Prices by model: the dated table that ships with the package, and a file of the user's that adds to it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import json
 import math
 import re
 import sys
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, warn
 from context_bench.pricing.price import Price, Tier
 from context_bench.text import read_small_file
 from context_bench.traits import asks_model, find_model
@@ -38,25 +37,33 @@ class Match(NamedTuple):
 
 
 class Prices:
-    """Prices by model name; `default` serves models that are not listed. `source` and `date` go into the run record."""
+    """Prices by model name; `default` serves models that are not listed. `source` and `date` go into the run record.
 
-    def __init__(self, prices: Mapping[str, Price], *, source: str = "", date: str = "") -> None:
+    `others` has the prices of models that are not in `prices`.
+    """
+
+    def __init__(
+        self, prices: Mapping[str, Price], *, source: str = "", date: str = "", others: Prices | None = None
+    ) -> None:
         if not isinstance(prices, Mapping):
             raise UsageError(f"prices must be a dict of names and Price (got {prices!r})")
         for model, price in prices.items():
             if not isinstance(price, Price):
                 raise UsageError(f"the price of {model!r} must be a Price (got {price!r})")
-        self._prices, self.source, self.date = dict(prices), source, date
+        self._prices, self.source, self.date, self._others = dict(prices), source, date, others
         self._found: dict[str | None, Match | None] = {}
 
     @classmethod
     def from_file(cls, path: str | Path) -> Prices:
-        """Read a TOML or JSON file: a table for each model with at least `input` and `output`.
+        """Read a TOML or JSON file that adds to the shipped table: for each model at least `input` and `output`.
 
-        The tables may stand under `models`, beside `source` and `date`, as `context-bench prices --output json`
-        writes them.
+        The models may stand under `models`, beside `source` and `date`, as `context-bench prices --output json`
+        writes them. Other models have the prices of the shipped table.
         """
-        path = Path(path)
+        return cls._read(Path(path), load_shipped_prices())
+
+    @classmethod
+    def _read(cls, path: Path, others: Prices | None) -> Prices:
         try:
             text = read_small_file(path)
             document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -71,13 +78,15 @@ class Prices:
             raise UsageError(f"the prices in {path} are broken: it needs a table for each model")
         about = document if models is not document else {}
         prices = {str(model): _read_price(path, str(model), values) for model, values in models.items()}
-        return cls(prices, source=str(about.get("source") or path.name), date=str(about.get("date") or ""))
+        source, date = str(about.get("source") or path.name), str(about.get("date") or "")
+        source += f", then {others.source}" if others is not None else ""
+        return cls(prices, source=source, date=date, others=others)
 
     def __iter__(self) -> Iterator[tuple[str, Price]]:
-        return iter(self._prices.items())
+        return iter({**dict(self._others or ()), **self._prices}.items())
 
     def __len__(self) -> int:
-        return len(self._prices)
+        return sum(1 for _ in self)
 
     def of(self, model: str | None) -> Price | None:
         """Return the price of a model, or the default, or None."""
@@ -91,6 +100,12 @@ class Prices:
         return self._found[model]
 
     def _search(self, model: str | None) -> Match | None:
+        match = self._match(model) or (self._others.find(model) if self._others is not None else None)
+        if match is None and "default" in self._prices:
+            return Match("default", "default", self._prices["default"])
+        return match
+
+    def _match(self, model: str | None) -> Match | None:
         for name, how in _spell(model) if model else ():
             if name in self._prices:
                 return Match(name, how, self._prices[name])
@@ -99,7 +114,7 @@ class Prices:
             if len(ending) == 1:
                 said = "with a provider" if how == "exact" else f"{how} and with a provider"
                 return Match(ending[0], said, self._prices[ending[0]])
-        return Match("default", "default", self._prices["default"]) if "default" in self._prices else None
+        return None
 
 
 def _spell(model: str) -> list[tuple[str, str]]:
@@ -117,7 +132,7 @@ def _spell(model: str) -> list[tuple[str, str]]:
 @cache
 def load_shipped_prices() -> Prices:
     """Return the table that ships with the package."""
-    return Prices.from_file(_SHIPPED)
+    return Prices._read(_SHIPPED, None)
 
 
 def _read_price(path: Path, model: str, values: Any, *, tier: bool = False) -> Price:
@@ -164,9 +179,7 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
                 "or `default`"
             )
         if prices is not None:
-            warnings.warn(
-                f"{what} not priced: what it costs is not told (add it to the prices, or `default`)", stacklevel=3
-            )
+            warn(f"{what} not priced: what it costs is not told (add it to the prices, or `default`)")
     return chosen
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
-import warnings
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.core.call import Outcome
-from context_bench.errors import ContextBenchError, UsageError
+from context_bench.errors import ContextBenchError, UsageError, warn
 from context_bench.ray.cluster import RayCluster
 from context_bench.ray.ray_worker import Call, RayWorker, Timed
 from context_bench.ray.shipping import Parcel, ParcelQueue, Parts, WorkerLost, pack_calls
@@ -167,7 +166,7 @@ class Crew:
     def _warn(self, text: str) -> None:
         if text not in self._warned:
             self._warned.add(text)
-            warnings.warn(text, stacklevel=2)
+            warn(text)
 
     async def _serve(self, member: _Member) -> None:
         """Give a worker work until it dies or is told to go."""
@@ -305,7 +304,7 @@ class Crew:
         try:
             await actor.finish.remote()
         except Exception as error:  # noqa: BLE001 - whatever a part does at its end, the rows are kept
-            warnings.warn(f"a part on a worker did not end well: {str(error).splitlines()[-1]}", stacklevel=2)
+            warn(f"a part on a worker did not end well: {str(error).splitlines()[-1]}")
 
 
 def _set_error(load: Sequence[Parcel], error: BaseException) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from context_bench.core.schedule import Engine, LocalEngine, Placement
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, warn
 from context_bench.traits import is_endpoint, remembers, system_traits
 from context_bench.types import System
 
@@ -93,10 +92,9 @@ def _check_other_machines(systems: Sequence[System]) -> None:
             f"{tapped[0]} is measured through a tap on this machine, and the cluster has others: leave --engine ray out"
         )
     if os.environ.get("RAY_USE_TLS", "0") in ("", "0") and any(map(is_endpoint, systems)):
-        warnings.warn(
+        warn(
             "requests go to the workers with their keys over Ray's connections, which are not encrypted: set "
-            "RAY_USE_TLS=1 on the cluster, or use a network that you trust",
-            stacklevel=2,
+            "RAY_USE_TLS=1 on the cluster, or use a network that you trust"
         )
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 from context_bench.core.call import Caller, Outcome, rebuild_error
-from context_bench.core.row import count_characters
+from context_bench.core.examples import count_characters
 from context_bench.core.schedule import Lane, SystemCaller, build_lanes
 from context_bench.core.threads import Raised, Threads
-from context_bench.errors import SystemFailure, UsageError, describe
+from context_bench.errors import SystemFailure, UsageError, describe, warn
 from context_bench.http.transport import share_transport
 from context_bench.ray.cluster import RayCluster
 from context_bench.ray.crew import Crew, Poisoned, TaskRefused
@@ -234,7 +233,7 @@ class _ScoreExecutor(Executor):
             result = await self._placement.score(evaluator, arguments[1])
         except (TaskRefused, UsageError) as error:
             if isinstance(error, UsageError):
-                warnings.warn(f"{error}; it runs on this machine", stacklevel=2)
+                warn(f"{error}; it runs on this machine")
             self._kept_here.add(id(evaluator))
             here = self._threads.submit(function, *arguments)
             here.add_done_callback(lambda done: _copy_result(done, future))

@@ -7,12 +7,11 @@ driver for each attempt, and so hold for the whole cluster. A sender only sends,
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from context_bench.errors import ConnectionFailed, ContextBenchError
+from context_bench.errors import ConnectionFailed, ContextBenchError, warn
 from context_bench.http.secrets import is_loopback
 from context_bench.http.transport import Reply, Transport
 from context_bench.ray.cluster import RayCluster
@@ -48,7 +47,6 @@ class RemoteTransport:
         self._opening: asyncio.Future[None] | None = None
         self._local = Transport()
         self.runs = 0
-        self.held = 0.0
 
     async def request(
         self,
@@ -120,9 +118,7 @@ class RemoteTransport:
                 return
         self._count = 0
         said = next((str(node).strip().splitlines()[-1] for node in nodes if isinstance(node, Exception)), "no node")
-        warnings.warn(
-            f"no worker could be started to send requests ({said}): they leave from this machine", stacklevel=2
-        )
+        warn(f"no worker could be started to send requests ({said}): they leave from this machine")
 
     def end_senders(self) -> None:
         """End the senders, while the cluster is still there."""

@@ -25,6 +25,7 @@ from context_bench.stats.distributions import (
 
 __all__ = [
     "find_detectable",
+    "find_least",
     "least_n",
     "n_for_difference",
     "n_for_equivalence",
@@ -52,12 +53,12 @@ def pass_fail_spread(discordant: float, difference: float = 0.0) -> float:
 @lru_cache(maxsize=10_000)
 def least_n(margin: float, losses: int = 0, alpha: float = 0.05) -> int:
     """Give the fewest examples that can show "equivalent", with so many net losses: 149 at 0.02 with none."""
-    found = _find_least(lambda n: n > losses and beta_cdf(margin, losses + 1, n - losses) > 1 - alpha)
+    found = find_least(lambda n: n > losses and beta_cdf(margin, losses + 1, n - losses) > 1 - alpha)
     assert found is not None
     return found
 
 
-def _find_least(enough: Callable[[int], bool]) -> int | None:
+def find_least(enough: Callable[[int], bool]) -> int | None:
     """Find the least number of examples that are enough; None if a billion are not."""
     low, high = 1, 2
     while not enough(high):
@@ -144,7 +145,7 @@ def _stay_above(chance: Callable[[int], float], goal: float, margin: float, alph
     def is_above(losses: int) -> bool:
         return chance(least_n(margin, losses, alpha) - 1) >= goal
 
-    step = _find_least(lambda losses: is_above(losses) and is_above(losses + 1)) or 1
+    step = find_least(lambda losses: is_above(losses) and is_above(losses + 1)) or 1
     while step > 1 and is_above(step - 1):
         step -= 1
     n, first = least_n(margin, step, alpha) - 1, least_n(margin, 0, alpha)
@@ -238,7 +239,7 @@ def n_for_difference(
     """Count the examples that find a true difference in a share `power` of all runs; None if it is 0."""
     if not difference:
         return None
-    return _find_least(lambda n: power_of_difference(n, spread, difference, alpha=alpha, scores=scores) >= power)
+    return find_least(lambda n: power_of_difference(n, spread, difference, alpha=alpha, scores=scores) >= power)
 
 
 def n_for_equivalence(
@@ -287,7 +288,7 @@ def _find_n(
     most = 20 * ENUMERATED_UP_TO / room**2  # more than any that is enumerated needs
     if margin > 0 and _is_enumerated(most, _count_discordant(spread, difference), scores):
         return _stay_above(chance, power, margin, alpha)
-    found = _find_least(lambda n: chance(n) >= power)
+    found = find_least(lambda n: chance(n) >= power)
     if not scores or found is None:
         return found
     return max(math.ceil(NORMAL_EXTRA * found), least_n(margin, 0, alpha) if margin > 0 else 0)

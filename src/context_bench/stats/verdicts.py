@@ -11,13 +11,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from context_bench.config import DEFAULT_MARGIN
-from context_bench.stats.differences import MEAN_OF_DATASETS, SAME, Difference
+from context_bench.stats.differences import (
+    MEAN_OF_DATASETS,
+    SAME,
+    Difference,
+    PairedSums,
+    average_differences,
+    paired_difference,
+)
 from context_bench.stats.distributions import beta_quantile
 from context_bench.stats.interval import Interval
-from context_bench.stats.planning import least_n, n_for_difference, n_for_equivalence, n_for_non_inferiority
+from context_bench.stats.planning import (
+    find_least,
+    least_n,
+    n_for_difference,
+    n_for_equivalence,
+    n_for_non_inferiority,
+)
 
 __all__ = [
     "ALL_GROUPS",
@@ -31,6 +45,7 @@ __all__ = [
     "find_needed",
     "holm",
     "judge_family",
+    "least_n_of_each",
 ]
 
 WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
@@ -229,6 +244,17 @@ def decide_verdict(
         promised=needed.promised,
         scope=scope,
     )
+
+
+@lru_cache
+def least_n_of_each(margin: float, datasets: int) -> int | None:
+    """Give the fewest examples of each of several datasets that can show "equivalent", where no answer changes."""
+
+    def is_enough(n: int) -> bool:
+        same = paired_difference(PairedSums(n))
+        return _find_margin_word(average_differences([same] * datasets).narrow(), margin)[0] == "equivalent"
+
+    return least_n(margin) if datasets == 1 else find_least(is_enough)
 
 
 def choose_judged(difference: Difference, fixed_groups: bool) -> Difference:

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from context_bench.config import RunSettings, read_settings
 from context_bench.errors import StoreError
 from context_bench.results import EvalResult, EvalRow
-from context_bench.store.keys import Keys
+from context_bench.settings import RunSettings, read_settings
 
 FoundRow = tuple[int, EvalRow, bytes]
 """The id of an answer, the row that was made of it, and the answer as it stands in the store."""
@@ -52,6 +51,21 @@ class Answer(Protocol):
     metadata: dict[str, Any]
     latency: float
     returns: str
+
+
+@dataclass(slots=True)
+class Keys:
+    """The keys of one system's work on one example: its answer, and its finished row. None where reuse is not safe.
+
+    `whole` stands for the example; `response` is the id of the answer once that is stored, and `record` the answer as
+    it was found in the store.
+    """
+
+    whole: bytes
+    answer: bytes | None
+    row: bytes | None
+    response: int | None = None
+    record: bytes | None = None
 
 
 @dataclass(slots=True)

@@ -12,8 +12,6 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -88,7 +86,9 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
             if readonly:
                 raise StoreError(f"there is no store in {directory}: nothing was recorded there yet")
             _make_shareable(connection)
-            transaction(connection, partial(_make_tables, connection, path))
+            connection.execute("BEGIN IMMEDIATE")
+            with connection:
+                _make_tables(connection, path)
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
     except (*FAILURES, OSError, StoreError) as error:
@@ -166,19 +166,6 @@ def open_temporary(cache_kilobytes: int) -> sqlite3.Connection:
     for setting in (f"cache_size = -{cache_kilobytes}", "journal_mode = OFF", "synchronous = OFF", "temp_store = FILE"):
         connection.execute(f"PRAGMA {setting}")
     return connection
-
-
-def transaction(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-    """Run `work` as one transaction: all of it, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        result = work()
-        connection.execute("COMMIT")
-        return result
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
@@ -260,6 +247,18 @@ def remove_run(connection: sqlite3.Connection, run: int) -> None:
     )
     connection.execute(f"DELETE FROM examples WHERE {orphaned} AND id NOT IN (SELECT example FROM rows)")
     _remove_keys(connection)
+
+
+def shrink(connection: sqlite3.Connection) -> None:
+    """Write the file anew without its empty pages; a store that others use, or a full disk, stays as it is."""
+    if not connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone():
+        connection.execute("DELETE FROM scores")  # they belong to no run: with a run, which one is not known
+    try:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError as error:
+        if not any(word in str(error) for word in ("locked", "full")):
+            raise
 
 
 def _remove_keys(connection: sqlite3.Connection) -> None:

@@ -24,12 +24,12 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from context_bench import traits
-from context_bench.store.keys import digest
 from context_bench.store.origin import (
     USER,
     ImportedFiles,
     Unknown,
     describe_library,
+    digest,
     find_home,
     find_module_home,
     is_ours,

@@ -17,14 +17,15 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from context_bench.store.keys import digest
-
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
+
+DIGEST_SIZE = 16
 
 USER, LIBRARY, PYTHON, OURS = "user", "library", "python", "ours"
 
@@ -33,6 +34,16 @@ _PYTHON_VERSION = f"{platform.python_implementation()} {platform.python_version(
 
 _LOADERS = {"__import__", "import_module", "run_path", "run_module", "spec_from_file_location", "spec_from_loader"}
 """Functions that load code which a text names: it can be followed if the text is a literal, else it is unknown."""
+
+
+def digest(*parts: bytes | str) -> bytes:
+    """Digest parts of any length, in this order, into sixteen bytes."""
+    hasher = blake2b(digest_size=DIGEST_SIZE)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        hasher.update(len(data).to_bytes(8, "little"))
+        hasher.update(data)
+    return hasher.digest()
 
 
 class Unknown(Exception):

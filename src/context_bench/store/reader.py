@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from context_bench.errors import StoreError, UsageError
+from context_bench.errors import StoreError, UsageError, warn
 from context_bench.results import EvalRow
 from context_bench.store.backend import RunInfo, RunRecord
 from context_bench.store.database import DAMAGED, FAILURES, FILE_NAME, connect, explain, is_running, read_run
 from context_bench.store.records import (
+    PLACES,
     Damaged,
     about_one,
     about_row,
@@ -30,6 +30,10 @@ ANSWER = (
     "(SELECT answer FROM rows AS first WHERE first.id = rows.response))"
 )
 """The answer of a row: its own, one that came before its row, or that of an earlier run's row."""
+
+_LENGTHS = {"rows": "length(body) + coalesce(length(answer), 0)"} | dict.fromkeys(
+    ("responses", "examples", "requests"), "length(body)"
+)
 
 _LIVE_BUSY_TIMEOUT_MS = 2_000  # how long a viewer waits for a program that keeps readers out
 
@@ -59,7 +63,7 @@ class Damage:
         text = f"{what} in {self._path} is damaged: {then}"
         if len(self._told) > _MOST_WARNINGS:
             text = f"more records in {self._path} are damaged than are named here: use another --cache-dir"
-        warnings.warn(text, stacklevel=3)
+        warn(text)
 
 
 class Reader:
@@ -124,6 +128,16 @@ class Reader:
     def count_rows(self, run: RunInfo) -> int:
         found = self._one("SELECT count(*) FROM rows WHERE id >= ? AND id < ?", *places_of(run.number))
         return int(found[0]) if found else 0
+
+    def measure_runs(self) -> dict[int, int]:
+        """Add up the bytes that each run put down, by its number; what it reused belongs to the run that made it."""
+        sizes: dict[int, int] = {}
+        for table, length in _LENGTHS.items():
+            query = f"SELECT id >> {PLACES}, sum({length}) FROM {table} GROUP BY 1"
+            with self._explain_failures():
+                for number, size in self._reader.execute(query):
+                    sizes[number] = sizes.get(number, 0) + size
+        return sizes
 
     def run_rows(self, run: RunInfo) -> Iterator[EvalRow]:
         """Yield the rows of a run, in order."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from context_bench.errors import StoreError, UsageError
 from context_bench.registry import import_object
 from context_bench.results import EvalResult, EvalRow
-from context_bench.store.backend import Answer, FoundRow, RunInfo, StoredAnswer
+from context_bench.store.backend import Answer, FoundRow, Keys, RunInfo, StoredAnswer
 from context_bench.store.database import (
     RunningMark,
     connect,
@@ -22,10 +22,9 @@ from context_bench.store.database import (
     is_running,
     remove_run,
     run_id,
-    transaction,
+    shrink,
     update_run,
 )
-from context_bench.store.keys import Keys
 from context_bench.store.reader import ANSWER, Reader
 from context_bench.store.records import (
     PLACES,
@@ -320,12 +319,26 @@ class Store(Reader):
             raise UsageError(f"run {run.id} is under way: stop it first (Ctrl-C), then remove it")
         self._at_once(partial(remove_run, run=run.number))
 
+    def shrink(self) -> None:
+        """Give the room of removed runs back to the disk, unless another process is using the store.
+
+        It takes as much free room for a moment as the store then has; without it the file stays as large as it was.
+        """
+        connection = connect(self.directory)
+        try:
+            with self._explain_failures():
+                shrink(connection)
+        finally:
+            connection.close()
+
     def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction of its own, and wait until it is committed."""
         connection = connect(self.directory)
         try:
             with self._explain_failures():
-                return transaction(connection, partial(work, connection))
+                connection.execute("BEGIN IMMEDIATE")
+                with connection:
+                    return work(connection)
         finally:
             connection.close()
 

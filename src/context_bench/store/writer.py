@@ -13,13 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from context_bench.errors import StoreError
-from context_bench.store.database import FILE_NAME, connect, explain, transaction
+from context_bench.store.database import FILE_NAME, connect, explain
 from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, to_bytes
 
 Content = bytes | Future[bytes]  # a content to be kept; or, of a long one, the record that a thread makes of it
@@ -167,20 +166,22 @@ class WriteBatch:
         together = max(1, min(_ROWS, _BYTES * (len(examples) + len(answers) + len(rows)) // max(1, size)))
         return examples, answers, rows, together
 
-    def write(self, connection: sqlite3.Connection, sealed: Sealed | None = None) -> None:
-        """Write everything, within the transaction that is open; `sealed` are the records, if they are made already."""
-        examples, answers, rows, together = sealed or self.seal()
-        for statement, values in self._changes:
-            connection.execute(statement, values)
-        for shift, copies in self._copies:
-            _copy_rows(connection, shift, copies)
-        _insert(connection, "examples", examples, "INSERT", _MENDED, together)
-        _insert(connection, "responses", answers, together=together)
-        connection.executemany(_KEEP_ANSWER, self._used)
-        _insert(connection, "rows", rows, together=together)
-        for table, rows in self._others.items():
-            _insert(connection, table, rows)
-        _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Write everything as one transaction: all of it, or nothing."""
+        examples, answers, rows, together = self.seal()
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            for statement, values in self._changes:
+                connection.execute(statement, values)
+            for shift, copies in self._copies:
+                _copy_rows(connection, shift, copies)
+            _insert(connection, "examples", examples, "INSERT", _MENDED, together)
+            _insert(connection, "responses", answers, together=together)
+            connection.executemany(_KEEP_ANSWER, self._used)
+            _insert(connection, "rows", rows, together=together)
+            for table, rows in self._others.items():
+                _insert(connection, table, rows)
+            _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
 
 
 def _make_record(body: Content, identity: int, key: bytes = b"") -> bytes:
@@ -298,7 +299,7 @@ class Writer:
             for _ in range(len(self._pending)):
                 what, values = take()
                 what(batch, *values)
-            transaction(self._connection, partial(batch.write, self._connection, batch.seal()))
+            batch.write(self._connection)
             self._check_file()
         except Exception as error:  # noqa: BLE001 - a thread that dies would say nothing
             self.failure = error if isinstance(error, StoreError) else explain(error, self._path)

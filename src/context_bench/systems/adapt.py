@@ -19,6 +19,7 @@ import orjson
 from context_bench.compare.verdicts import choose_baseline, name_twin
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
+from context_bench.options import is_number
 from context_bench.refs import Ref, call_with, check_arguments, check_parameters, check_plain, parse, resolve
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.text.masking import mask_reference
@@ -87,10 +88,15 @@ class Named:
 
 
 def adapt(system: Any) -> System:
-    """Accept a system as it is, or a function `f(example)`; anything else is an error that says what is missing."""
+    """Accept a system as it is, or a function `f(example)`; anything else is an error that says what is missing.
+
+    A system without a name is called like its class.
+    """
     if isinstance(system, type):
         raise UsageError(f"{system.__name__} is a class: pass an instance of it, {system.__name__}(...)")
     name = find_name(system)
+    if name is None and callable(getattr(system, "process", None)):
+        name, system = type(system).__name__, Named(system, type(system).__name__)
     if isinstance(system, System):
         if not isinstance(name, str) or not name:
             raise UsageError(f"a {type(system).__name__} has no usable name: .name must be a text")
@@ -103,8 +109,7 @@ def adapt(system: Any) -> System:
         return AsyncFunctionSystem(system) if inspect.iscoroutinefunction(system) else FunctionSystem(system)
     if isinstance(system, MemorySystem):
         raise UsageError(f"a {type(system).__name__} is a memory system (ingest and query): evaluate_memory() runs it")
-    missing = " and ".join(f".{part}" for part in ("name", "process") if not hasattr(system, part))
-    raise UsageError(f"a {type(system).__name__} is not a system: it has no {missing}")
+    raise UsageError(f"a {type(system).__name__} is not a system: it has no .process")
 
 
 def rename_system(system: System, name: str) -> System:
@@ -160,7 +165,7 @@ def _build(ref: Ref, found: Any, seed: int | None) -> Any:
         system = call_with(found, ref, argument)
         note_recipe(system, found, check_parameters(found, ref, argument))
         return system
-    if isinstance(found, System):
+    if callable(getattr(found, "process", None)):
         if ref.parameters or ref.argument:
             raise UsageError(f"{ref.text!r}: this system is made already and takes no parameters")
         return found
@@ -176,8 +181,7 @@ def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
     for name, value in values.items():
         if value is None:
             continue
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not (0 < value < math.inf or (may_be_zero and value == 0)):
+        if not is_number(value) or not (0 < value < math.inf or (may_be_zero and value == 0)):
             raise UsageError(f"{name} must be a number {'of at least 0' if may_be_zero else 'above 0'} (got {value!r})")
 
 

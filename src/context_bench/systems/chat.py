@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from context_bench.errors import BadOutput, RequestFailed
-from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret, find_key
+from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.http.secrets import changing_headers, check_headers, describe_path, merge_headers, split_api_url
@@ -24,6 +24,18 @@ from context_bench.wire.forms import get_form, read_stream
 from context_bench.wire.openai_chat import OPENAI_CHAT
 
 Headers = Mapping[str, str | Secret]
+
+TAP_PLACEHOLDER = "{tap}"
+"""Stands in headers and extra fields for the address of a tap, which may be known only when it listens."""
+
+
+def _fill_in(value: Any, url: str) -> Any:
+    """Return a JSON value with the address of the tap in all of its texts that have a place for it."""
+    if isinstance(value, str):
+        return value.replace(TAP_PLACEHOLDER, url)
+    if isinstance(value, list):
+        return [_fill_in(each, url) for each in value]
+    return {key: _fill_in(each, url) for key, each in value.items()} if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True)
@@ -128,6 +140,7 @@ class ChatProxy:
         self.max_workers: int | None = None
         self.system_prompt, self.temperature, self.stream = system_prompt, temperature, stream
         self.extra_body = dict(extra_body or {})
+        self._sent_fields = self.extra_body
         self._build_messages = build_messages
         self._limit_field = form.limit_fields[0]
         self._path, self._headers, self._asked = connection.path, connection.headers, connection.asked
@@ -149,6 +162,11 @@ class ChatProxy:
             request_body=self.request_body,
             stop_reason=self.stop_reason,
         )
+
+    def fill_in_tap(self, url: str) -> None:
+        """Put the address of the tap behind the server where headers and extra fields have `{tap}`."""
+        self._sent_fields = _fill_in(self.extra_body, url)
+        self.endpoint.fill_in(TAP_PLACEHOLDER, url)
 
     @property
     def fingerprint(self) -> str | None:
@@ -182,26 +200,12 @@ class ChatProxy:
             limit_field=self._limit_field,
             stream=self.stream,
         )
-        for field, value in self.extra_body.items():
+        for field, value in self._sent_fields.items():
             if value is None:
                 body.pop(field, None)
             else:
                 body[field] = value
         return body
-
-    async def _send(self, example: Example) -> tuple[Mapping[str, Any], Exchange]:
-        """Send an example; return the body that was answered, and the exchange."""
-        body, parse = self.request_body(example), partial(read_stream, self.form) if self.stream else None
-        try:
-            return body, await self.endpoint.post(self._path, body, parse)
-        except RequestFailed as error:
-            if not self._learn_limit_field(error, body):
-                raise
-            body = self.request_body(example)
-            exchange = await self.endpoint.post(self._path, body, parse)
-            exchange.attempts += error.metadata.get("attempts", 0)
-            exchange.timed_out += error.metadata.get("timed_out_attempts", 0)
-            return body, exchange
 
     def _learn_limit_field(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:
         """Tell whether it was refused for the limit's name: reasoning models name the one they want, which is kept."""
@@ -218,15 +222,26 @@ class ChatProxy:
 
     async def aprocess(self, example: Example) -> Example:
         """Send one example and return its reply, with usage and timings in `metadata`."""
-        body, exchange = await self._send(example)
+        body, parse = self.request_body(example), partial(read_stream, self.form) if self.stream else None
+        try:
+            exchange = await self.endpoint.post(self._path, body, parse)
+        except RequestFailed as error:
+            if not self._learn_limit_field(error, body):
+                raise
+            body = self.request_body(example)
+            exchange = await self.endpoint.post(self._path, body, parse)
+            exchange.attempts += error.metadata.get("attempts", 0)
+            exchange.timed_out += error.metadata.get("timed_out_attempts", 0)
         try:
             reply = self.form.read_reply(exchange.document)
         except NotAReply as error:
             failure = BadOutput(f"{self.endpoint.place} answered with {error}", error.usage)
             failure.wrong_form = error.wrong_form
             raise failure from None
-        metadata = reply.metadata
-        self.endpoint.settle(metadata.get("total_tokens"), body.get(self.form.prompt_fields[0]), reply.text)
+        self.endpoint.settle(reply.usage.get("total_tokens"), body.get(self.form.prompt_fields[0]), reply.text)
+        metadata = {**reply.usage, **reply.timings}
+        if reply.finish:
+            metadata["finish_reason"] = reply.finish
         metadata |= exchange.facts()
         result: Example = {"response": reply.text, "metadata": metadata}
         if reply.tool_calls:
@@ -237,7 +252,7 @@ class ChatProxy:
 
     def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:  # noqa: ARG002
         """Tell why no other example needs to be sent after this one, if that is so."""
-        return explain_refusal(failure, self._asked)
+        return None if failure is None else explain_refusal(failure, self._asked)
 
     def process(self, example: Example) -> Example:
         """Send one example and return it with the reply, for callers without an event loop."""

@@ -141,9 +141,12 @@ def has_open_turns(example: Mapping[str, Any]) -> bool:
     return open_turns(turns) > 1 if turns else False
 
 
-def ask(system: Any, example: Example) -> Awaitable[Any]:
-    """Ask an asynchronous system: one reply, or one for each open turn if it can do that."""
-    if has_open_turns(example) and can_await_turns(system):
+def ask(system: Any, example: Example, original: Example | None = None) -> Awaitable[Any]:
+    """Ask an asynchronous system: one reply, or one for each open turn if it can do that.
+
+    Where a compressor dropped a reply, the turn before it is not open: pass the `original` example to tell.
+    """
+    if has_open_turns(original or example) and has_open_turns(example) and can_await_turns(system):
         return _ask_each(system, example["turns"])
     reply: Awaitable[Any] = check_awaitable(system.aprocess(example), system, "aprocess")
     return reply

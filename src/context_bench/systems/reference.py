@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from context_bench.errors import UsageError
+from context_bench.options import is_number
 from context_bench.systems.prompts import join_documents
 from context_bench.text.golds import evidence_texts
 from context_bench.text.words import split_words
@@ -138,9 +139,9 @@ class Budget:
     def __init__(self, ratio: float | None, budget: int | None, default_ratio: float = 0.5) -> None:
         if ratio is not None and budget is not None:
             raise UsageError("give a ratio or a budget, not both")
-        if ratio is not None and not (_is_number(ratio) and 0 <= ratio <= 1):
+        if ratio is not None and not (is_number(ratio) and 0 <= ratio <= 1):
             raise UsageError(f"ratio must be the share of tokens that is kept, from 0 to 1 (got {ratio!r})")
-        if budget is not None and not (_is_number(budget) and budget >= 0 and float(budget).is_integer()):
+        if budget is not None and not (is_number(budget) and budget >= 0 and float(budget).is_integer()):
             raise UsageError(f"budget must be a number of tokens (got {budget!r})")
         self.ratio = default_ratio if ratio is None and budget is None else ratio
         self.budget = None if budget is None else int(budget)
@@ -158,10 +159,6 @@ class Budget:
         size = f"budget={self.budget}" if self.budget is not None else f"ratio={self.ratio}"
         tokenizer = current_tokenizer()
         return f"{size} {tokenizer if isinstance(tokenizer, str) else id(tokenizer)}"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _KEEPS = ("head", "tail", "middle")

@@ -124,7 +124,7 @@ class WithReader:
             made, started, ended = await asyncio.get_running_loop().run_in_executor(None, self._compress, given)
         processed = _check_prompt(drop_echo(made), example, self.compressor.name)
         own = processed.pop("metadata", None)
-        result = await ask(self.reader, merge(example, processed))
+        result = await ask(self.reader, merge(example, processed), example)
         metadata = {**(own or {}), **(result.get("metadata") or {}), "compressor_seconds": ended - started}
         metadata["waited"] = started - asked + metadata.get("waited", 0.0)
         metadata["upstream"] = "context"
@@ -138,7 +138,7 @@ class WithReader:
 
     def list_requests(self, example: Example, replies: Sequence[str]) -> list[Mapping[str, Any]]:
         """The bodies that the reader is sent for an example, one for each of its replies."""
-        conversation = has_open_turns(example) and can_await_turns(self.reader)
+        conversation = len(replies) > 1 and has_open_turns(example) and can_await_turns(self.reader)
         examples = list_turn_prompts(example["turns"], replies) if conversation else [example]
         return [self._request(each) for each in examples]
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from context_bench.traits import find_label, find_secrets, is_script
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 from context_bench.wire.form import Answer, ApiForm
-from context_bench.wire.forms import find_form, form_of_route, make_error, make_reply, read_prompt
+from context_bench.wire.forms import find_form, form_of_route, holds_prompt, make_error, make_reply, read_prompt
 from context_bench.wire.prompts import Prompt, dump_body, read_document
 
 LONG_BODY = 256 * 1024
@@ -21,7 +21,8 @@ LONG_BODY = 256 * 1024
 class Incoming:
     """A request as it reached the tap; `headers` by lower-case name, with their secrets: never to be kept.
 
-    Its body is parsed once, and its tokens are counted once, however many ask for them: bodies are large.
+    `conversation` is the request with what it goes on from, where that is stored apart from it and known. The
+    body is parsed once, and its tokens are counted once, however many ask for them: bodies are large.
     """
 
     method: str
@@ -29,6 +30,7 @@ class Incoming:
     query: str
     headers: Mapping[str, str]
     body: bytes
+    conversation: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     _document: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
     _tokens: tuple[Tokenizer, int] | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -45,7 +47,7 @@ class Incoming:
 
     def prompt(self) -> Prompt | None:
         """Read what a model is asked to read; None when the body holds no prompt."""
-        return read_prompt(self.document())
+        return read_prompt(self.conversation or self.document()) if holds_prompt(self.path) else None
 
     def count_tokens(self) -> int:
         """Count the tokens of the prompt by the tokenizer of this process; 0 without a prompt."""
@@ -73,8 +75,13 @@ def build_reply(answer: Answer, request: Incoming) -> Outgoing:
     reply = make_reply(answer, document, body=request.body, count_prompt=request.count_tokens)
     if document.get("stream") is not True:
         return build_json(form.write_reply(reply), answer.status, answer.headers)
+    return build_stream(form.write_events(reply), answer)
+
+
+def build_stream(events: Iterable[bytes], answer: Answer) -> Outgoing:
+    """Build a streamed reply of these events, at the pace of the answer."""
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **answer.headers}
-    return Outgoing(answer.status, headers, _pace(form.write_events(reply), answer.pause))
+    return Outgoing(answer.status, headers, _pace(events, answer.pause))
 
 
 def build_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Outgoing:

@@ -146,6 +146,8 @@ _REMEMBERED = 16  # examples that are over and whose calls may still come
 _REMEMBERED_CHARACTERS = 32 * 1024 * 1024
 """Of the texts of those with which calls are compared; by its mark a call of any of them is recognised."""
 
+MAX_PATHS = 20  # of calls whose prompt cannot be read, that are told apart
+
 _KEPT = 1_000  # calls that fit no request of ours and are kept whole; more are counted
 
 _KEPT_CHARACTERS = 64 * 1024 * 1024
@@ -182,7 +184,8 @@ class Matcher:
     Those of the rest that came too late for any request under way are also in `late`: no row knows of them. Of both
     the first ones are kept, and all are counted: `unmatched_count`, `late_count`. `late_bytes` is the size of the
     bodies that a model may have read in late calls that were not kept. `reached` holds the digests of the requests that
-    became a call. `probe` is a text by which a request of our own is known that the tap itself answers.
+    became a call. `uncounted` counts the calls whose prompt cannot be read, by their paths. `probe` is a text
+    by which a request of our own is known that the tap itself answers.
     """
 
     def __init__(self) -> None:
@@ -202,6 +205,7 @@ class Matcher:
         self._held: dict[Call, int] = {}
         self._held_room = _KEPT_CHARACTERS
         self.seen = 0
+        self.uncounted: Counter[str] = Counter()
         self.reached: set[bytes] = set()
         self.probe = ""
 
@@ -275,8 +279,11 @@ class Matcher:
                 ticket.more_unmatched += 1
                 ticket.more_bytes += size
 
-    def end(self, call: Call, _: Incoming) -> None:
+    def end(self, call: Call, request: Incoming) -> None:
         """Take in the reply of a call, which is there by now: it takes room too where nobody knows whose it is."""
+        if call.asks_model and call.is_answered and request.form is None and request.prompt() is None:
+            path = call.path if call.path in self.uncounted or len(self.uncounted) < MAX_PATHS else "other paths"
+            self.uncounted[path] += 1
         size = self._loose.pop(call, None)
         if size is None:
             return

@@ -17,13 +17,22 @@ from context_bench.errors import DataError, UsageError
 from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import find_demand, read_prompt
 
+MAX_CHOICES = 128  # as OpenAI's API gives at most
 _DEEPEST = 12  # levels of a schema that are filled: one may refer to itself
 
 
 def fit_answer(answer: Answer, document: Mapping[str, Any]) -> Answer:
-    """Return the answer in the form that its request demands; as it is where the request demands none."""
+    """Return the answer in the form that its request demands, as often as it asks for; else as it is."""
     if answer.status >= 400 or answer.tool_calls:
         return answer
+    answer = _fit_structure(answer, document)
+    wanted = document.get("n")
+    if isinstance(wanted, int) and wanted > 1 and not answer.choices and not answer.tool_calls:
+        answer = replace(answer, choices=[answer.text] * (min(wanted, MAX_CHOICES) - 1))
+    return answer
+
+
+def _fit_structure(answer: Answer, document: Mapping[str, Any]) -> Answer:
     demand = find_demand(document)
     if demand is None or (not demand.is_tool and _is_object(answer.text)):
         return answer

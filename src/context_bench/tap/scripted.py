@@ -7,21 +7,17 @@
     file.py:function            whatever it returns for the body of a request: a text, or a dict like a rule
     module:function
 
-A request that demands JSON, a schema or the call of a tool gets it: from the script, or filled with what it said. It
-also embeds by hashed words at `/v1/embeddings`, lists a model at `/v1/models`, and counts at
-`/v1/messages/count_tokens`.
+A request that demands JSON, a schema or the call of a tool gets it: from the script, or filled with what it said.
+`services.py` has what else it answers: models, embeddings, token counts, stored responses, `/v1/completions`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import copy
 import hashlib
 import inspect
-import math
 import re
-import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -29,18 +25,24 @@ from math import fsum, log
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from context_bench.errors import UsageError, describe
 from context_bench.http.loop import work_beside
 from context_bench.refs import import_code
 from context_bench.store.fingerprints import fingerprint_of
-from context_bench.tap.answering import LONG_BODY, Incoming, Outgoing, build_error, build_json, build_reply
+from context_bench.tap.answering import LONG_BODY, Incoming, Outgoing, build_error
 from context_bench.tap.rules import fit_answer, read_answer, read_rules
+from context_bench.tap.services import (
+    COMPACT_PATH,
+    COMPLETIONS_PATH,
+    Conversations,
+    answer_service,
+    build_compaction,
+    build_completion,
+)
 from context_bench.text.words import split_words, undo_html, undo_json
-from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.form import Answer
-from context_bench.wire.forms import FORMS, read_prompt
+from context_bench.wire.forms import read_prompt
 from context_bench.wire.prompts import read_text
 
 UNKNOWN = "I do not know."
@@ -211,76 +213,7 @@ def _find_last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
     return text[start:end].strip(), text[:start]
 
 
-EMBEDDINGS_PATH = "/v1/embeddings"
-DIMENSIONS = 256  # numbers in a vector, where the request does not say
-
-_MOST_DIMENSIONS = 65_536
-
-
-def embed_words(words: list[str], dimensions: int = DIMENSIONS) -> list[float]:
-    """Count words in hashed places, and scale the vector to length 1; no words at all give zeros."""
-    vector = [0.0] * dimensions
-    for word, count in Counter(words).items():
-        code = crc32(word.encode("utf-8", "replace"))
-        vector[code % dimensions] += count if code & 0x8000_0000 else -count
-    length = math.sqrt(sum(value * value for value in vector))
-    return [value / length for value in vector] if length else vector
-
-
-def answer_embeddings(request: Incoming) -> Outgoing:
-    """Answer a request for embeddings in the form of OpenAI's API, also in base64."""
-    document = request.document()
-    texts = _read_texts(document.get("input"))
-    dimensions = document.get("dimensions", DIMENSIONS)
-    if texts is None:
-        return build_error(400, "input must be a text, a list of texts, or tokens", request.form)
-    if isinstance(dimensions, bool) or not isinstance(dimensions, int) or not 1 <= dimensions <= _MOST_DIMENSIONS:
-        return build_error(400, f"dimensions must be an integer from 1 to {_MOST_DIMENSIONS}", request.form)
-    packed = document.get("encoding_format") == "base64"
-    vectors = [embed_words(words, dimensions) for words, _ in texts]
-    tokens = sum(size for _, size in texts)
-    return build_json(
-        {
-            "object": "list",
-            "data": [
-                {"object": "embedding", "index": place, "embedding": _pack(vector) if packed else vector}
-                for place, vector in enumerate(vectors)
-            ],
-            "model": str(document.get("model", "")),
-            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-        }
-    )
-
-
-def _read_texts(given: Any) -> list[tuple[list[str], int]] | None:
-    """Return the words and the number of tokens of each text; a text may come as token numbers."""
-    if isinstance(given, str) or (isinstance(given, list) and given and all(isinstance(each, int) for each in given)):
-        given = [given]
-    if not isinstance(given, list) or not given:
-        return None
-    count = get_tokenizer()
-    texts: list[tuple[list[str], int]] = []
-    for each in given:
-        if isinstance(each, str):
-            texts.append((split_words(each), count(each)))
-        elif isinstance(each, list) and all(isinstance(token, int) for token in each):
-            texts.append(([str(token) for token in each], len(each)))
-        else:
-            return None
-    return texts
-
-
-def _pack(vector: list[float]) -> str:
-    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode("ascii")
-
-
 Script = Callable[[dict[str, Any]], Answer | Awaitable[Answer]]
-
-_MODELS = {
-    "object": "list",
-    "data": [{"id": "scripted", "object": "model", "created": 0, "owned_by": "context-bench"}],
-    "has_more": False,
-}
 
 
 class Scripted:
@@ -300,6 +233,7 @@ class Scripted:
 
     def __init__(self, script: Script, fingerprint: str | None, *, has_state: bool = True) -> None:
         self._script, self._has_state = script, has_state
+        self._conversations = Conversations()
         self.fingerprint = None if fingerprint is None else f"scripted/1 {fingerprint}"
 
     @classmethod
@@ -326,33 +260,29 @@ class Scripted:
         pass
 
     async def answer(self, request: Incoming) -> Outgoing:
-        if request.method in ("GET", "HEAD") and request.path == "/v1/models":
-            return build_json(_MODELS)
-        if request.method == "POST" and request.path == EMBEDDINGS_PATH:
-            return await work_beside(answer_embeddings, request)
-        prompt = request.prompt()
-        is_long = len(request.body) >= LONG_BODY
-        if request.method == "POST" and prompt and _counts_tokens(request.path):
-            tokens = await work_beside(request.count_tokens) if is_long else request.count_tokens()
-            return build_json({"input_tokens": tokens})
-        if request.method != "POST" or request.form is None:
+        prompt, is_long = request.prompt(), len(request.body) >= LONG_BODY
+        if request.form is None and (reply := await answer_service(request, self._conversations)):
+            return reply
+        compacts, completes = request.path == COMPACT_PATH, request.path == COMPLETIONS_PATH
+        if request.method != "POST" or (request.form is None and not compacts and not completes):
             return build_error(404, f"nothing answers {request.method} {request.path} here", request.form)
         if prompt is None:
-            return build_error(400, "the body is not a JSON object with messages", request.form)
+            return build_error(400, "the body is not a JSON object with messages, an input or a prompt", request.form)
+        expanded = self._conversations.expand(request)
+        if expanded is None:
+            return build_error(400, "what the request goes on from is not stored here: send all of it", request.form)
+        document = dict(expanded)
         if is_long and not self._has_state:
-            answer = await work_beside(self._script, request.document())
+            answer = await work_beside(self._script, document)
         else:
-            answer = self._script(request.document())
+            answer = self._script(document)
         if inspect.isawaitable(answer):
             answer = await answer
         answer = fit_answer(answer, request.document())
         if answer.delay:
             await asyncio.sleep(answer.delay)
-        return await work_beside(build_reply, answer, request) if is_long else build_reply(answer, request)
-
-
-def _counts_tokens(path: str) -> bool:
-    return any(form.count_route is not None and path == f"/v1{form.count_route}" for form in FORMS)
+        build = build_compaction if compacts else build_completion if completes else self._conversations.reply
+        return await work_beside(build, answer, request) if is_long else build(answer, request)
 
 
 def _answer_echo(document: dict[str, Any]) -> Answer:

@@ -13,13 +13,12 @@ import logging
 import socket
 import struct
 import sys
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from context_bench.errors import MissingExtra, UsageError, describe
+from context_bench.errors import MissingExtra, UsageError, describe, warn
 from context_bench.http.loop import work_beside
 from context_bench.http.open_files import warn_of_few_files
 from context_bench.tap.address import LOOPBACK, url_of
@@ -95,6 +94,10 @@ class Tap:
         self._runner: web.AppRunner | None = None
         self._telling: set[asyncio.Future[None]] = set()
 
+    def add_secrets(self, values: Sequence[str]) -> None:
+        """Learn of more values that are kept nowhere."""
+        self._secrets = (*self._secrets, *values)
+
     @property
     def url(self) -> str:
         """The URL for a proxy, without /v1."""
@@ -165,12 +168,14 @@ class Tap:
         try:
             if refusal := find_refusal(request.headers, self.host, self._names):
                 raise BodyRefused(403, refusal)
+            if request.headers.get("Upgrade", "").lower() == "websocket":
+                raise BodyRefused(426, f"the tap relays no WebSockets: ask {request.path} by plain HTTP")
             if request.method == "GET" and request.path == "/health":
                 return _health()
             return await self._record(request, await _read(request, share), share)
         except BodyRefused as refused:
             with suppress(UserWarning):  # where warnings are errors: the server goes on
-                warnings.warn(f"refused at the tap: {refused}", stacklevel=2)
+                warn(f"refused at the tap: {refused}")
             return await _refuse(request, refused)
         finally:
             share.give_back()
@@ -246,7 +251,7 @@ async def _read(request: web.Request, share: Share) -> Incoming:
     if headers.get("content-encoding", "").lower() in _DECODED:
         del headers["content-encoding"]
     url, path = request.rel_url, request.rel_url.raw_path
-    if path in ("/models", "/embeddings") or any(path == form.route for form in FORMS):
+    if path.startswith(("/models", "/embeddings", "/completions", *(form.route for form in FORMS))):
         path = f"/v1{path}"  # the client was pointed at a base without /v1 and adds none
     return Incoming(request.method, path, url.raw_query_string, headers, body)
 

@@ -20,7 +20,7 @@ from context_bench.tap.matching import Matcher
 from context_bench.tap.server import Tap
 from context_bench.tap.watched_endpoint import WatchedEndpoint, gather_exchanges
 from context_bench.text.masking import mask_command
-from context_bench.traffic.calls import Call
+from context_bench.traffic.calls import Call, link_calls
 from context_bench.traffic.row_facts import bill_call
 from context_bench.traits import SystemTraits, find_label, find_model, find_secrets, system_traits
 from context_bench.types import Example
@@ -158,6 +158,9 @@ class Tapped:
             report["unmatched_kept"] = len(self.unmatched)
         if self.launch is not None:
             report["proxy"] = {"name": self.name, **self.launch.describe()}
+        if self._matcher.uncounted:
+            report["uncounted"] = dict(self._matcher.uncounted)
+        link_calls(self._matcher.late)
         late = [call for call in self._matcher.late if call.asks_model and call.status < 300]
         uncounted = self._matcher.late_count - len(self._matcher.late)
         if late or uncounted:
@@ -192,6 +195,9 @@ class Tapped:
     async def prepare(self) -> None:
         """Open the tap, start the proxy if that is ours to do, and see whether it is there."""
         await self.tap.start()
+        if hasattr(self.system, "fill_in_tap"):
+            self.system.fill_in_tap(self.tap.url)
+            self.tap.add_secrets(self._watched.reveal_secrets())
         if self.launch is not None:
             launch = self.launch
             self._proxy = StartedProxy(
@@ -215,6 +221,8 @@ class Tapped:
     async def aprocess(self, example: Example) -> Example:
         """Send one example through the proxy; what the tap saw of it is in `tapped`."""
         result: Example = await _keep_what_was_seen(self.system.aprocess(example))
+        if self.launch is not None and (vendor := self.launch.facts.get("package")):
+            result = {**result, "metadata": {**(result.get("metadata") or {}), "vendor": vendor}}
         return result
 
     def process(self, example: Example) -> Example:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from context_bench.errors import RequestFailed
+from context_bench.errors import RequestFailed, warn
 from context_bench.http.endpoint import Endpoint, Exchange, encode
 from context_bench.http.transport import Reply
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
@@ -63,6 +62,7 @@ class WatchedEndpoint:
         self._endpoint, self._matcher = endpoint, matcher
         self.base_url, self.place = known_as or endpoint.base_url, endpoint.place
         self.probe, self.settle, self._hide = endpoint.probe, endpoint.settle, endpoint.hide_secrets
+        self.fill_in, self.reveal_secrets = endpoint.fill_in, endpoint.reveal_secrets
         self._in_flight: set[_Sending] = set()
         self.last_was_cached = False
         self._answers = 0
@@ -112,10 +112,9 @@ class WatchedEndpoint:
         self._answers += 1
         # The first one may have stopped the run already.
         if not self._matcher.seen and not self.last_was_cached and self._answers == 2:
-            warnings.warn(
+            warn(
                 f"{self.place} has answered, but nothing has reached the tap: set the upstream of the proxy to the "
-                "address of the tap",
-                stacklevel=2,
+                "address of the tap"
             )
         return exchange
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from context_bench.errors import MissingExtra, describe
 from context_bench.metrics import default_metrics
+from context_bench.options import are_names, is_number
 from context_bench.results import EvalResult, EvalRow
 from context_bench.summary import describe_metric, summarize
 from context_bench.types import Example
@@ -40,20 +41,12 @@ def _can_take(method: Any, count: int) -> bool:
     return True
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(each, str) for each in value)
-
-
 def _are_formats(value: Any) -> bool:
-    return isinstance(value, Mapping) and _are_texts([*value.keys(), *value.values()])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Mapping) and are_names([*value.keys(), *value.values()])
 
 
 def _are_numbers(value: Any) -> bool:
-    return isinstance(value, Mapping) and _are_texts([*value]) and all(map(_is_number, value.values()))
+    return isinstance(value, Mapping) and are_names([*value]) and all(map(is_number, value.values()))
 
 
 _METHOD: Member = "a method", callable
@@ -64,7 +57,7 @@ _PREPARE: Member = (
 )
 _SWITCH: Member = "True or False", lambda value: isinstance(value, bool)
 _TEXT: Member = "a text or None", lambda value: value is None or isinstance(value, str)
-_TEXTS: Member = "a tuple of texts", _are_texts
+_TEXTS: Member = "a tuple of texts", are_names
 
 MEMBERS: dict[str, dict[str, Member]] = {
     "System": {
@@ -73,6 +66,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "finish": _ACTION,
         "fingerprint": _TEXT,
         "reads_gold": _SWITCH,
+        "edit": ("a method that takes the messages and the tools", lambda value: _can_take(value, 2)),
         "breaks": _TEXTS,
         "sends_elsewhere": _SWITCH,
         "model": _TEXT,
@@ -84,9 +78,10 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "ascore": _METHOD,
         "slow": _SWITCH,
         "needs_answer": _SWITCH,
+        "needs_context": _SWITCH,
         "model": _TEXT,
         "write_request": ("a method that takes the example and the answer", lambda value: _can_take(value, 2)),
-        "version": ("a number or a text", lambda value: _is_number(value) or isinstance(value, str)),
+        "version": ("a number or a text", lambda value: is_number(value) or isinstance(value, str)),
         "fingerprint": _TEXT,
         "prepare": _PREPARE,
         "finish": _ACTION,
@@ -97,7 +92,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "keys": _TEXTS,
         "columns": ("a dict of keys and formats", _are_formats),
         "score_field": _TEXT,
-        "threshold": ("a number or None", lambda value: value is None or _is_number(value)),
+        "threshold": ("a number or None", lambda value: value is None or is_number(value)),
     },
     "Tally": dict.fromkeys(("unmeasured", "notes", "intervals"), _ACTION),
     "Reporter": {"render_parts": ("a method that takes the result alone", lambda value: _can_take(value, 1))},

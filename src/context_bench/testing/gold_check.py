@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from context_bench.datasets.example_check import ExampleCheck
 from context_bench.evaluators.evidence_map import EvidenceMap, locate_evidence
 from context_bench.runner import evaluate
+from context_bench.text import count_things
 from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.text.words import normalise
 from context_bench.types import Example
@@ -64,12 +66,20 @@ class GoldCheck:
 
     def describe(self) -> list[str]:
         """Describe each finding in a line, faults first, each with the first few ids."""
+        lines = [*self.describe_faults(), *self._describe(COUNTS)]
+        return [*lines, *(f"evidence stands {each}" for each in describe_depths(self.depths))]
+
+    def describe_faults(self) -> list[str]:
+        """Describe each fault in a line."""
+        return self._describe(FAULTS)
+
+    def _describe(self, kinds: Mapping[str, str]) -> list[str]:
         lines = []
-        for kind, meaning in {**FAULTS, **COUNTS}.items():
+        for kind, meaning in kinds.items():
             if ids := self.found.get(kind):
                 shown = ", ".join(map(repr, ids[:3])) + (", …" if len(ids) > 3 else "")
                 lines.append(f"{meaning}: {len(ids):,} of {self.examples:,} examples (id {shown})")
-        return [*lines, *describe_depths(self.depths)]
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as JSON can hold it."""
@@ -82,13 +92,26 @@ def describe_depths(depths: Sequence[tuple[float, float]]) -> list[str]:
         return []
     first, last = sorted(each[0] for each in depths), sorted(each[1] for each in depths)
     middle = len(depths) // 2
-    spread = f"median {first[middle]:.0%}, from {first[0]:.0%} to {last[-1]:.0%} of the tokens"
-    return [f"evidence stands after: {spread} ({len(depths):,} examples)"]
+    spread = f"{first[middle]:.0%} of the tokens (median), from {first[0]:.0%} to {last[-1]:.0%}"
+    return [f"after {spread} ({count_things(len(depths), 'example')})"]
+
+
+def find_depths(examples: Iterable[Example]) -> list[tuple[float, float]]:
+    """Find the shares of the tokens before the first and the last evidence, of each context that holds its evidence."""
+    located = (locate_evidence(example, count_tokens) for example in examples)
+    return [each.find_depths() for each in located if each is not None]
 
 
 def check_golds(examples: Iterable[Example]) -> GoldCheck:
-    """Score the gold answers of examples, and a wrong answer to each, by their own evaluators."""
-    listed = list(examples)
+    """Score the gold answers of examples, and a wrong answer to each, by their own evaluators.
+
+    Raises:
+        DataError: A run could not use an example; the first one is named.
+    """
+    listed, require = [], ExampleCheck()
+    for number, example in enumerate(examples, 1):
+        require(example, f"example {number}")
+        listed.append(example)
     check = GoldCheck(len(listed))
     golds = {str(example["id"]): _find_reply(example) for example in listed}
     wrong = _choose_wrong([golds[str(example["id"])] for example in listed], listed)

@@ -23,6 +23,15 @@ def count_things(number: int, thing: str) -> str:
     return f"1 {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
+def format_bytes(size: float) -> str:
+    """Write a size with its unit: `512 B`, `3.4 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:,.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
+
+
 MAX_BYTES = 64 * 2**20
 
 

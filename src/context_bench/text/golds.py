@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 _TAG = r"(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|analysis|scratchpad)\s*"
@@ -222,6 +224,29 @@ def token_f1(prediction: list[str], gold: list[str]) -> tuple[float, float]:
         return 0.0, 0.0
     precision, recall = common / len(prediction), common / len(gold)
     return 2 * precision * recall / (precision + recall), recall
+
+
+_split_gold = lru_cache(maxsize=1024)(split_normalized)  # each system's answer is compared with the same gold
+
+
+def compare_words(reply: str, golds: Sequence[Gold]) -> tuple[float, ...]:
+    """Return F1, exact match, recall and whether the reply contains the gold, each the best over all golds."""
+    words = split_normalized(reply)
+    response = " ".join(words)
+    best = _compare(golds[0], response, words)
+    for gold in golds[1:]:
+        best = tuple(map(max, best, _compare(gold, response, words)))
+    return best
+
+
+def _compare(gold: Gold, response: str, words: list[str]) -> tuple[float, ...]:
+    parts = [_split_gold(part) for part in gold]
+    whole = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
+    exact = float(words == whole)
+    if not whole:  # the gold was nothing but articles and punctuation: only equality can be judged
+        return exact, exact, exact, exact
+    f1, recall = token_f1(words, whole)
+    return f1, exact, recall, float(all(" ".join(part) in response for part in parts))
 
 
 def f1_score(prediction: str, reference: str) -> float:

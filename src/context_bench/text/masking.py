@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 MASK = "***"
 
-PROMPT_FIELDS = ("messages", "system", "tools", "prompt", "input", "contents")
+PROMPT_FIELDS = ("messages", "system", "tools", "prompt", "input", "instructions", "contents")
 """Fields of a request that a model reads: what is in them is data, and is kept as it is."""
 
 _ENDINGS = (
@@ -28,6 +28,7 @@ _NO_SECRETS = ("eostoken", "bostoken", "padtoken", "stoptoken", "unktoken", "mas
 MIN_KEY_CHARS = 4  # anything shorter is not a key
 
 _PASSWORD = re.compile(r"(://)[^/\s@\"']+@")
+_URL_PASSWORD = re.compile(r"(://[^/\s@\"':]*:)([^/\s@\"']+)@")
 _KEY_SHAPED = re.compile(
     r"\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|glpat|pat|key)[-_][A-Za-z0-9_-]{12,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}"
     r"|eyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]+)?)"
@@ -153,3 +154,54 @@ def find_command_secrets(command: str) -> list[str]:
         if "://" in word:
             found += find_url_secrets(value if "://" in value else word)
     return sorted({each for each in found if len(each) >= MIN_KEY_CHARS and "{" not in each}, key=len, reverse=True)
+
+
+# --- texts of recordings
+
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_LOOKS_SECRET = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])[\w+/=.~-]{8,}")
+
+
+class Placeholders:
+    """Masks keys, passwords and tokens in recorded texts: the same secret gets the same placeholder.
+
+    A value that goes by the name of a secret counts as one only if it looks like a key, so that code stays as it is.
+    """
+
+    def __init__(self, *, emails: bool = False) -> None:
+        self._emails = emails
+        self._names: dict[str, str] = {}
+        self.found = 0  # places that were masked
+
+    def mask(self, text: str) -> str:
+        """Mask a text."""
+        text = _KEY_SHAPED.sub(lambda found: self._name("secret", found[0]), text)
+        if "://" in text:
+            text = _URL_PASSWORD.sub(lambda found: f"{found[1]}{self._name('secret', found[2])}@", text)
+        text = _NAMED.sub(self._mask_value, text)
+        if self._emails:
+            text = _EMAIL.sub(lambda found: self._name("email", found[0]), text)
+        return text
+
+    def mask_all(self, value: Any) -> Any:
+        """Mask every text in a JSON value."""
+        if isinstance(value, str):
+            return self.mask(value)
+        if isinstance(value, Mapping):
+            return {
+                name: self._name("secret", item)
+                if isinstance(item, str) and is_secret_name(str(name)) and _LOOKS_SECRET.fullmatch(item)
+                else self.mask_all(item)
+                for name, item in value.items()
+            }
+        return [self.mask_all(item) for item in value] if isinstance(value, list | tuple) else value
+
+    def _mask_value(self, found: re.Match[str]) -> str:
+        if not is_secret_name(found[1]) or not _LOOKS_SECRET.fullmatch(found[3]):
+            return found[0]
+        return f"{found[1]}{found[2]}{self._name('secret', found[3])}"
+
+    def _name(self, kind: str, secret: str) -> str:
+        self.found += 1
+        known = sum(name.startswith(f"[{kind}") for name in self._names.values()) if secret not in self._names else 0
+        return self._names.setdefault(secret, f"[{kind} {known + 1}]")

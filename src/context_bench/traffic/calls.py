@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
 from typing import Any
 
-from context_bench.wire.form import Completion
-from context_bench.wire.forms import asks_model, read_completion, read_prompt
+from context_bench.wire.form import Completion, Recorded
+from context_bench.wire.forms import (
+    asks_model,
+    expand_request,
+    holds_prompt,
+    read_completion,
+    read_edits,
+    read_prompt,
+    read_recorded_reply,
+)
 from context_bench.wire.prompts import Prompt, read_document
 
 
@@ -30,6 +38,8 @@ class Call:
     status: int = 0  # of the reply; 0 before there is one
     reply: str = ""  # the body of the reply as it was sent; for a stream all its events
     cut: bool = False  # whether it broke off: the upstream failed, or the other side went away
+    # those before it that it may go on from; not stored, see `link_calls`
+    earlier: Sequence[Call] = field(default=(), repr=False)
 
     @property
     def asks_model(self) -> bool:
@@ -52,14 +62,33 @@ class Call:
         return read_document(self.body)
 
     @cached_property
+    def conversation(self) -> Mapping[str, Any] | None:
+        """The request with the conversation that it goes on from; None where only the server knows that."""
+        return expand_request(self.document, self._find_exchange)
+
+    def _find_exchange(self, identity: str) -> Recorded | None:
+        """Find the request of an earlier call, and its reply, by the id of the reply."""
+        for call in reversed(self.earlier):
+            if identity in call.reply and call.conversation is not None:
+                reply = read_recorded_reply(call.reply)
+                if reply.get("id") == identity:
+                    return Recorded(call.conversation, reply)
+        return None
+
+    @cached_property
     def prompt(self) -> Prompt | None:
-        """The prompt in it; None when it holds none."""
-        return read_prompt(self.document)
+        """The prompt in it, with all that it goes on from; None when it holds none, or not all is known."""
+        return None if self.conversation is None or not holds_prompt(self.path) else read_prompt(self.conversation)
 
     @cached_property
     def spelled_prompt(self) -> Prompt | None:
         """The prompt in the one spelling of all that mean the same to a model."""
         return self.prompt.as_read() if self.prompt else None
+
+    @cached_property
+    def edits(self) -> list[dict[str, Any]]:
+        """What the API itself did to the conversation before the model read it, as its reply tells."""
+        return read_edits(self.reply)
 
     @cached_property
     def completion(self) -> Completion | None:
@@ -85,6 +114,13 @@ class Call:
         """Read what `as_dict` wrote, of whatever version: what it lacks has its default."""
         known = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
         return cls(**known)
+
+
+def link_calls(calls: Sequence[Call]) -> None:
+    """Tell each of several calls, in the order in which they came, which ones it may go on from."""
+    for place, call in enumerate(calls):
+        call.earlier = calls[:place]
+        _ = call.conversation  # the earlier ones first: a long chain is not followed to its start each time
 
 
 _SAVED = ("x-kompact-tokens-saved", "x-headroom-tokens-saved", "x-tokens-saved")

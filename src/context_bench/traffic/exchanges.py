@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from context_bench.text import dump_json
-from context_bench.traffic.calls import Call
+from context_bench.traffic.calls import Call, link_calls
 from context_bench.wire.form import Completion
 from context_bench.wire.forms import Bill, read_bill, read_prompt, read_settings
 from context_bench.wire.prompts import Prompt, read_document
@@ -239,6 +239,7 @@ def read_exchanges(records: Sequence[Mapping[str, Any]]) -> list[Exchange]:
         if len(known) == len(records) and all(map(operator.is_, known, records)):
             return exchanges
     exchanges = [Exchange.from_dict(record) for record in records]
+    link_calls([call for exchange in exchanges for call in (*exchange.lost_calls, *exchange.calls)])
     _recent = [(tuple(records), exchanges), *_recent[:1]]
     return exchanges
 

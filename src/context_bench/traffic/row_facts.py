@@ -60,6 +60,9 @@ class RowFacts:
     earlier_upstream_calls: int | None = None  # calls of attempts before the last
     exchanges_without_call: int | None = None  # requests of ours that became no call
     unmatched_calls: int | None = None  # calls that may be this row's and cannot be told
+    uncounted_calls: list[str] | None = None  # paths of calls that a model answered and whose prompt cannot be read
+    opaque_items: int | None = None  # encrypted or stored items that models read: no token of them is counted
+    applied_edits: list[dict[str, Any]] | None = None  # what the API itself did to a conversation before it was read
     injected_tools: list[str] | None = None  # the tools that the proxy put in
     claimed_tokens_saved: float | None = None  # what the proxy says it saved
     answer_unknown: str | None = None  # why it is not known which call gave the answer
@@ -94,6 +97,9 @@ def measure_row(exchanges: Sequence[Exchange], count: Tokenizer, *, repeated: bo
         earlier_upstream_calls=sum(exchange.earlier_calls for exchange in exchanges) or None,
         exchanges_without_call=sum(not exchange.model_calls for exchange in exchanges) or None,
         unmatched_calls=sum(exchange.unmatched for exchange in exchanges) or None,
+        uncounted_calls=[call.path for call in calls if call.is_answered and call.prompt is None] or None,
+        opaque_items=sum(call.prompt.count_opaque() for call in calls if call.is_answered and call.prompt) or None,
+        applied_edits=[edit for call in calls for edit in call.edits] or None,
         injected_tools=_find_injected_tools(exchanges) or None,
         claimed_tokens_saved=_sum_claims(exchanges),
     )
@@ -195,7 +201,10 @@ def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer
                 (sure if call.is_answered else doubtful).append(bill_call(call, count, exchange))
         told = [*exchange.unmatched_bills, *repeat({}, len(exchange.unmatched_bodies))]
         for body, bill in zip(exchange.unmatched_bodies, told):
-            tokens = count_request(body, count)
+            prompt = Call(exchange.path, body).prompt
+            if prompt is None:
+                return
+            tokens = prompt.tokens(count)
             most += tokens
             doubtful.append({"prompt_tokens": tokens, "completion_tokens": 0, **bill})
         most += exchange.unmatched_bytes  # a token is at least one byte

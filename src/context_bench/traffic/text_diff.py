@@ -535,11 +535,18 @@ def _compare_tapped(exchange: Exchange, name: str) -> Iterator[PassedOn]:
         if call.body in seen:
             yield PassedOn(f"{title}: the same as call {seen[call.body]}", [])
         elif call.prompt is None:
-            yield PassedOn(f"{title}: {call.path} holds no messages", [])
+            why = "goes on from a reply that the tap did not see" if call.conversation is None else "holds no messages"
+            yield PassedOn(f"{title}: {call.path} {why}", [])
         else:
             parts = diff_prompts(sent, call.prompt)
             if changes := [each for each in exchange.list_changes(call) if each != "tools"]:
                 parts.append(DiffPart("settings", diff_texts("", "\n".join(changes))))
+            hidden = [f"{prompt.count_opaque()} encrypted or stored items" for prompt in (sent, call.prompt)]
+            if any(not each.startswith("0 ") for each in hidden):
+                parts.append(DiffPart("items that only the API can read", diff_texts(*hidden)))
+            if call.edits:
+                edits = "\n".join(", ".join(f"{key}: {edit[key]}" for key in edit) for edit in call.edits)
+                parts.append(DiffPart("edited by the API before the model read it", diff_texts("", edits)))
             yield PassedOn(title if len(calls) > 1 else name, parts)
         seen.setdefault(call.body, number)
 

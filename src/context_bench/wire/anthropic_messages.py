@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from context_bench.wire.form import (
     Demand,
     ModelReply,
     NotAReply,
+    Recorded,
     Reply,
     Samples,
     StreamedReply,
@@ -38,6 +40,10 @@ def read_anthropic_usage(usage: Any) -> dict[str, Any]:
         return {}
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
     counts, refused = split_counts(usage, names)
+    rounds = usage.get("iterations")
+    for each in rounds if isinstance(rounds, list) else ():
+        if isinstance(each, Mapping) and each.get("type") == "compaction":  # billed on top of the sums
+            counts.update({name: counts.get(name, 0) + more for name, more in split_counts(each, names)[0].items()})
     ignored = {"ignored_usage": refused} if refused else {}
     if "input_tokens" not in counts:
         return ignored
@@ -127,7 +133,27 @@ class _AnthropicMessages:
         return {**body, "metadata": {"user_id": mark, **(body.get("metadata") or {})}}
 
     def read_prompt(self, document: Mapping[str, Any]) -> Prompt | None:
-        return read_messages(document)
+        """Read the prompt of a request. The API drops all that stands before a compaction block with a summary."""
+        prompt = read_messages(document)
+        blocks = [
+            (place, number)
+            for place, message in enumerate(prompt.messages if prompt else ())
+            if isinstance(message, Mapping) and isinstance(message.get("content"), list)
+            for number, block in enumerate(message["content"])
+            if isinstance(block, Mapping) and block.get("type") == "compaction" and block.get("content")
+        ]
+        if prompt is None or not blocks:
+            return prompt
+        place, number = blocks[-1]
+        first = {**prompt.messages[place], "content": prompt.messages[place]["content"][number:]}
+        return replace(prompt, messages=[first, *prompt.messages[place + 1 :]])
+
+    def expand(
+        self,
+        document: Mapping[str, Any],
+        find_exchange: Callable[[str], Recorded | None],  # noqa: ARG002 - each request holds its whole conversation
+    ) -> Mapping[str, Any] | None:
+        return document
 
     def find_demand(self, document: Mapping[str, Any]) -> Demand | None:
         choice = document.get("tool_choice")
@@ -178,6 +204,16 @@ class _AnthropicMessages:
                 found.calls.append((name if isinstance(name, str) else "", arguments))
         return found
 
+    def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """List the edits of `context_management`, and the compactions by the blocks that hold them."""
+        told = document.get("context_management")
+        edits = told.get("applied_edits") if isinstance(told, Mapping) else None
+        found = [dict(edit) for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
+        content = document.get("content")
+        blocks = [*(content if isinstance(content, list) else ()), document.get("content_block")]
+        compactions = [each for each in blocks if isinstance(each, Mapping) and each.get("type") == "compaction"]
+        return [*found, *({"type": "compaction"} for _ in compactions)]
+
     def add_event(self, stream: StreamedReply, event: Mapping[str, Any]) -> bool:
         kind = event.get("type")
         if kind == "message_start":
@@ -199,6 +235,8 @@ class _AnthropicMessages:
             stream.finish = (event.get("delta") or {}).get("stop_reason") or stream.finish
         elif kind == "message_stop":
             stream.ended = True
+        elif kind == "error" and isinstance(event.get("error"), Mapping):
+            stream.error = str(event["error"].get("message"))
         elif kind not in ("content_block_stop", "ping"):
             return False
         if isinstance(usage := self.find_usage(event), Mapping):

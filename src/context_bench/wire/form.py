@@ -7,9 +7,9 @@ OpenAI's chat completions, which examples are written in, and answers are the pl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -45,14 +45,6 @@ class ModelReply:
     usage: dict[str, Any] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)  # of a stream, the times of its tokens
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The numbers that a row keeps, and why the reply ended."""
-        facts = {**self.usage, **self.timings}
-        if self.finish:
-            facts["finish_reason"] = self.finish
-        return facts
-
 
 class NotAReply(ValueError):
     """JSON that is not a reply of the API that was asked.
@@ -75,6 +67,13 @@ def _show_start(document: Any) -> str:
 
 
 # --- replies that were recorded
+
+
+class Recorded(NamedTuple):
+    """A request with all of its conversation in it, and the reply to it."""
+
+    request: Mapping[str, Any]
+    reply: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -120,7 +119,8 @@ class StreamedReply:
     """The pieces of a streamed reply so far, by the choice and the place where they belong; a form adds the events.
 
     `spoke` says whether the last event brought text or a call of the first choice; reasoning is no part of an answer.
-    `ended` says whether the event came that ends the stream.
+    `ended` says whether the event came that ends the stream, `error` what the server says went wrong. `whole` is the
+    reply as the server joins it, where a stream ends with that.
     """
 
     id: str = ""
@@ -130,6 +130,8 @@ class StreamedReply:
     finish: Any = None
     spoke: bool = False
     ended: bool = False
+    error: str = ""
+    whole: Mapping[str, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -329,6 +331,14 @@ class ApiForm(Protocol):
     def read_prompt(self, document: Mapping[str, Any]) -> Prompt | None:
         """Read the prompt of a request, as messages of a chat."""
 
+    def expand(
+        self, document: Mapping[str, Any], find_exchange: Callable[[str], Recorded | None]
+    ) -> Mapping[str, Any] | None:
+        """Put into a request the conversation that it goes on from and that the server stores; None if unknown.
+
+        `find_exchange` finds an earlier request and its reply by the id of that reply.
+        """
+
     def find_demand(self, document: Mapping[str, Any]) -> Demand | None:
         """Find the structure that a request demands of its reply."""
 
@@ -343,6 +353,12 @@ class ApiForm(Protocol):
 
     def read_completion(self, document: Mapping[str, Any]) -> Completion | None:
         """Read a recorded reply, which may be damaged."""
+
+    def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """List what the API itself did to the conversation, as a reply or an event of a stream tells it.
+
+        Each has a `type`, such as `compaction`, and the counts that the API gives.
+        """
 
     def add_event(self, stream: StreamedReply, event: Mapping[str, Any]) -> bool:
         """Add an event to a streamed reply, and tell whether it is one of this API.

@@ -14,14 +14,15 @@ from typing import Any, Protocol, TypeVar
 import orjson
 
 from context_bench.errors import UnknownName
-from context_bench.utils.tokens import get_tokenizer
+from context_bench.utils.tokens import get_tokenizer, read_token_count
 from context_bench.wire.anthropic_messages import ANTHROPIC_MESSAGES
 from context_bench.wire.events import DONE, read_events, scan_events
-from context_bench.wire.form import Answer, ApiForm, Completion, Demand, Reply, StreamedReply
+from context_bench.wire.form import Answer, ApiForm, Completion, Demand, Recorded, Reply, StreamedReply
 from context_bench.wire.openai_chat import OPENAI_CHAT
+from context_bench.wire.openai_responses import OPENAI_RESPONSES
 from context_bench.wire.prompts import Prompt, dump_body, read_document, spell, spell_json
 
-FORMS: list[ApiForm] = [OPENAI_CHAT, ANTHROPIC_MESSAGES]
+FORMS: list[ApiForm] = [OPENAI_CHAT, ANTHROPIC_MESSAGES, OPENAI_RESPONSES]
 """In the order in which `--api` lists them. Where two could read a document, the later one does."""
 
 _T = TypeVar("_T")
@@ -30,10 +31,12 @@ Bill = dict[str, Any]
 """The counts that the price of a request depends on, and `model` where it is not the one that was asked for."""
 
 _BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
-_OTHER_SERVICES = ("/count_tokens", "/embeddings", "/moderations", "/files", "/tokenize", "/rerank")
+_COUNTING = ("/count_tokens", "/input_tokens")
+_OTHER_SERVICES = (*_COUNTING, "/embeddings", "/moderations", "/files", "/tokenize", "/rerank", "/cancel")
 """Ends of paths where no model is asked for an answer."""
 
 _NO_SETTINGS = {"stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "safety_identifier"}
+_NO_SETTINGS |= {"include", "prompt_cache_retention", "prompt_cache_options"}
 """Fields of a request that do not change what a model writes."""
 
 _ERROR_TYPES = {
@@ -76,10 +79,30 @@ def asks_model(path: str) -> bool:
 # --- requests
 
 
+def holds_prompt(path: str) -> bool:
+    """Tell whether a request at a path may hold a prompt, to be answered or counted."""
+    return path.endswith(_COUNTING) or (asks_model(path) and not path.endswith(("/images/generations", "/speech")))
+
+
 def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
     """Read the prompt in a request's body; None when it holds none."""
     document = body if isinstance(body, Mapping) else read_document(body)
     return _ask_each(lambda form: form.read_prompt(document))
+
+
+def expand_request(
+    document: Mapping[str, Any], find_exchange: Callable[[str], Recorded | None]
+) -> Mapping[str, Any] | None:
+    """Put into a request the conversation that it goes on from; None where that is not known.
+
+    Args:
+        document: The request.
+        find_exchange: Finds an earlier request and its reply by the id of that reply.
+    """
+    expanded: Mapping[str, Any] | None = document
+    for form in FORMS:
+        expanded = form.expand(expanded, find_exchange) if expanded is not None else None
+    return expanded
 
 
 def find_demand(document: Mapping[str, Any]) -> Demand | None:
@@ -95,13 +118,23 @@ def read_settings(document: Mapping[str, Any]) -> dict[str, Any]:
     """
     left_out = _NO_SETTINGS.union(*(form.prompt_fields for form in FORMS))
     settings = {key: value for key, value in document.items() if value is not None and key not in left_out}
-    for name in sorted({name for form in FORMS for name in form.limit_fields} - {"max_tokens"}):
+    for name in sorted(_list_limit_fields() - {"max_tokens"}):
         if name in settings:
             settings["max_tokens"] = settings.pop(name)
     if isinstance(settings.get("model"), str):
         settings["model"] = settings["model"].rpartition("/")[2]
     spelled: dict[str, Any] = spell(settings)
     return spelled
+
+
+def read_longest_reply(document: Mapping[str, Any]) -> int | None:
+    """Read the limit on the length of a reply in tokens, the largest where a request has several; None without one."""
+    told = [read_token_count(document.get(name)) for name in _list_limit_fields()]
+    return max((limit for limit in told if limit is not None), default=None)
+
+
+def _list_limit_fields() -> set[str]:
+    return {name for form in FORMS for name in form.limit_fields}
 
 
 def _ask_each(read: Callable[[ApiForm], _T | None]) -> _T | None:
@@ -115,14 +148,30 @@ def read_completion(reply: str) -> Completion | None:
     """Read the completion in the body of a reply, plain or streamed; None where there is none."""
     if reply.lstrip().startswith("{"):
         return read_document_completion(read_document(reply))
-    stream = StreamedReply()
-    for event in scan_events(reply):
-        with suppress(AttributeError, TypeError, KeyError):
-            any(form.add_event(stream, event) for form in FORMS)
+    stream = _scan_stream(reply)
     if not stream.texts and not stream.calls:
         return None
     calls = [(call.name, spell_json(call.arguments or "{}")) for call in stream.calls.values()]
     return Completion(stream.id, ["".join(parts) for parts in stream.texts.values()], calls)
+
+
+def read_recorded_reply(reply: str) -> Mapping[str, Any]:
+    """Read the document of a recorded reply; of a stream that which ends it, empty where there is none."""
+    return read_document(reply) if reply.lstrip().startswith("{") else _scan_stream(reply).whole or {}
+
+
+def read_edits(reply: str) -> list[dict[str, Any]]:
+    """List what the API itself did to the conversation before the model read it, as the reply tells it."""
+    documents = [read_document(reply)] if reply.lstrip().startswith("{") else scan_events(reply)
+    return [edit for document in documents for form in FORMS for edit in form.list_edits(document)]
+
+
+def _scan_stream(reply: str) -> StreamedReply:
+    stream = StreamedReply()
+    for event in scan_events(reply):
+        with suppress(AttributeError, TypeError, KeyError):
+            any(form.add_event(stream, event) for form in FORMS)
+    return stream
 
 
 def read_document_completion(document: Mapping[str, Any]) -> Completion | None:
@@ -178,9 +227,9 @@ def read_stream(form: ApiForm, reply: StreamedBody) -> Any:
             continue
         stream.spoke = False
         try:
-            if event.get("error"):
-                raise ValueError(f"the server tells of an error: {event['error']}")
             form.add_event(stream, event)
+            if error := event.get("error") or stream.error:
+                raise ValueError(f"the server tells of an error: {error}")
         except (AttributeError, TypeError, KeyError):
             raise ValueError("an event is not a chunk of a completion") from None
         if stream.spoke:

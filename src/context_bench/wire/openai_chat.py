@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from context_bench.utils.tokens import MAX_TOKEN_COUNT
@@ -12,6 +12,7 @@ from context_bench.wire.form import (
     Demand,
     ModelReply,
     NotAReply,
+    Recorded,
     Reply,
     Samples,
     StreamedReply,
@@ -26,7 +27,8 @@ from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, 
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = (
-    ("prompt_tokens_details", ("cached_tokens", "cache_creation_tokens")),  # the second by gateways to such a cache
+    # the last one by gateways to a cache that is paid for
+    ("prompt_tokens_details", ("cached_tokens", "cache_write_tokens", "cache_creation_tokens")),
     ("completion_tokens_details", ("reasoning_tokens",)),
 )
 _SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
@@ -44,7 +46,9 @@ def read_chat_completion(document: Any) -> ModelReply:
         calls = message.get("tool_calls") or []
         content = message.get("content")
         text = content if type(content) is str else read_text(content)
-        return ModelReply(text, calls, choice.get("finish_reason"), check_usage(usage, text or calls), timings)
+        if not usage.get("completion_tokens"):
+            usage = check_usage(usage, text or calls)
+        return ModelReply(text, calls, choice.get("finish_reason"), usage, timings)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise NotAReply("chat completion", document, usage, "choices") from None
 
@@ -71,6 +75,8 @@ def read_openai_usage(usage: Any) -> dict[str, Any]:
             more, wrong = split_counts(details, names)
             counts |= more
             refused |= wrong
+    if "cache_write_tokens" in counts:
+        counts["cache_creation_tokens"] = counts.pop("cache_write_tokens")
     if counts.get("prompt_tokens") == 0:
         counts, refused = ignore_zeros(counts, refused)
     return {**counts, "ignored_usage": refused} if refused else counts
@@ -146,7 +152,18 @@ class _OpenAIChat:
         return {**body, "user": body.get("user", mark)}
 
     def read_prompt(self, document: Mapping[str, Any]) -> Prompt | None:
+        """Read the prompt of a request; that of the older `/v1/completions` is one text."""
+        prompt = document.get("prompt")
+        if isinstance(prompt, str) and not document.keys() & {"messages", "input"}:
+            return Prompt(None, [{"role": "user", "content": prompt}])
         return read_messages(document)
+
+    def expand(
+        self,
+        document: Mapping[str, Any],
+        find_exchange: Callable[[str], Recorded | None],  # noqa: ARG002 - each request holds its whole conversation
+    ) -> Mapping[str, Any] | None:
+        return document
 
     def find_demand(self, document: Mapping[str, Any]) -> Demand | None:
         choice = document.get("tool_choice")
@@ -184,6 +201,8 @@ class _OpenAIChat:
         found = Completion(_read_str(document.get("id")))
         for choice in document["choices"]:
             message = choice.get("message") if isinstance(choice, Mapping) else None
+            if message is None and isinstance(choice, Mapping) and isinstance(choice.get("text"), str):
+                found.texts.append(choice["text"])  # of `/v1/completions`
             if isinstance(message, Mapping):
                 found.texts.append(read_text(message.get("content")))
                 calls = message.get("tool_calls")
@@ -193,6 +212,9 @@ class _OpenAIChat:
                         arguments = spell_json(_read_str(function.get("arguments")))
                         found.calls.append((_read_str(function.get("name")), arguments))
         return found if found.texts else None
+
+    def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:  # noqa: ARG002 - this API edits nothing
+        return []
 
     def add_event(self, stream: StreamedReply, event: Mapping[str, Any]) -> bool:
         if "choices" not in event:
@@ -204,7 +226,7 @@ class _OpenAIChat:
             if number == 0:
                 stream.finish = choice.get("finish_reason") or stream.finish
             delta = choice.get("delta") or {}
-            stream.add_text(delta.get("content"), number)
+            stream.add_text(delta.get("content", choice.get("text")), number)
             for piece in delta.get("tool_calls") or ():
                 function = piece.get("function") or {}
                 place = piece.get("index", 0)

@@ -19,8 +19,11 @@ Message = dict[str, Any]
 
 _MAX_DEPTH = 8
 
-_NOT_READ = ("cache_control",)
+_NOT_READ = ("cache_control", "prompt_cache_breakpoint")
 """Fields of messages, blocks and tools that say something to the API and nothing to the model."""
+
+
+_OPAQUE = ("reasoning", "redacted_thinking", "compaction", "compaction_summary", "context_compaction", "item_reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,16 @@ class Prompt:
             return Prompt(system, [_spell_message(message) for message in self.messages], tools)
         except RecursionError:  # nested deeper than any API takes
             return self
+
+    def count_opaque(self) -> int:
+        """Count the blocks whose content is encrypted or stored by the server: a model reads them, nobody counts them.
+
+        Those are reasoning, compactions and references to stored items.
+        """
+        contents = [message.get("content") for message in self.messages if isinstance(message, Mapping)]
+        blocks = [block for content in contents if isinstance(content, list) for block in content]
+        opaque = [each for each in blocks if isinstance(each, Mapping) and each.get("type") in _OPAQUE]
+        return sum(not any(_list_texts(block)) for block in opaque)
 
     def tool_names(self) -> list[str]:
         """List the names of the tools on offer."""

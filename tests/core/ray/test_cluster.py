@@ -127,7 +127,11 @@ def _find_processes(mark: str) -> dict[int, str]:
     return found
 
 
-def _wait_until(condition: Callable[[], bool], seconds: float = 240.0) -> None:
+def _find_agents(mark: str) -> list[int]:
+    return [pid for pid, command in _find_processes(mark).items() if "DashboardAgent" in command]
+
+
+def _wait_until(condition: Callable[[], object], seconds: float = 240.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"
@@ -187,7 +191,8 @@ def test_a_run_whose_only_node_dies_ends_and_keeps_its_rows(tmp_path: Path) -> N
     try:
         _wait_until(lambda: (tmp_path / "started").exists() or run.poll() is not None)
         time.sleep(2)
-        (agent,) = (pid for pid, command in _find_processes(mark).items() if "DashboardAgent" in command)
+        _wait_until(lambda: _find_agents(mark) or run.poll() is not None)  # a busy machine starts it late
+        (agent,) = _find_agents(mark)
         os.kill(agent, signal.SIGKILL)
         out, said = run.communicate(timeout=120)
     finally:

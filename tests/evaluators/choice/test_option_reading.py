@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import MultipleChoiceAccuracy
 from context_bench.evaluators.choice.option_reading import read_choice
 
@@ -84,7 +85,7 @@ def test_a_last_sentence_that_is_an_option_wins(reply: str, expected: str | None
     assert read_choice(reply, "ABCDE", CITIES) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "reply", "expected"),
     [
         (["1/2", "3/4", "2/3"], "That makes 0.75.", "B"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators.ifeval import word_counts
 from context_bench.evaluators.ifeval import word_counts as words
 from context_bench.evaluators.ifeval.word_counts import BUILT_IN, make_sentence_splitter
@@ -35,7 +36,7 @@ BY_HAND: list[tuple[str, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "sentences"), BY_HAND, ids=range(len(BY_HAND)))
+@each_case(("text", "sentences"), BY_HAND, ids=range(len(BY_HAND)))
 def test_sentences_by_hand_with_our_own_parameters(text: str, sentences: list[str]) -> None:
     assert make_sentence_splitter(BUILT_IN).tokenize(text) == sentences
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.errors import DataError
 from context_bench.evaluators import IFEvalChecker
 from context_bench.evaluators.ifeval import RULES, list_checks
@@ -109,7 +110,7 @@ def follows(name: str, arguments: dict[str, Any], reply: str) -> float:
     return IFEvalChecker().score(example, {"response": reply})["ifeval_strict"]
 
 
-@pytest.mark.parametrize(("name", "arguments", "good", "bad"), CASES, ids=range(len(CASES)))
+@each_case(("name", "arguments", "good", "bad"), CASES, ids=range(len(CASES)))
 def test_instruction(name: str, arguments: dict[str, Any], good: str, bad: str) -> None:
     assert follows(name, arguments, good) == 1.0
     assert follows(name, arguments, bad) == 0.0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators.llm_judge import Case, make_code, read_case, write_judge_messages
 
 ATTACKS = {
@@ -109,7 +110,7 @@ def test_with_and_without_references_the_judge_gets_another_scale() -> None:
 # From an example to a case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("example", "task", "references"),
     [
         ({"question": "Where?", "answer": "Paris"}, "Where?", ("Paris",)),

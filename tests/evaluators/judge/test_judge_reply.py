@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators.judge_reply import read_verdict
 
 FOURS = [
@@ -153,24 +154,24 @@ NO_RATINGS = [
 ]
 
 
-@pytest.mark.parametrize("reply", FOURS)
+@each_case("reply", FOURS)
 def test_a_four(reply: str) -> None:
     assert read_verdict(reply).rating == 4
 
 
-@pytest.mark.parametrize("reply", NO_RATINGS)
+@each_case("reply", NO_RATINGS)
 def test_no_rating(reply: str) -> None:
     with pytest.raises(ValueError, match=r"^it"):
         read_verdict(reply)
 
 
-@pytest.mark.parametrize("rating", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("form", ['{{"rating": {0}}}', "Rating: {0}", "[[{0}]]", "{0}/5", "I give {0}"])
+@each_case("rating", [1, 2, 3, 4, 5])
+@each_case("form", ['{{"rating": {0}}}', "Rating: {0}", "[[{0}]]", "{0}/5", "I give {0}"])
 def test_every_rating_in_every_form(form: str, rating: int) -> None:
     assert read_verdict(form.format(rating)).rating == rating
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         # The judge quotes what it read and gives no rating of its own.

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import MathEquivalence
 from context_bench.evaluators.math.answer import find_final_answer, read_gold_text, read_parts
 
@@ -124,7 +125,7 @@ REPLIES: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "answer"), REPLIES, ids=range(len(REPLIES)))
+@each_case(("reply", "answer"), REPLIES, ids=range(len(REPLIES)))
 def test_final_answer(reply: str, answer: str) -> None:
     assert find_final_answer(reply) == answer
 
@@ -142,7 +143,7 @@ def test_a_gold_may_be_a_whole_solution(gold: str, text: str) -> None:
     assert read_gold_text(gold) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "piece", ["{", r"\boxed{", r"\boxed{}", "1,", "1", "$", r"\[", "#### x\n", "the answer is ", "answer to ", "\n",
               "(1,", "*", "٤", "1万", "<think>", "**", "x < ", "a (b c) ", "one ", "1:", "0.33...", "十", "sqrt(",
               "$x=1$ and "]

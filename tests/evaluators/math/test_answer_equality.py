@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import MathEquivalence
 from context_bench.evaluators.math.answer_equality import compare
 
@@ -264,7 +265,7 @@ def test_differs_on_purpose(gold: str, reply: str, verdict: float, why: str) -> 
     assert ours(gold, reply) == verdict, why
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("gold", "answer", "verdict"),
     [
         ("18", "18 dollars", True),

@@ -7,6 +7,7 @@ from fractions import Fraction as F
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators.math.exact import equal, number
 from context_bench.evaluators.math.notation import canonical
 
@@ -79,14 +80,14 @@ VALUES: list[tuple[str, F]] = [
 ]
 
 
-@pytest.mark.parametrize(("written", "value"), VALUES, ids=[written for written, _ in VALUES])
+@each_case(("written", "value"), VALUES, ids=[written for written, _ in VALUES])
 def test_value(written: str, value: F) -> None:
     found = number(canonical(written))
     assert found is not None
     assert found.value == value
 
 
-@pytest.mark.parametrize(
+@each_case(
     "written",
     ["", "x", "5x", "6xy", "5m", "1,2", "1,23,4", "five", "18 and 20", "5 hours and 30 minutes", "1/0", "3:30", "2+",
      "(5", "5)", r"\sqrt{2}", r"12\pi", "9^{9^{9}}", "1e9999", "2^{1/2}", "{" * 300, "1" * 500, "5!", "-", "."],
@@ -107,9 +108,7 @@ DIFFERENT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("gold", "given", "same"), [(*pair, True) for pair in EQUAL] + [(*pair, False) for pair in DIFFERENT]
-)
+@each_case(("gold", "given", "same"), [(*pair, True) for pair in EQUAL] + [(*pair, False) for pair in DIFFERENT])
 def test_equal(gold: str, given: str, same: bool) -> None:
     one, other = number(canonical(gold)), number(canonical(given))
     assert one is not None

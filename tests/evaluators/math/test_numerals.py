@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators.math.notation import (
     find_spelled_numbers,
     read_cjk_numerals,
@@ -12,7 +13,7 @@ from context_bench.evaluators.math.notation import (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "digits"),
     [
         ("zero", ["0"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import BBHScore
 from context_bench.evaluators.official_short_context import find_stated_answer
 
@@ -38,7 +39,7 @@ def test_a_letter_without_listed_options() -> None:
     assert _score("(R)", "So the answer is (Q).") == 0.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("target", "reply", "score"),
     [
         ("True", "True", 1.0),

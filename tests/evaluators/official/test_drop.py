@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import DropScore
 from context_bench.evaluators.official_short_context import drop_em_f1, normalize_span
 
@@ -33,7 +34,7 @@ def test_normalisation(text: str, expected: str) -> None:
     assert normalize_span(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prediction", "gold", "expected"),
     [
         (["John Elton"], ["Elton John"], (0.0, 1.0)),

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import InfiniteBenchScore
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("task", "response", "answers", "expected"),
     [
         ("passkey", "The pass key is 71432.", ["71432"], 1.0),

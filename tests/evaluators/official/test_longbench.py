@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench.evaluators import LongBenchScore
 from context_bench.evaluators.official_long_context import LONGBENCH_RULES, rouge_l_sets
 
@@ -19,7 +20,7 @@ def score(task: str, response: str | None, *answers: str, **meta: Any) -> float:
 CLASSES = ["Date", "Other date", "Person", "City"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("task", "response", "answers", "expected"),
     [
         ("hotpotqa", "The Eiffel Tower", ["eiffel tower"], 1.0),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from banks import each_case
 from context_bench.evaluators import ToolCallMatch
 from context_bench.evaluators.tool_call import matches_value
 
@@ -17,7 +16,7 @@ def array(item: str) -> dict[str, Any]:
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "accepted", "schema", "expected"),
     [
         # texts: loosely where a text is declared, to the letter where it stands for another type

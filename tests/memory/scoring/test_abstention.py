@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from banks import each_case
 from context_bench.memory.judge import KINDS, read_bank
 from context_bench.memory.scoring import READ_BY_SCRIPT, Abstention, is_refusal
 from memory.histories import make_example
 from memory.real_records import read_locomo
 
 
-@pytest.mark.parametrize(
+@each_case(
     "answer",
     [
         *("No information available", "Not mentioned in the conversation.", "I don't know.", "I don’t know that.", ""),

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from context_bench import EvalResult, evaluate
+from context_bench.compare.sweeps import name_briefly
 from context_bench.errors import MissingExtra, UsageError
 from context_bench.output.plots import KINDS, Plot
 from context_bench.output.plots.by_system import spread_times
@@ -56,21 +57,22 @@ def body(plot: Plot, kind: type[Body]) -> Body:
 def test_the_pareto_plot_has_the_numbers_of_the_run(swept: EvalResult) -> None:
     plane = body(swept.plot.pareto(), Plane)
     points = {point.label: point for point in plane.points}
-    assert list(points) == swept.systems
-    for name, point in points.items():
+    assert list(points) == list(name_briefly(swept.systems).values())
+    for name, point in zip(swept.systems, points.values()):
         interval = swept.intervals[name]["macro_score"]
         assert point.y == swept.summary[name]["macro_score"]
         assert point.x == swept.summary[name]["mean_output_tokens"]
         assert point.limits == (interval.low, interval.high)
     front = [name for name in swept.systems if swept.summary[name]["pareto_front"]]
-    assert [point.label for point in plane.points if point.look == "filled"] == front
+    brief = name_briefly(swept.systems)
+    assert [point.label for point in plane.points if point.look == "filled"] == [brief[name] for name in front]
 
 
 def test_the_curve_has_a_point_for_each_setting_and_the_baseline(swept: EvalResult) -> None:
     plane = body(swept.plot.curve(), Plane)
-    drawn = {(point.series, point.label): point for point in plane.points}
-    assert list(drawn) == [(0, "0.1"), (0, "0.3"), (1, "0.25"), (1, "0.5")]
-    for number, curve in enumerate(swept.curves()):
+    drawn = {(point.series % 8, point.label): point for point in plane.points}
+    assert list(drawn) == [(1, "0.1"), (1, "0.3"), (2, "0.25"), (2, "0.5")]  # passthrough has the first colour
+    for number, curve in enumerate(swept.curves(), 1):
         for point in curve.points:
             found = drawn[number, point.setting]
             assert (found.x, found.y) == (point.tokens, point.quality.value)
@@ -108,21 +110,23 @@ def test_the_heatmap_has_a_grid_for_each_system_and_its_difference(swept: EvalRe
 
 def test_quality_by_dataset(swept: EvalResult) -> None:
     groups = body(swept.plot.datasets(), Rows).groups
+    tags = {brief: tag for tag, brief in name_briefly(swept.config["datasets"]).items()}
+    names = {brief: name for name, brief in name_briefly(swept.systems).items()}
     assert {(group.title, row.name) for group in groups for row in group.rows} == {
-        (tag, name) for tag in swept.config["datasets"] for name in swept.systems
+        (tag, name) for tag in tags for name in names
     }
     for group in groups:
-        assert group.baseline == swept.summary["passthrough"][f"dataset:{group.title}"]
+        assert group.baseline == swept.summary["passthrough"][f"dataset:{tags[group.title]}"]
         for row in group.rows:
             assert isinstance(row.mark, Dot)
-            assert row.mark.value == swept.summary[row.name][f"dataset:{group.title}"]
+            assert row.mark.value == swept.summary[names[row.name]][f"dataset:{tags[group.title]}"]
 
 
 def test_latencies_are_all_in_the_histogram(swept: EvalResult) -> None:
     (group,) = body(swept.plot.latency(), Rows).groups
     marks = {row.name: row.mark for row in group.rows}
-    assert list(marks) == swept.systems
-    for name, mark in marks.items():
+    assert list(marks) == list(name_briefly(swept.systems).values())
+    for name, mark in zip(swept.systems, marks.values()):
         assert isinstance(mark, Histogram)
         times = sorted(row.latency for row in swept.rows if row.system == name)
         assert (sum(mark.bins), mark.median) == (25, times[12])

@@ -67,9 +67,9 @@ def test_curves_of_a_run() -> None:
         ["passthrough", "bm25:ratio=0.1|0.3", "truncate:ratio=0.25|0.5"], "needle:length=400,n=8", progress=False
     )
     text = result.plot.curve().to_text(80)
-    assert "● bm25 (ratio)   ■ truncate (ratio)   │ 95% interval" in text
+    assert "■ bm25 (ratio)   ▲ truncate (ratio)   │ 95% interval" in text
     assert "┄ passthrough (baseline)" in text
-    (low, high) = sorted(find(text, "■"))
+    (low, high) = sorted(find(text, "▲"))
     assert low[1] > high[1]  # 0.25 of the text holds fewer needles than 0.5
     for setting in ("0.1", "0.3", "0.25", "0.5"):
         assert setting in text

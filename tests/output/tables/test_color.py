@@ -30,6 +30,6 @@ def test_best_values_intervals_and_verdicts_are_coloured() -> None:
 def test_nothing_but_colour_is_added() -> None:
     summary = {"a": {"mean_score": 0.5}, "b\x1b[31m|x": {"mean_score": 0.25}}
     result = EvalResult([], summary)
-    coloured = TableReporter(color=True).render(result)
+    coloured = TableReporter(color=True, wide=True).render(result)
     assert "\x1b[1m★0.500\x1b[0m" in coloured
-    assert re.sub("\x1b\\[[0-9]+m", "", coloured) == TableReporter().render(result)
+    assert re.sub("\x1b\\[[0-9]+m", "", coloured) == TableReporter(wide=True).render(result)

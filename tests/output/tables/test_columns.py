@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import EvalResult
 from context_bench.metrics import default_metrics
 from context_bench.numbers import dollars, percent, score, seconds, tokens
@@ -41,14 +42,14 @@ def _rows(**passing: int) -> list[EvalRow]:
 
 
 def test_an_interval_stands_beside_its_number() -> None:
-    shown = _columns(TableReporter().render(_result(_rows(first=60, second=48))), 1)
+    shown = _columns(TableReporter(wide=True).render(_result(_rows(first=60, second=48))), 1)
     # 48 of 60 by Wilson with t(59) = 2.001: c²/n = 0.06673, (0.8 + 0.03337)/1.06673 ± √(0.01068 + 0.00111)/1.06673
     assert shown["score"] == "0.800 [0.68, 0.88]"
     assert shown["pass rate"] == "80.0% [67.9, 88.3]"
     assert shown["n"] == "60"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("interval", "show", "text"),
     [
         (Interval(0.742, 0.70, 0.78), score, "[0.70, 0.78]"),
@@ -81,7 +82,7 @@ def test_a_score_has_as_many_digits_as_its_limits() -> None:
 
 def test_the_best_is_starred_and_ties_share_it() -> None:
     result = _result(_rows(a=60, b=48, c=60))
-    text = TableReporter().render(result)
+    text = TableReporter(wide=True).render(result)
     starred = [_columns(text, row)["score"].startswith(BEST) for row in range(3)]
     assert starred == [True, False, True]
     assert "★ best value of its column among the systems; whether a difference is real, the verdict says." in text
@@ -179,17 +180,17 @@ def test_who_fails_more_has_no_star_for_what_leaves_failures_out() -> None:
     ],
 )
 def test_latency_says_at_how_many_workers_it_was_measured(workers: dict[str, int], said: str) -> None:
-    assert said in TableReporter().render(_result(_rows(a=60, b=48), workers=workers)).splitlines()
+    assert said in TableReporter(wide=True).render(_result(_rows(a=60, b=48), workers=workers)).splitlines()
 
 
 def test_intervals_give_way_before_numbers_do() -> None:
     result = _result(_rows(first=60, second=48))
-    narrow = TableReporter(80).render(result)
+    narrow = TableReporter(80, wide=True).render(result)
     assert _columns(narrow, 1)["score"] == "0.800 [0.68, 0.88]"
-    assert _columns(narrow, 1)["compression"] == "60.0%"
+    assert _columns(narrow, 1)["saved"] == "60.0%"
     assert "other intervals" in narrow
     assert max(map(len, narrow.splitlines())) <= 80
-    assert "left out" not in TableReporter().render(result)
+    assert "left out" not in TableReporter(wide=True).render(result)
 
 
 @pytest.mark.parametrize("key", ["prompt_savings", "compression_ratio", "saved_per_1k_usd"])

@@ -72,8 +72,8 @@ def test_a_verdict_that_the_interval_shown_seems_to_contradict_is_explained() ->
         for number in range(820)
     ]
     said = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
-    assert said in TableReporter().render(make_result(rows, margin=0.014))
-    assert said not in TableReporter().render(_result(300, {"whole": 0, "third": 0}))
+    assert said in TableReporter(wide=True).render(make_result(rows, margin=0.014))
+    assert said not in TableReporter(wide=True).render(_result(300, {"whole": 0, "third": 0}))
 
 
 def test_a_short_answer_is_no_saving() -> None:
@@ -118,12 +118,14 @@ def test_what_holds_for_these_conversations_alone_is_said_so() -> None:
     here = "equivalent on these 10 conversations or documents; to speak of others takes at least 149"
     again = make_result(result.rows, **known)
     assert conclude(again).startswith(f"third is {here}.")
-    assert "undecided (equivalent on these 10 conversations or documents)" in TableReporter().render(again)
+    assert "undecided (equivalent on these 10 conversations or documents)" in TableReporter(wide=True).render(again)
     fixed = make_result(result.rows, fixed_groups=True, **known)
     said = "third is equivalent to whole, with 70.0% of the tokens saved. "
     assert conclude(fixed) == f"{said}This holds for these conversations or documents alone (--fixed-groups)."
-    assert "equivalent (these groups)" in TableReporter().render(fixed)
-    assert "hold for the conversations or documents of this run (--fixed-groups)." in TableReporter().render(fixed)
+    assert "equivalent (these groups)" in TableReporter(wide=True).render(fixed)
+    assert "hold for the conversations or documents of this run (--fixed-groups)." in TableReporter(wide=True).render(
+        fixed
+    )
 
 
 def test_what_no_number_would_decide_says_why() -> None:
@@ -157,7 +159,7 @@ def test_examples_that_need_no_context_are_said_so_and_nothing_is_saved() -> Non
     assert conclude(result) == (
         "These examples do not need their context: floor, which reads none, is not worse than whole. Worse: lossy."
     )
-    table = TableReporter().render(result)
+    table = TableReporter(wide=True).render(result)
     assert "★" not in table
     assert "Pareto" not in table
     assert not any("pareto_rank" in values for values in result.summary.values())
@@ -329,7 +331,7 @@ def test_a_dataset_on_which_a_system_is_worse_is_named_whatever_it_is_over_all()
 
 def test_the_table_ends_with_it_and_no_line_is_too_long() -> None:
     result = _result(200, {"whole": 0, "half": 0, "third": 0, "lossy": 80})
-    text = TableReporter(width=60).render(result)
+    text = TableReporter(width=60, wide=True).render(result)
     last = text.rstrip("\n").split("\n\n")[-1].splitlines()
     assert " ".join(line.strip() for line in last) == conclude(result)
     assert all(len(line) <= 60 for line in last)
@@ -443,6 +445,6 @@ def test_one_system_alone_is_told_to_have_no_verdict() -> None:
         "No verdict without a baseline: --controls adds one."
     )
     assert (conclude(result), describe_alone(result)) == ("", said)
-    assert TableReporter().render(result).endswith(f"\n\n{said}\n")
+    assert TableReporter(wide=True).render(result).endswith(f"\n\n{said}\n")
     assert describe_alone(_result(5, {"whole": 0})) == ""
     assert describe_alone(_tapped(direct=[1.0], c=[1.0])) == ""

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from banks import each_case
 from context_bench import EvalResult, EvalRow
 from context_bench.reporters import CsvReporter
 
@@ -36,7 +37,7 @@ def test_the_fields_of_a_row_and_a_column_for_each_score() -> None:
     assert json.loads(two["unscored"]) == {"e": "why"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "a,b",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from banks import each_case
 from context_bench import EvalResult
 from context_bench.output.layout import fit_columns, fit_grid, fit_listing, shorten, wrap
 from context_bench.reporters import TableReporter
@@ -74,46 +75,46 @@ def result(systems: int, datasets: int, tap: bool) -> EvalResult:
     return EvalResult([], numbers, {}, config, notes=notes if systems > 1 else {})
 
 
-@pytest.mark.parametrize("tap", [False, True])
-@pytest.mark.parametrize("datasets", [1, 3, 10])
-@pytest.mark.parametrize("systems", [1, 3, 12])
-@pytest.mark.parametrize("width", [40, 80, 132])
+@each_case("tap", [False, True])
+@each_case("datasets", [1, 3, 10])
+@each_case("systems", [1, 3, 12])
+@each_case("width", [40, 80, 132])
 def test_no_line_of_a_report_is_wider_than_the_terminal(width: int, systems: int, datasets: int, tap: bool) -> None:
-    text = TableReporter(width=width).render(result(systems, datasets, tap))
+    text = TableReporter(width=width, wide=True).render(result(systems, datasets, tap))
     assert columns(text) <= width
 
 
 @pytest.mark.parametrize("systems", [1, 3, 12])
 def test_every_score_by_dataset_is_there_however_narrow_it_is(systems: int) -> None:
-    text = TableReporter(width=80).render(result(systems, 10, tap=False))
+    text = TableReporter(width=80, wide=True).render(result(systems, 10, tap=False))
     tables = [part for part in text.split("\n\n") if part.startswith("| score by dataset")]
     shown = sorted(cell for part in tables for cell in re.findall(r"\d\.\d{3}", part))
     assert shown == sorted(f"{place + number / 1000:.3f}" for place in range(10) for number in range(systems))
 
 
 def test_the_tables_of_a_tap_lose_no_number() -> None:
-    text = TableReporter(width=80).render(result(12, 1, tap=True))
+    text = TableReporter(width=80, wide=True).render(result(12, 1, tap=True))
     for start in (10_000_000, 7_000_000, 3_000_000, 4_000_000, 7_500_000):
         for number in range(12):
             assert f"{start + number:,}" in text
 
 
 def test_without_a_width_everything_is_whole() -> None:
-    text = TableReporter().render(result(12, 10, tap=True))
+    text = TableReporter(wide=True).render(result(12, 10, tap=True))
     assert LONG.format(1) in text
     assert "…" not in text
     assert "left out" not in text
-    assert text == TableReporter(width=100_000).render(result(12, 10, tap=True))
+    assert text == TableReporter(width=100_000, wide=True).render(result(12, 10, tap=True))
 
 
 def test_what_gave_way_is_named_and_the_score_and_errors_stay() -> None:
-    text = TableReporter(width=60).render(result(3, 1, tap=True))
+    text = TableReporter(width=60, wide=True).render(result(3, 1, tap=True))
     head = text.splitlines()[0]
     titles = [cell.strip() for cell in head.strip("|").split("|")]
     assert {"system", "score", "errors", "unscored"} <= set(titles)
     named = re.search(r"^left out: (.*?) \(--wide shows all\)$", text.replace("\n  ", " "), re.MULTILINE)
     assert named is not None
-    whole = TableReporter().render(result(3, 1, tap=True)).splitlines()[0]
+    whole = TableReporter(wide=True).render(result(3, 1, tap=True)).splitlines()[0]
     everything = {cell.strip() for cell in whole.strip("|").split("|")}
     assert set(named[1].split(", ")) == everything - set(titles)
 

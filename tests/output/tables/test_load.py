@@ -100,7 +100,7 @@ def test_parts_that_are_registered_have_names() -> None:
 def test_the_reporters_are_listed(tmp_path: Path) -> None:
     lines = called("reporters", cwd=tmp_path).stdout.splitlines()
     assert [line.split()[0] for line in lines] == [
-        *("reporter", "csv", "csv-summary", "html", "json", "latex", "md", "table")
+        *("reporter", "csv", "csv-summary", "github", "html", "json", "latex", "md", "table")
     ]
 
 
@@ -115,7 +115,7 @@ class Spread:
 
 
 def _columns(result: EvalResult) -> dict[str, str]:
-    header, _, first = TableReporter().render(result).splitlines()[:3]
+    header, _, first = TableReporter(wide=True).render(result).splitlines()[:3]
     return {title.strip(): cell.strip() for title, cell in zip(header.split("|"), first.split("|"))}
 
 
@@ -167,7 +167,7 @@ def test_a_metric_of_ones_own_by_dataset_has_a_table() -> None:
             return {"rows": float(len(rows))}
 
     data = [*numbered(1, 2, dataset="a"), *numbered(3, dataset="b")]
-    text = TableReporter().render(evaluate(lambda example: example, data, metrics=[Rows()], progress=False))
+    text = TableReporter(wide=True).render(evaluate(lambda example: example, data, metrics=[Rows()], progress=False))
     table = text[text.index("rows by dataset") :].splitlines()
     assert [cell.strip() for cell in table[2].split("|")[2:4]] == ["2", "1"]
     assert json.loads(json.dumps(text))

@@ -33,7 +33,7 @@ def read_tables(text: str) -> dict[str, set[str]]:
 
 
 def test_a_narrow_terminal_loses_no_probe_no_type_and_no_cost(result: EvalResult) -> None:
-    text = TableReporter(width=80).render(result)
+    text = TableReporter(width=80, wide=True).render(result)
     assert max(map(display_width, text.splitlines())) <= 80
     tables = read_tables(text)
     assert {"update", "forget", "leak", "secret", "temporal", "as_of", "fact"} <= tables["probes passed"]
@@ -50,7 +50,7 @@ def test_each_budget_has_its_ranking_without_controls(result: EvalResult) -> Non
     ]
     assert re.fullmatch(r"ranked by .+: bm25 1\.000, hybrid 1\.000, last:n=20 0\.\d{3}\.", first)
     assert not any("naive" in line for line in rankings)
-    assert TableReporter().render(result).startswith(first)
+    assert TableReporter(wide=True).render(result).startswith(first)
 
 
 def test_a_run_by_session_alone_says_what_a_published_table_has_besides(result: EvalResult) -> None:
@@ -69,7 +69,7 @@ def test_who_forgets_ranks_below_who_remembers() -> None:
 
 
 def test_why_a_number_is_not_measured_is_said(result: EvalResult) -> None:
-    text = TableReporter().render(result)
+    text = TableReporter(wide=True).render(result)
     assert "not measured: abstention: a script read, not a model: it does not know when to refuse." in text
     assert "not measured: abstention, forget: no row has the score 'score'." in text
 
@@ -82,13 +82,15 @@ def test_locomo_is_shown_with_and_without_its_wrong_golds() -> None:
     result = evaluate_memory(
         "oracle", talks, evaluators=[LocomoScore()], score_field="locomo_f1", progress=False, budgets=[500]
     )
-    titles = read_tables(TableReporter().render(result))["LoCoMo"]
+    titles = read_tables(TableReporter(wide=True).render(result))["LoCoMo"]
     assert {"F1, categories 1 to 4", "without known wrong golds", "all five, official"} <= titles
 
 
 def list_starred(result: EvalResult) -> set[str]:
     """The systems with a star in any table."""
-    lines = [line for line in TableReporter().render(result).splitlines() if "★" in line and line.startswith("|")]
+    lines = [
+        line for line in TableReporter(wide=True).render(result).splitlines() if "★" in line and line.startswith("|")
+    ]
     return {line.split("|")[1].strip() for line in lines}
 
 
@@ -99,7 +101,7 @@ def test_who_stored_nothing_is_told_first_and_has_no_star() -> None:
     )
     savings = {name: values["prompt_savings"] for name, values in result.summary.items()}
     assert max(savings, key=lambda name: savings[name]) == "empty[budget=500]"
-    text = TableReporter().render(result)
+    text = TableReporter(wide=True).render(result)
     assert text.startswith("empty stored nothing: it lists no memories and found nothing for any question.")
     assert list_starred(result) <= {"remembering[budget=500]", "forgetful[budget=500]"}
     assert re.search(r"^\| forgetful.*★", text, re.MULTILINE)  # the largest saving of those that stored something

@@ -13,6 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from banks import each_case
 from context_bench import EvalResult, EvalRow
 from context_bench.output.files import render_summary
 from context_bench.output.layout import escape_cell, escape_note, show_controls, undo_escapes
@@ -147,9 +148,9 @@ def _expect(text: str) -> str:
     return "".join(char if char.isprintable() else "�" for char in text).strip()
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_case("text", HOSTILE)
 def test_in_markdown_every_name_is_text_and_every_table_whole(text: str) -> None:
-    markdown = TableReporter().render(_make_result(text))
+    markdown = TableReporter(wide=True).render(_make_result(text))
     assert {token.type for token in _walk(PARSER.parse(markdown))} & ACTIVE == set()
     assert _list_styles(markdown) == set()
     systems, by_dataset = _read_tables(markdown)
@@ -159,9 +160,9 @@ def test_in_markdown_every_name_is_text_and_every_table_whole(text: str) -> None
     assert [len(line) for line in by_dataset] == [3, 3, 3]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_case("text", HOSTILE)
 def test_in_the_summary_of_a_gate_too(text: str) -> None:
-    markdown = render_summary(TableReporter().render(_make_result(text)), [])
+    markdown = render_summary(TableReporter(wide=True).render(_make_result(text)), [])
     found = {token.type for token in _walk(PARSER.parse(markdown.partition("\n")[2]))}
     assert found & (ACTIVE | STYLES) == set()
     assert [line[0] for line in _read_tables(markdown)[0]] == ["system", _expect(text), "plain"]
@@ -172,17 +173,17 @@ def _is_silent(text: str) -> bool:
     return all(char == "\n" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in text)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("width", [None, 80])
+@each_case("text", HOSTILE)
+@each_case("width", [None, 80])
 def test_on_a_terminal_nothing_but_our_own_colours_speaks(text: str, width: int | None) -> None:
     result = _make_result(text)
-    assert _is_silent(TableReporter(width).render(result))
+    assert _is_silent(TableReporter(width, wide=True).render(result))
     coloured = TableReporter(width, color=True).render(result)
     assert _is_silent(re.sub("\x1b\\[[0-9]m|\x1b\\[3[0-9]m", "", coloured))
     assert _is_silent(result.plot.pareto().to_text(width or 100))
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_case("text", HOSTILE)
 def test_csv_gives_back_every_field_and_no_formula(text: str) -> None:
     rendered = CsvReporter().render(_make_result(text))
     rendered.encode("utf-8")
@@ -195,7 +196,7 @@ def test_csv_gives_back_every_field_and_no_formula(text: str) -> None:
     assert json.loads(first["metadata"])["k"] == text.encode("utf-8", "replace").decode()
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_case("text", HOSTILE)
 def test_what_data_would_say_to_a_terminal_is_seen(text: str) -> None:
     assert all(char in "\n\t" or char.isprintable() or char == "\xa0" for char in show_controls(text))
 
@@ -209,6 +210,6 @@ def test_ordinary_names_stay_as_they_are(name: str) -> None:
     assert escape_note(name) == name
 
 
-@pytest.mark.parametrize("text", [each for each in HOSTILE if each.isprintable() and "\\" not in each])
+@each_case("text", [each for each in HOSTILE if each.isprintable() and "\\" not in each])
 def test_escapes_can_be_undone(text: str) -> None:
     assert undo_escapes(escape_cell(text)).replace("\\|", "|") == text

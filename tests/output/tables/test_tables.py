@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench import EvalResult, EvalRow, evaluate
+from context_bench.metrics import default_metrics
 from context_bench.output.layout import markdown, plain_table
 from context_bench.reporters import TableReporter
 
@@ -60,7 +61,7 @@ def test_the_numbers_in_words_that_people_read() -> None:
     assert shown["n"] == "40"
     assert "0.81" in shown["score"]
     assert "75.0%" in shown["pass rate"]
-    assert "50.0%" in shown["compression"]
+    assert "50.0%" in shown["saved"]
     assert "1,234" in shown["cost of pass"]
 
 
@@ -76,9 +77,9 @@ def test_errors_and_unscored_rows_stand_beside_the_score() -> None:
 def test_what_is_not_a_number_was_not_measured_and_a_note_says_why() -> None:
     notes = {"proxy": {"compression_ratio": "not measured: it sends its request elsewhere"}}
     text = render({"proxy": {**FULL, "compression_ratio": math.nan}, "mine": FULL}, notes)
-    assert columns(text)["compression"] == "not measured"
-    assert columns(text, 1)["compression"] == "50.0%"
-    assert "* compression of proxy: not measured: it sends its request elsewhere." in text
+    assert columns(text)["saved"] == "not measured"
+    assert columns(text, 1)["saved"] == "50.0%"
+    assert "* saved of proxy: not measured: it sends its request elsewhere." in text
 
 
 def test_a_number_that_needs_explaining_is_marked() -> None:
@@ -95,7 +96,7 @@ def test_a_system_that_failed_on_every_row_is_marked() -> None:
     values = {**FULL, "num_errors": 40.0, "latency_median": math.nan, "compression_ratio": math.nan}
     shown = columns(render({"dead": values, "mine": FULL}))
     assert shown["errors"] == "all failed"
-    assert shown["compression"] == shown["latency p50"] == "not measured"
+    assert shown["saved"] == shown["latency p50"] == "not measured"
 
 
 def test_a_metric_that_is_missing_for_one_system() -> None:
@@ -109,7 +110,7 @@ def test_a_metric_that_is_missing_for_one_system() -> None:
 
 @pytest.mark.parametrize("summary", [{}, {"mine": {}}, {"mine": {"mean_score": 0.5}}, {"mine": {"own_metric": 1.0}}])
 def test_a_result_made_by_hand(summary: dict[str, dict[str, float]]) -> None:
-    assert "system" in TableReporter().render(EvalResult([], summary))
+    assert "system" in TableReporter(wide=True).render(EvalResult([], summary))
 
 
 def test_not_a_number_does_not_break_it() -> None:
@@ -182,14 +183,14 @@ def test_a_real_result() -> None:
     def half(example: dict[str, Any]) -> str:
         return "red"
 
-    text = TableReporter().render(evaluate([half, lambda example: example], given))
+    text = TableReporter(wide=True).render(evaluate([half, lambda example: example], given))
     assert columns(text)["system"] == "half"
-    assert columns(text, 1)["compression"] == "0.0% (too few)"  # one example has no interval
+    assert columns(text, 1)["saved"] == "0.0% (too few)"  # one example has no interval
 
 
 def test_rows_are_not_needed() -> None:
     row = EvalRow("mine", 1, {}, 1, 1)
-    assert TableReporter().render(EvalResult([row], {"mine": FULL})) == TableReporter().render(
+    assert TableReporter(wide=True).render(EvalResult([row], {"mine": FULL})) == TableReporter(wide=True).render(
         EvalResult([], {"mine": FULL})
     )
 
@@ -198,13 +199,94 @@ def test_where_nothing_is_priced_a_line_says_so() -> None:
     note = "not priced: no price for 'x'; give one in a file of --prices"
     keys = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
     summary = {"mine": {"mean_score": 0.5, **dict.fromkeys(keys, math.nan)}}
-    text = TableReporter().render(EvalResult([], summary, notes={"mine": dict.fromkeys(keys, note)}))
+    text = TableReporter(wide=True).render(EvalResult([], summary, notes={"mine": dict.fromkeys(keys, note)}))
     assert "$" not in text.splitlines()[0]
     assert f"* dollars: {note}." in text
 
 
 def test_a_model_called_local_is_a_smoke_test() -> None:
     result = EvalResult([], {"a": {"num_examples": 1.0}}, {}, {"model": "local"})
-    assert "smoke test" in TableReporter().render(result)
+    assert "smoke test" in TableReporter(wide=True).render(result)
     result.config["model"] = "gpt-4o-mini"
-    assert "smoke test" not in TableReporter().render(result)
+    assert "smoke test" not in TableReporter(wide=True).render(result)
+
+
+def _measured(*tags: str) -> EvalResult:
+    """Three systems on 200 examples of each dataset: the second halves the tokens and loses nothing."""
+
+    def write(n: int) -> str:
+        return " ".join(["filler"] * (n % 5 * 10) + [f"code={n}"] + ["filler"] * (40 - n % 5 * 10))
+
+    data = [
+        {"id": f"{tag}{n}", "dataset": tag, "context": write(n), "answer": f"={n}"} for tag in tags for n in range(200)
+    ]
+
+    def halve(example: dict[str, Any]) -> str:
+        words = example["context"].split()
+        return " ".join(word for place, word in enumerate(words) if "=" in word or place % 2)
+
+    def drop(example: dict[str, Any]) -> str:
+        return "" if example["id"].endswith(("5", "6")) else example["context"]
+
+    metrics = default_metrics(datasets=len(tags), systems=3)
+    return evaluate(["passthrough", halve, drop], data, metrics=metrics, progress=False)
+
+
+def test_by_default_a_run_prints_one_table_and_ends_with_its_conclusion() -> None:
+    text = TableReporter().render(_measured("a"))
+    assert len(text.splitlines()) <= 15
+    first, *rest = text.split("\n\n")
+    titles = ["system", "n", "score", "pass rate", "saved", "cost of pass", "latency p50", "Pareto", "verdict"]
+    assert cells(first.splitlines()[0]) == titles
+    verdicts = [cells(line)[-1] for line in first.splitlines()[2:]]
+    assert verdicts == ["baseline", "equivalent", "worse"]
+    assert [cells(line)[2].split()[0] for line in first.splitlines()[2:]] == ["★1.000", "★1.000", "0.800"]
+    assert sum(line.startswith("|") for line in text.splitlines()) == 5
+    assert not any(line.startswith("|") for part in rest for line in part.splitlines())
+    notes, conclusion = rest
+    assert len(notes.splitlines()) <= 3
+    assert "verdict: against passthrough, margin ±0.02" in notes
+    assert conclusion.startswith("halve is equivalent to passthrough, with 4")
+    assert conclusion.endswith("Worse: drop.\n")
+
+
+def test_on_80_columns_the_verdict_and_the_share_saved_stay() -> None:
+    text = TableReporter(80).render(_measured("a"))
+    assert max(map(width, text.splitlines())) <= 80
+    assert {"score", "saved", "verdict"} <= set(cells(text.splitlines()[0]))
+    assert len(text.splitlines()) <= 20
+
+
+def test_scores_by_dataset_name_the_verdicts_that_differ_from_the_overall_one() -> None:
+    text = TableReporter().render(_measured("a", "b", "c"))
+    table = [line for line in text.split("\n\n")[1].splitlines() if not line.startswith("| ---")]
+    # 200 examples are enough for "equivalent" on one dataset alone
+    assert [cells(line) for line in table] == [
+        ["score by dataset", "a", "b", "c"],
+        ["passthrough", "1.000", "1.000", "1.000"],
+        ["halve", "1.000", "1.000", "1.000"],
+        ["drop", "0.800", "0.800", "0.800"],
+    ]
+    some = _measured("a", "b", "c").filter(lambda row: int(str(row.example_id)[1:]) < 70)
+    few = TableReporter().render(some)
+    assert "| halve            | 1.000 undecided | 1.000 undecided | 1.000 undecided |" in few
+    assert "undecided by dataset: too few examples of it alone" in few
+
+
+def test_caveats_beyond_one_line_are_counted() -> None:
+    notes = {name: {"mean_score": f"reason {name} " + "x" * 300} for name in ("a", "b", "c")}
+    text = render(dict.fromkeys(notes, FULL), notes, baseline="a", score_field="f1")
+    (_, caveats) = text.split("\n\n")[1].splitlines()
+    assert "reason a" in caveats
+    assert caveats.endswith("2 more notes: --wide.")
+    every = TableReporter(wide=True).render(EvalResult([], dict.fromkeys(notes, FULL), notes=notes))
+    assert all(f"reason {name}" in every for name in notes)
+
+
+def test_shares_of_prompts_and_of_contexts_stand_apart_where_both_are_shown() -> None:
+    both = {"tapped": {**FULL, "prompt_savings": 0.25}, "plain": FULL}
+    titles = cells(render(both).splitlines()[0])
+    assert titles.index("context saved") < titles.index("saved")
+    assert columns(render(both))["saved"] == "25.0%"
+    assert columns(render({"tapped": both["tapped"]}))["saved"] == "25.0%"
+    assert columns(render({"plain": FULL}))["saved"] == "50.0%"

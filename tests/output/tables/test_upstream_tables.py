@@ -19,21 +19,21 @@ def _cells(**systems: dict[str, float]) -> dict[str, dict[str, str]]:
 
 def test_saved_by_the_tap_is_said_where_there_is_a_tap() -> None:
     cells = _cells(proxy=TAPPED, compressor=READER)
-    assert cells["proxy"]["saved, by the tap"] == "400"
-    assert cells["proxy"]["saved, as sent"] == "–"
-    assert cells["compressor"]["saved, by the tap"] == "–"
-    assert cells["compressor"]["saved, as sent"] == "400"
+    assert cells["proxy"]["tokens saved, by the tap"] == "400"
+    assert cells["proxy"]["tokens saved, as sent"] == "–"
+    assert cells["compressor"]["tokens saved, by the tap"] == "–"
+    assert cells["compressor"]["tokens saved, as sent"] == "400"
     assert cells["proxy"]["sent"] == cells["compressor"]["sent"] == "1,000"
 
 
 def test_without_a_tap_no_column_speaks_of_one() -> None:
-    assert list(_cells(compressor=READER)["compressor"]) == ["sent", "reached the model", "saved, as sent"]
+    assert list(_cells(compressor=READER)["compressor"]) == ["sent", "reached the model", "tokens saved, as sent"]
 
 
 def test_losses_and_cached_answers_are_shown_when_there_are_any() -> None:
     none = {"lost_upstream_calls": 0.0, "lost_upstream_tokens": 0.0, "cached_answers": 0.0}
     some = {"lost_upstream_calls": 2.0, "lost_upstream_tokens": 2100.0, "cached_answers": 5.0}
-    titles = ["sent", "reached the model", "saved, by the tap", "extra calls"]
+    titles = ["sent", "reached the model", "tokens saved, by the tap", "extra calls"]
     assert list(_cells(proxy={**TAPPED, **none})["proxy"]) == titles
     cells = _cells(proxy={**TAPPED, **some}, other={**TAPPED, **none})
     assert list(cells["proxy"].values())[4:] == ["2", "2,100", "5"]
@@ -44,7 +44,7 @@ def test_losses_and_cached_answers_are_shown_when_there_are_any() -> None:
 def test_bounds_stand_beside_the_savings() -> None:
     bounds = {"prompt_savings_best": 0.4, "prompt_savings_worst": -0.1}
     cells = _cells(proxy={**TAPPED, **bounds})["proxy"]
-    assert (cells["savings at best"], cells["at worst"]) == ("40.0%", "-10.0%")
+    assert (cells["saved at best"], cells["at worst"]) == ("40.0%", "-10.0%")
 
 
 def test_a_note_says_how_many_requests_fit_nobody_and_how_many_of_them_are_kept() -> None:

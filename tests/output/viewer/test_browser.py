@@ -19,7 +19,7 @@ from context_bench import evaluate
 from context_bench.output.viewer import ViewServer
 from context_bench.results import EvalRow
 from context_bench.store import Store
-from context_bench.store.keys import Keys
+from context_bench.store.backend import Keys
 from injections import INJECTIONS
 
 if TYPE_CHECKING:

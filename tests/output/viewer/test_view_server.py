@@ -195,6 +195,7 @@ def test_the_list_of_runs(server: ViewServer) -> None:
     (run,) = ask(server, "runs")["runs"]
     assert (run["status"], run["rows"], run["systems"]) == ("done", 40, ["keep", "drop_half"])
     assert run["best"] == 1.0
+    assert (run["saved"], run["verdict"]) == (None, "1 worse")
     assert sorted(run["datasets"]) == ["even", "odd"]
 
 
@@ -260,19 +261,9 @@ def test_a_link_to_nothing_finds_nothing(server: ViewServer) -> None:
 def test_the_page_of_a_run_is_that_of_the_report(server: ViewServer) -> None:
     run = find_run(server)
     page = Reply(server, f"/{server.token}/run/{quote(run)}").text
-    for part in (
-        "headline",
-        "pareto",
-        "datasets",
-        "curve",
-        "needles",
-        "evidence",
-        "meters",
-        "times",
-        "errors",
-        "method",
-    ):
+    for part in ("headline", "pareto", "datasets", "times", "errors", "method"):
         assert f'<section id="{part}"' in page
+    assert "<summary>Not measured (" in page
     assert "Worse: drop_half." in page
     sections = ask(server, "sections", runs=run)["parts"]
     assert [part[1]["id"] for part in sections] == ["run"]
@@ -418,7 +409,7 @@ def test_nothing_is_written_to_the_store(folder: Path, tmp_path: Path) -> None:
 def test_rows_of_a_run_under_way_are_shown_as_they_come(tmp_path: Path) -> None:
     """Rows come in another order than their places; what changed against the baseline is found all the same."""
     from context_bench.results import EvalRow
-    from context_bench.store.keys import Keys
+    from context_bench.store.backend import Keys
 
     config = {"systems": ["a", "b"], "metrics": [], "score_field": "score", "datasets": {}, "baseline": "a"}
     with Store(tmp_path) as store, ViewServer(tmp_path) as server:

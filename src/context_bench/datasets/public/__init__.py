@@ -11,12 +11,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.catalog import Card, Config, catalog
+from context_bench.datasets.catalog import Card, Config, catalog, find_public_card
 from context_bench.datasets.joined import SAMPLES, name_sample, sample
 from context_bench.datasets.public.adapters import Adapter, Where
 from context_bench.datasets.public.fetch import open_records
 from context_bench.datasets.public.raw_files import LocalFiles, Records
-from context_bench.errors import DataError, UnknownName, UsageError, printable
+from context_bench.errors import DataError, UsageError, printable
 from context_bench.registry import import_object
 from context_bench.traits import DatasetTraits
 from context_bench.types import Example
@@ -42,9 +42,7 @@ def load(
     The folder `data_dir` (CONTEXT_BENCH_DATA by default) holds the records in `<name>/`. Without that folder they come
     from the hub.
     """
-    card = catalog().get(name.replace("_", "-"))
-    if card is None or not card.adapter:
-        raise UnknownName("public dataset", name, (each.name for each in catalog().values() if each.adapter))
+    card = find_public_card(name)
     if sample not in SAMPLES:
         raise UsageError(f"a sample must be one of {', '.join(SAMPLES)} (got {sample!r})")
     chosen = card.config(config)

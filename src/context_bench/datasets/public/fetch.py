@@ -23,8 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
-from context_bench.datasets.catalog import Card, Config, catalog
-from context_bench.datasets.formats import FORMATS
+from context_bench.datasets.catalog import Card, Config, find_public_card
 from context_bench.datasets.public.raw_files import (
     NOTE,
     LocalFiles,
@@ -35,7 +34,8 @@ from context_bench.datasets.public.raw_files import (
     find_reader,
     read_files,
 )
-from context_bench.errors import ContextBenchError, DataError, MissingExtra, UnknownName, UsageError, printable
+from context_bench.errors import ContextBenchError, DataError, MissingExtra, UsageError, printable
+from context_bench.text.formats import FORMATS
 
 BLOCK_BYTES = 2 << 20
 MAX_CACHED_BLOCKS = 16  # columns of a table lie apart and are read in turns: each needs a block of its own
@@ -232,9 +232,7 @@ def fetch(
 ) -> Iterator[Path]:
     """Write the records of `name`, `name:config` or `name:*` under the folder; each path once it is complete."""
     name, _, wanted = reference.partition(":")
-    card = catalog().get(name.replace("_", "-"))
-    if card is None or not card.adapter:
-        raise UnknownName("public dataset", name, (each.name for each in catalog().values() if each.adapter))
+    card = find_public_card(name)
     folder = to / card.name
     for config in _choose_configs(card, wanted):
         if not config.hub:

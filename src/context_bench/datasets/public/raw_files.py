@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Protocol, cast
 
 from context_bench.datasets.catalog import Card, Config
-from context_bench.datasets.formats import FORMATS
 from context_bench.datasets.public.adapters import Reader
 from context_bench.errors import DataError, printable
 from context_bench.registry import import_object
+from context_bench.text.formats import FORMATS
 
 Placed = tuple[str, Any]  # where a record stands, in words for an error, and the record
 

@@ -5,12 +5,14 @@ every Python version, and checks its parameters when it is called. All take `n`,
 seed gives the same bytes. `length` is the tokens (cl100k_base) of each context, never exceeded and met within 2%.
 `depth` is where the fact stands, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
 `meta["depth"]` (or `depths`, one for each span of `evidence`) is the achieved depth by tokens: what stands before
-the evidence, as a share of all the rest.
+the evidence, as a share of all the rest. `agent_trace` measures the length of its whole conversation,
+and places its fact by age in turns.
 """
 
 from __future__ import annotations
 
+from context_bench.datasets.synthetic.agent_trace import agent_trace
 from context_bench.datasets.synthetic.haystacks import aggregate, kv, multi_needle, needle, rerank, tracking
 from context_bench.datasets.synthetic.json_logs import json_logs
 
-__all__ = ["aggregate", "json_logs", "kv", "multi_needle", "needle", "rerank", "tracking"]
+__all__ = ["agent_trace", "aggregate", "json_logs", "kv", "multi_needle", "needle", "rerank", "tracking"]

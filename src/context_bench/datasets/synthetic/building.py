@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from context_bench.errors import UsageError
+from context_bench.options import is_number
 from context_bench.utils.tokens import count_tokens
 
 T = TypeVar("T")
@@ -114,8 +115,7 @@ def check_whole(name: str, value: int, low: int, high: int | None = None) -> Non
 
 def check_share(name: str, value: float | None) -> None:
     """Refuse a `value` that is neither None nor a number from 0 to 1."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is None or (number and 0 <= value <= 1):
+    if value is None or (is_number(value) and 0 <= value <= 1):
         return
     raise UsageError(f"{name} must be a number from 0 (start) to 1 (end), or None to spread it (got {value!r})")
 
@@ -296,7 +296,7 @@ def assemble(length: int, facts: Sequence[Fact], stock: Stock) -> Assembled:
     stretches.append(_make_stretch(0 if facts[-1].depth == 1.0 else total - used, stock, slop))
     context = _refit(length, facts, stock, stretches)
     spans = [span(context, fact.evidence) for fact in facts]
-    return Assembled(context, _measure_depths(context, spans), spans)
+    return Assembled(context, measure_depths(context, spans), spans)
 
 
 def _make_stretch(budget: int, stock: Stock, slop: int) -> Stretch:
@@ -313,7 +313,7 @@ def span(context: str, text: str) -> dict[str, Any]:
     return {"start": start, "end": start + len(text), "text": text}
 
 
-def _measure_depths(context: str, spans: Sequence[dict[str, Any]]) -> list[float]:
+def measure_depths(context: str, spans: Sequence[dict[str, Any]]) -> list[float]:
     """Return for each span, in the order of the text, the share of the other tokens that stand before it."""
     before: list[int] = []
     own: list[int] = []

@@ -12,10 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.formats import read_json, read_jsonl
 from context_bench.datasets.public.fetch import find_data_folder
 from context_bench.errors import DataError, UsageError, printable, suggest
 from context_bench.memory.conversations import Conversation, Question
+from context_bench.text.formats import read_json, read_jsonl
 from context_bench.text.words import split_words, stem_word
 
 _HOME = "context_bench.memory.datasets"

@@ -97,6 +97,10 @@ class ExamplePack:
             self._close_block()
         self._index.find_flips()
 
+    def count_kinds(self, run: int) -> dict[str, dict[str, int]]:
+        """Count the rows of each kind by system, of the run in that place from 1."""
+        return self._index.count_kinds(run)
+
     def pack_index(self) -> str:
         """Pack what the page's script has to know first; `starts` has the first row of each block."""
         names = {**self._index.list_names(range(1, len(self._runs) + 1)), "run": self._runs, "outcome": OUTCOMES}

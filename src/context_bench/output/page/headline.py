@@ -1,30 +1,30 @@
-"""The head of a run on the page: the question it asks, its answer, its numbers, and notes on them."""
+"""The main table of a run on the page, with the notes on its numbers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 
-from context_bench.compare.sweeps import join_settings
-from context_bench.numbers import MEAN_SCORE, score
+from context_bench.compare.sweeps import name_briefly
+from context_bench.numbers import MEAN_SCORE
 from context_bench.output.columns import (
     HEADLINES,
     Column,
     choose_columns,
     find_best,
     list_tables,
+    tell_apart,
     write_cell,
     write_limits,
 )
-from context_bench.output.conclusion import conclude, describe_alone
 from context_bench.output.elements import Child, Markup, element, join, table
 from context_bench.output.notes import list_notes
+from context_bench.output.page.answer import link_counts
 from context_bench.output.page.run_facts import RunFacts
-from context_bench.output.plots.pareto import choose_quality
+from context_bench.output.plots.labels import number_series
 from context_bench.output.plots.svg import draw_symbol
 from context_bench.output.verdict_tables import write_aside
 from context_bench.stats import Verdict
-from context_bench.text import count_things, list_names
 
 _APART = {
     "own query": "Own query: systems that answer by themselves",
@@ -47,51 +47,58 @@ def headline_table(facts: RunFacts) -> Markup:
 
 
 def _lay_out(facts: RunFacts, title: str, names: Sequence[str]) -> Markup:
-    columns = _choose_columns([facts])
+    """Lay out the columns that the terminal shows by default, and below them all columns, folded."""
+    main, every = (_list_systems(facts, title, names, wide=wide) for wide in (False, True))
+    folded = element("details", {"class": "all", "open": facts.wide}, element("summary", None, "All columns"), every)
+    return join(main, folded if every != main else None)
+
+
+def _list_systems(facts: RunFacts, title: str, names: Sequence[str], *, wide: bool) -> Markup:
+    columns = _choose_columns([facts], wide=wide)
     best = {key: find_best(facts.result, key, show, names) for _, key, show in columns}
     lines: list[list[Child]] = []
-    for number, name in enumerate(facts.result.summary):
+    brief, numbers = name_briefly(facts.result.summary), number_series(facts.result.summary)
+    linked = not wide and any(facts.counts.values())
+    for name in facts.result.summary:
         if name in names:
-            cells: list[Child] = [_name_system(number, name), _write_verdict(facts, name)]
+            cells: list[Child] = [_name_system(numbers[name], name, brief[name]), _write_verdict(facts, name)]
             cells += [_write_value(facts, name, key, show, best=name in best[key]) for _, key, show in columns]
-            lines.append(cells)
-    head = ["system", "verdict", *(title for title, *_ in columns)]
-    return table(head, lines, title, "headline")
+            lines.append([*cells, *([element("small", None, *link_counts(facts, name))] if linked else [])])
+    head = ["system", "verdict", *(title for title, *_ in columns), *(["look at"] if linked else [])]
+    return table(head, lines, f"{title}, all columns" if wide else title, "headline")
 
 
 def compare_headlines(runs: Sequence[RunFacts]) -> Markup:
     """Lay out a line for each system of each run; systems of the same name stand beneath one another."""
-    columns = _choose_columns(runs)
-    numbers = {
-        name: number
-        for number, name in enumerate(dict.fromkeys(name for facts in runs for name in facts.result.summary))
-    }
+    columns = _choose_columns(runs, wide=False)
+    numbers = number_series(dict.fromkeys(name for facts in runs for name in facts.result.summary))
+    brief = name_briefly(numbers)
     lines: list[list[Child]] = []
     for name, number in numbers.items():
         for facts in runs:
             if name in facts.result.summary:
-                cells: list[Child] = [_name_system(number, name), facts.name, _write_verdict(facts, name)]
+                cells: list[Child] = [_name_system(number, name, brief[name]), facts.name, _write_verdict(facts, name)]
                 cells += [_write_value(facts, name, key, show, best=False) for _, key, show in columns]
                 lines.append(cells)
     head = ["system", "run", "verdict", *(title for title, *_ in columns)]
     return table(head, lines, "Runs side by side", "headline runs")
 
 
-def _choose_columns(runs: Sequence[RunFacts]) -> list[Column]:
+def _choose_columns(runs: Sequence[RunFacts], *, wide: bool) -> list[Column]:
     """Choose the columns that the terminal shows of any of the runs, in its order."""
     found: list[Column] = []
     for facts in runs:
         place = 0
-        for column in choose_columns(facts.result):
+        for column in choose_columns(facts.result, wide=wide):
             known = next((at for at, each in enumerate(found) if each[1] == column[1]), None)
             if known is None:
                 found.insert(place, column)
             place = (place if known is None else known) + 1
-    return found
+    return tell_apart(found)
 
 
-def _name_system(number: int, name: str) -> Markup:
-    return element("span", {"class": "system"}, draw_symbol(number), name)
+def _name_system(number: int, name: str, brief: str) -> Markup:
+    return element("span", {"class": "system", "title": name}, draw_symbol(number), brief)
 
 
 def _write_value(facts: RunFacts, name: str, key: str, show: Callable[[float], str], *, best: bool) -> Child:
@@ -165,58 +172,3 @@ def describe_memory(facts: RunFacts) -> Markup:
         parts += [element("h3", None, title), table(["system", *head[1:]], list(lines), title, "plain")]
     notes = [element("li", None, note) for note in list_memory_notes(facts.result)]
     return join(*parts, element("ul", {"class": "notes"}, *notes))
-
-
-_MAX_SYSTEMS_TOLD = 6  # systems whose numbers are told
-
-
-def ask_sentence(facts: RunFacts) -> str:
-    """Say what was asked."""
-    datasets = facts.result.settings.datasets
-    data = list_names([f"{tag or 'the data'} ({count_things(count, 'example')})" for tag, count in datasets.items()])
-    where = f" on {data}" if datasets else ""
-    systems = facts.result.systems
-    controls = set(facts.result.settings.controls)
-    others = [name for name in systems if name != facts.baseline]
-    others = [name for name in others if name not in controls] or others
-    if facts.baseline is None or not others:
-        return f"How well does {list_names(join_settings(systems))} do{where}?"
-    asked = join_settings(others)
-    verb = "does" if len(asked) == 1 else "do"
-    return f"How {verb} {list_names(asked)} compare with {facts.baseline}{where}?"
-
-
-def answer_sentence(facts: RunFacts) -> str:
-    """Say what came out: what the verdicts conclude, or the numbers where there is nothing to hold them against."""
-    result, key = facts.result, choose_quality(facts.result)
-    concluded = conclude(result) or describe_alone(result)
-    if concluded:
-        return concluded
-    scored = [name for name in result.systems if math.isfinite(result.summary[name].get(key, math.nan))]
-    if not scored:
-        return "Nothing could be scored: there are tokens, times and errors only."
-    told = [
-        f"{name} has a {key.replace('_', ' ')} of {_write_score(facts, name, key)}"
-        for name in scored[:_MAX_SYSTEMS_TOLD]
-    ]
-    return f"{'; '.join(told)}; there is {_explain_silence(facts)}, so no verdict."
-
-
-def _explain_silence(facts: RunFacts) -> str:
-    """Say why there is no verdict."""
-    comparison, unread = facts.result.comparison, facts.result.settings.unread
-    if comparison is None and 0 < len(unread) < len(facts.result.systems):
-        return "no score that contexts and answers have in common"
-    if comparison is None or not comparison.verdicts:
-        return "no second system with the same examples"
-    if all(verdict.control for verdict in comparison.verdicts):
-        return "no system beside the baseline and the controls"
-    return "no score that tells of quality"
-
-
-def _write_score(facts: RunFacts, name: str, key: str) -> str:
-    interval = facts.result.intervals.get(name, {}).get(key)
-    value = facts.result.summary.get(name, {}).get(key, math.nan)
-    if interval is not None and interval.known and not interval.mark:
-        return f"{score(value)} {write_limits(interval, score)}"
-    return score(value) if math.isfinite(value) else "not measured"

@@ -13,12 +13,11 @@ from tempfile import NamedTemporaryFile
 from context_bench._version import __version__
 from context_bench.errors import UsageError
 from context_bench.numbers import NUM_EXAMPLES
-from context_bench.output.elements import Markup, element, fill_template, join, read_asset, section
+from context_bench.output.elements import Child, Markup, element, fill_template, join, read_asset, section
+from context_bench.output.page.answer import show_answer
 from context_bench.output.page.example_pack import ExamplePack
 from context_bench.output.page.examples import examples_section
 from context_bench.output.page.headline import (
-    answer_sentence,
-    ask_sentence,
     compare_headlines,
     describe_memory,
     headline_table,
@@ -122,6 +121,8 @@ def make_page(runs: Sequence[Run], rows: int) -> Iterator[str]:
                 pack.add(source, facts.read_score(source.row), facts.threshold)
             read.append(facts)
         pack.close()
+        for number, facts in enumerate(read, 1):
+            facts.counts = pack.count_kinds(number)
         yield '<!doctype html>\n<html lang="en">\n'
         yield page_head(name_page(read), write_policy(*_SCRIPTS)) + "\n<body>\n"
         footer = f"Made by context-bench {__version__}. This file asks nothing of any server."
@@ -135,6 +136,21 @@ def make_page(runs: Sequence[Run], rows: int) -> Iterator[str]:
 
 
 _SCRIPTS = ("common", "embedded", "examples")
+
+
+def plain_page(title: str, parts: Mapping[str, tuple[str, Markup]], *top: Child) -> str:
+    """Make a page without examples: what stands at its top, then its parts by name, each with a heading."""
+    links = {f"#{name}": heading for name, (heading, _) in parts.items()}
+    sections = [section(name, heading, content) for name, (heading, content) in parts.items()]
+    body = element(
+        "body",
+        None,
+        banner(links),
+        element("main", {"id": "main"}, element("article", None, *top, *sections)),
+        element("footer", None, f"Made by context-bench {__version__}. This file asks nothing of any server."),
+        page_script("common"),
+    )
+    return f'<!doctype html>\n<html lang="en">\n{page_head(title, write_policy("common"))}\n{body}\n</html>\n'
 
 
 def _embed(packed: str, attributes: dict[str, str]) -> str:
@@ -165,8 +181,7 @@ def page_body(
     many = len(runs) > 1
     links = {f"#r{number}-run": facts.name for number, facts in enumerate(runs, 1)}
     if not many:
-        shown = {name: link for name, (link, _) in _PARTS.items() if name != "memory" or runs[0].is_memory}
-        links = {f"#{name}": link for name, link in shown.items()}
+        links = {f"#{name}": _PARTS[name][0] for name in _list_parts(runs[0])[0]}
     return join(
         element("a", {"href": "#main", "class": "skip"}, "Skip to the report"),
         banner({**({"#side": "Side by side"} if many else {}), **links, "#examples": "Examples"}, home),
@@ -193,28 +208,36 @@ def _put_side_by_side(runs: Sequence[RunFacts]) -> Markup:
     return section("side", "Side by side", compare_headlines(runs), element("p", {"class": "about"}, about))
 
 
-def _describe_run(facts: RunFacts, prefix: str, of: str = "") -> Markup:
-    heading = element("p", {"class": "run"}, f"Run {facts.name}" + (f", {facts.created}" if facts.created else ""))
-    parts = {
+def _list_parts(facts: RunFacts) -> tuple[dict[str, Markup], dict[str, str]]:
+    """List the parts of a run with their content, and apart those that were not measured with the reason."""
+    parts: dict[str, Markup | str] = {
         "headline": join(headline_table(facts), note_headline(facts)),
         **({"memory": describe_memory(facts)} if facts.is_memory else {}),
         **show_charts(facts),
         "errors": error_table(facts),
-        "method": describe_method(facts),
     }
     if facts.unread:
         parts |= dict.fromkeys(_FROM_ROWS, say_missing(facts.unread))
+    parts["method"] = describe_method(facts)
+    shown = {name: part for name, part in parts.items() if isinstance(part, Markup)}
+    return shown, {name: part for name, part in parts.items() if not isinstance(part, Markup)}
+
+
+def _describe_run(facts: RunFacts, prefix: str, of: str = "") -> Markup:
+    shown, missing = _list_parts(facts)
+    reasons = (element("li", None, element("b", None, _PARTS[name][1]), f": {why}") for name, why in missing.items())
+    about = element("summary", None, f"Not measured ({len(missing)})")
     return element(
         "article",
         {"id": f"{prefix}run", "aria-label": f"Run {facts.name}"},
-        heading,
-        element("h1", None, ask_sentence(facts)),
-        element("p", {"class": "answer"}, facts.state or answer_sentence(facts)),
-        *(section(prefix + name, _PARTS[name][1], content, of=of) for name, content in parts.items()),
+        show_answer(facts),
+        element("p", {"class": "run"}, f"Run {facts.name}" + (f", {facts.created}" if facts.created else "")),
+        *(section(prefix + name, _PARTS[name][1], content, of=of) for name, content in shown.items()),
+        element("details", {"class": "missing"}, about, element("ul", None, *reasons)) if missing else None,
     )
 
 
-_FROM_ROWS = ("curve", "needles", "times", "errors")
+_FROM_ROWS = ("curve", "needles", "depth", "times", "overhead", "errors")
 """Parts that are known when all rows were read; the others come from the summary of the run."""
 
 
@@ -225,9 +248,11 @@ _PARTS = {
     "datasets": ("Datasets", "Quality by dataset"),
     "curve": ("Curve", "Curve of a sweep"),
     "needles": ("Needles", "Depth and length"),
+    "depth": ("Evidence depth", "Where the evidence stands"),
     "evidence": ("Evidence", "Evidence: survived or lost, right or wrong"),
     "meters": ("Meters", "Three meters of tokens"),
-    "times": ("Times", "Latency and overhead"),
+    "times": ("Times", "Latency"),
+    "overhead": ("Overhead", "Overhead of the proxy"),
     "errors": ("Errors", "Errors by kind"),
     "method": ("Method", "How it was measured"),
 }
@@ -243,12 +268,13 @@ class HtmlReporter:
     Args:
         store: The folder of the store that the run was recorded in, which has the contexts; without it, the page
             shows of each example what its row holds.
+        wide: Whether the table with all columns is open at first.
     """
 
     name = "html"
 
-    def __init__(self, store: str | None = None) -> None:
-        self._store = store
+    def __init__(self, store: str | None = None, wide: bool = False) -> None:
+        self._store, self._wide = store, wide
 
     def render(self, result: EvalResult) -> str:
         """Render the page."""
@@ -262,6 +288,8 @@ class HtmlReporter:
         """Write several runs as one page, piece by piece; in the list of examples they stand together."""
         with ExitStack() as open_stores:
             runs = [_open_run(result, self._store, number, open_stores) for number, result in enumerate(results, 1)]
+            for facts, _ in runs:
+                facts.wide = self._wide
             rows = sum(_count_rows(result) for result in results)
             yield from make_page(runs, rows)
 

@@ -106,17 +106,25 @@ _FLIPS_AT_ONCE = 20_000  # rows whose change against the baseline is found by on
 _TABLE = """
 CREATE TABLE rows (
     id INTEGER PRIMARY KEY, run INTEGER, system INTEGER, dataset INTEGER, name TEXT, natural TEXT, repeat INTEGER,
-    score REAL, outcome INTEGER, evidence INTEGER, flip INTEGER, error INTEGER, input INTEGER, output INTEGER,
-    latency REAL, question TEXT, response TEXT, base INTEGER);
+    score REAL, outcome INTEGER, evidence INTEGER, untouched INTEGER, flip INTEGER, error INTEGER,
+    input INTEGER, output INTEGER, latency REAL, question TEXT, response TEXT, base INTEGER);
 CREATE INDEX bases ON rows (run, dataset, name, repeat) WHERE base = 1;
 CREATE INDEX names ON rows (run, name);
 CREATE INDEX pending ON rows (id) WHERE flip IS NULL;
 CREATE INDEX flipped ON rows (run) WHERE flip != 0
 """
 _COLUMNS = (
-    *("id", "run", "system", "dataset", "name", "repeat", "score", "outcome", "evidence", "flip", "error"),
+    *("id", "run", "system", "dataset", "name", "repeat", "score", "outcome", "evidence", "untouched", "flip", "error"),
     *("input", "output", "latency", "question", "response"),
 )
+KINDS = {
+    "lost": "evidence = 0",
+    "broken": "flip = -1",
+    "fixed": "flip = 1",
+    "failed": f"outcome = {OUTCOMES.index('error')}",
+    "untouched": "untouched = 1",
+}
+"""The conditions of the kinds of rows that numbers of the page link to."""
 _RIGHT, _UNSCORED = OUTCOMES.index("right"), OUTCOMES.index("unscored")
 _FIND_FLIPS = f"""
 UPDATE rows SET flip = coalesce((
@@ -184,7 +192,7 @@ class RowIndex:
         error = None if row.error is None else self._number(row.run, "error", row.error)
         return (
             *(row.id, row.run, system, dataset, row.name, row.natural, row.repeat, row.score, row.outcome),
-            *(row.evidence, None if compared else 0, error, row.input, row.output),
+            *(row.evidence, row.untouched, None if compared else 0, error, row.input, row.output),
             *(row.latency, row.question, row.response, int(is_base)),
         )
 
@@ -300,6 +308,15 @@ class RowIndex:
             names[system]: {key: nan if value is None else float(value) for key, value in zip(keys, values)}
             for system, *values in found
         }
+
+    def count_kinds(self, run: int) -> dict[str, dict[str, int]]:
+        """Count by system the rows that lost their evidence, were broken or fixed, failed, or were left untouched."""
+        conditions = ", ".join(f"total({condition})" for condition in KINDS.values())
+        statement = f"SELECT system, {conditions} FROM rows WHERE run = ? GROUP BY system"
+        with self._lock:
+            names = list(self._names["system"])
+            found = self._database.execute(statement, (run,)).fetchall()
+        return {names[system]: {kind: int(count) for kind, count in zip(KINDS, counts)} for system, *counts in found}
 
     def read_parts(self, size: int) -> Iterator[Mapping[str, list[Any]]]:
         """Read all rows in order as columns, `size` rows at a time; `question` has numbers of the part's own texts."""

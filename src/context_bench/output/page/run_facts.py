@@ -40,7 +40,7 @@ class RowValues(NamedTuple):
     """A row of the list.
 
     `natural` sorts numbers within a name as numbers; `outcome` is a place in `OUTCOMES`; `evidence` is one in
-    `EVIDENCE`, and None where that was not measured.
+    `EVIDENCE`, `untouched` 1 where the system changed nothing, and both None where that was not measured.
     """
 
     id: int
@@ -53,6 +53,7 @@ class RowValues(NamedTuple):
     score: float | None
     outcome: int
     evidence: int | None
+    untouched: int | None
     error: str | None
     input: int
     output: int | None
@@ -95,6 +96,7 @@ def read_values(identity: int, run: int, source: Source, score: float | None, th
         None if score is None else round(score, 4),
         OUTCOMES.index(_name_outcome(row, score, threshold)),
         None if state is None else EVIDENCE.index(state),
+        _read_untouched(row),
         None if row.error is None else name_error_kind(row.error),
         row.input_tokens,
         passed_on,
@@ -102,6 +104,14 @@ def read_values(identity: int, run: int, source: Source, score: float | None, th
         _shorten(example.get("question") or example.get("prompt") or ""),
         _shorten(row.response),
     )
+
+
+def _read_untouched(row: EvalRow) -> int | None:
+    """Read whether the system passed an example on as it was; None where that is not known."""
+    facts = row.metadata
+    if row.error is None and facts.get("output") == "context":
+        return int(bool(facts.get("unchanged")))
+    return None if row.error is not None or facts.get("untouched") is None else int(bool(facts["untouched"]))
 
 
 def _pad(digits: re.Match[str]) -> str:
@@ -155,6 +165,11 @@ class RunFacts:
     overheads: dict[str, array[float]] = field(default_factory=dict)  # seconds that a proxy added, by system
     errors: dict[str, Failure] = field(default_factory=dict)  # by kind
     unscored: dict[str, Failure] = field(default_factory=dict)  # by evaluator and reason
+    # shares of the context before the first and the last evidence of each example, by dataset
+    depths: dict[str, tuple[array[float], array[float]]] = field(default_factory=dict)
+    # examples of each kind by system, as `RowIndex.count_kinds` counts them; empty until all rows were read
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    wide: bool = False  # whether the table with all columns is open at first
     seen: int = 0  # rows that were read
     # whether any example names the passages that an answer needs; None where examples are not known
     has_evidence: bool | None = None
@@ -165,6 +180,7 @@ class RunFacts:
     # what curves are drawn from, kept of runs that have any; None where there are too many
     sweep_rows: list[EvalRow] | None = field(default_factory=list)
     _sweeps: bool = False
+    _depth_systems: dict[str, str] = field(default_factory=dict)  # the system whose rows count, by dataset
 
     @property
     def has_sweep(self) -> bool:
@@ -228,6 +244,10 @@ class RunFacts:
         for evaluator, reason in row.unscored.items():
             _count(self.unscored, f"{evaluator}: {reason}"[:200], reason, row)
         self._needles.add(row, source.example)
+        depth = row.metadata.get("evidence_depth")
+        if depth and not row.repeat and self._depth_systems.setdefault(row.dataset, row.system) == row.system:
+            for known, share in zip(self.depths.setdefault(row.dataset, (array("d"), array("d"))), depth):
+                known.append(share)
         if self.is_memory:
             from context_bench.output.memory import HistoryLengths
 

@@ -7,16 +7,17 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from context_bench.compare.sweeps import name_briefly
 from context_bench.numbers import percent, seconds, tokens
 from context_bench.output.elements import Child, Markup, element, join, table
 from context_bench.output.page.run_facts import Failure, RunFacts, clean_id, clean_name
-from context_bench.output.plots.by_system import draw_datasets, draw_meters, draw_times
+from context_bench.output.plots.by_system import draw_datasets, draw_depths, draw_meters, draw_times
 from context_bench.output.plots.chart import Chart, Drawn
 from context_bench.output.plots.curve import draw_curve
 from context_bench.output.plots.grids import draw_evidence, draw_heatmap
 from context_bench.output.plots.pareto import draw_pareto
 from context_bench.output.plots.svg import draw_figure
-from context_bench.output.tables import list_meters, list_slices, sum_up_curve, write_difference
+from context_bench.output.tables import list_dataset_numbers, list_meters, list_slices, sum_up_curve, write_difference
 from context_bench.results import EvalRow
 from context_bench.text import dump_json
 
@@ -24,17 +25,34 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
 
 
-def show_charts(facts: RunFacts) -> dict[str, Markup]:
-    """Draw the charts of a run, by the part of the page that they stand in."""
+def show_charts(facts: RunFacts) -> dict[str, Markup | str]:
+    """Draw the charts of a run, by the part of the page that they stand in; a plain text says why there is none."""
     return {
         "pareto": _show(draw_pareto(facts.result)),
-        "datasets": join(_show(draw_datasets(facts.result)), *_show_slices(facts)),
+        "datasets": _show_datasets(facts),
         "curve": _show_curves(facts),
         "needles": _show(draw_heatmap(facts.result, facts.cells)),
+        "depth": _show(draw_depths(facts.depths)),
         "evidence": _show_evidence(facts),
         "meters": _show_meters(facts),
-        "times": join(_show(draw_times(facts.result, facts.latencies, "latency")), _show_overhead(facts)),
+        "times": _show(draw_times(facts.result, facts.latencies, "latency")),
+        "overhead": _show(draw_times(facts.result, facts.overheads, "overhead"))
+        if facts.overheads
+        else f"a tap{'' if facts.is_memory else ' (--tap, --start or --vendor)'} measures it.",
     }
+
+
+def _show_datasets(facts: RunFacts) -> Markup | str:
+    """Show the scores by dataset, then savings, evidence and other numbers by dataset, then the slices."""
+    found, brief = _show(draw_datasets(facts.result)), name_briefly(facts.result.summary)
+    more = []
+    for head, *lines in list_dataset_numbers(facts.result):
+        tags = name_briefly(head[1:])
+        body: list[list[Child]] = [[brief.get(name, name), *cells] for name, *cells in lines]
+        titles = ["system", *(tags[tag] for tag in head[1:])]
+        more.append(join(element("h3", None, head[0].capitalize()), table(titles, body, head[0].capitalize(), "plain")))
+    more += _show_slices(facts)
+    return found if not more else join(found if isinstance(found, Markup) else None, *more)
 
 
 def _show_slices(facts: RunFacts) -> list[Markup]:
@@ -50,10 +68,10 @@ def say_missing(why: str) -> Markup:
     return element("p", {"class": "missing"}, why)
 
 
-def _show(drawn: Drawn, *more: Child) -> Markup:
+def _show(drawn: Drawn, *more: Child) -> Markup | str:
     """Put a chart over its caption, and its numbers as a table that can be opened, with more tables after it."""
     if isinstance(drawn, str):
-        return say_missing(f"Not measured: {drawn}.")
+        return f"{drawn}."
     numbers = table(drawn.head, drawn.lines, drawn.subject.capitalize())
     return join(_show_figure(drawn, element("details", None, element("summary", None, "The numbers"), numbers, *more)))
 
@@ -64,7 +82,7 @@ def _show_figure(chart: Chart, numbers: Child) -> Markup:
     return element("figure", None, element("div", scrolls, draw_figure(chart)), caption, numbers)
 
 
-def _show_evidence(facts: RunFacts) -> Markup:
+def _show_evidence(facts: RunFacts) -> Markup | str:
     drawn = draw_evidence(facts.result)
     if isinstance(drawn, str) and facts.is_memory:
         drawn = "retrieved turns are compared with evidence turns; see Memory"
@@ -73,30 +91,21 @@ def _show_evidence(facts: RunFacts) -> Markup:
     return _show(drawn)
 
 
-def _show_meters(facts: RunFacts) -> Markup:
+def _show_meters(facts: RunFacts) -> Markup | str:
     drawn = draw_meters(facts.result)
     counted = [table(head, lines, head[0].capitalize(), "plain") for head, *lines in list_meters(facts.result)]
     return join(*counted) if isinstance(drawn, str) and counted else _show(drawn, *counted)
 
 
-def _show_overhead(facts: RunFacts) -> Markup:
-    if not facts.overheads:
-        return say_missing("Overhead of a proxy: not measured (a tap is needed).")
-    title = element("h3", None, "Overhead of the proxy")
-    return join(title, _show(draw_times(facts.result, facts.overheads, "overhead")))
-
-
-def _show_curves(facts: RunFacts) -> Markup:
+def _show_curves(facts: RunFacts) -> Markup | str:
     """Lay out the curves of a run as a chart and as tables, or say why there is none."""
     if not facts.has_sweep:
-        return say_missing(
-            "Not measured: no system was run with several settings of a knob (as in truncate:ratio=0.3|0.5|0.7)."
-        )
+        return "no system was run with several settings of a knob (as in truncate:ratio=0.3|0.5|0.7)."
     if facts.sweep_rows is None:
-        return say_missing("Not drawn: the run has too many rows; context-bench runs show has them.")
+        return "the run has too many rows to draw it; context-bench runs show has the numbers."
     curves = facts.draw_curves()
     if not curves:
-        return say_missing("Not measured: the rows were not kept.")
+        return "the rows were not kept."
     chart = draw_curve(facts.result, curves)
     return join(_show_figure(chart, None) if isinstance(chart, Chart) else None, *map(_describe_curve, curves))
 
@@ -128,7 +137,7 @@ def link_example(run: str, row: EvalRow) -> Markup:
     return element("a", {"href": "#examples", "class": "to-example", "data-example": named}, str(row.example_id)[:80])
 
 
-def error_table(facts: RunFacts) -> Child:
+def error_table(facts: RunFacts) -> Markup | str:
     """Group what failed by its kind, with the first of each."""
     parts: list[Child] = []
     kinds = (("error", "Rows that failed", facts.errors), ("no score", "Rows without a score", facts.unscored))
@@ -136,7 +145,7 @@ def error_table(facts: RunFacts) -> Child:
         if found:
             parts.append(_group(facts, title, caption, found))
     if not facts.seen:
-        return element("p", {"class": "missing"}, "Not measured: the rows were not kept.")
+        return "the rows were not kept."
     if not facts.errors:
         parts.insert(0, element("p", None, f"None of {facts.seen:,} rows failed."))
     return join(*parts)

@@ -23,7 +23,7 @@ from context_bench.output.plots.chart import (
     Scale,
     make_score_scale,
 )
-from context_bench.output.plots.labels import label_systems, shorten_name
+from context_bench.output.plots.labels import label_systems, number_series, shorten_name
 from context_bench.output.plots.pareto import choose_quality, find_baseline
 from context_bench.stats.quantiles import percentile
 
@@ -71,15 +71,19 @@ def draw_datasets(result: EvalResult) -> Drawn:
         return "no row has a score"
     baseline = result.comparison.baseline if result.comparison is not None else None
     base = {each.key: each.value for each in scores if each.system == baseline}
-    order, drawn = list(result.summary), scores[:MAX_ROWS]
+    order, drawn = number_series(result.summary), scores[:MAX_ROWS]
+    names = label_systems(result.summary)
     tags = label_systems(dict.fromkeys(each.dataset for each in scores), 52)
     groups = []
     for key, found in groupby(drawn, key=lambda each: each.key):
         own = list(found)
         rows = [
-            Row(each.system, Dot(each.value, _find_known(each.interval)), score(each.value), _tip(each), number)
+            Row(
+                names[each.system],
+                Dot(each.value, _find_known(each.interval)),
+                *(score(each.value), _tip(each), order[each.system]),
+            )
             for each in own
-            for number in [order.index(each.system)]
         ]
         groups.append(Group(tags[own[0].dataset], rows, base.get(key)))
     notes = ["Marks are means, whiskers 95% intervals for examples drawn at random."]
@@ -261,7 +265,7 @@ def draw_times(result: EvalResult, times: Mapping[str, Sequence[float]], what: s
         times: Seconds by system.
         what: Their name, `latency` or `overhead`.
     """
-    order = list(result.summary)
+    order, names = number_series(result.summary), label_systems(result.summary)
     found = spread_times(times, order)
     if found is None:
         return f"no row has a {what}, or the rows were not kept"
@@ -270,7 +274,7 @@ def draw_times(result: EvalResult, times: Mapping[str, Sequence[float]], what: s
     for name, each in spreads.items():
         median, p95, slowest = (seconds(value) for value in (each.median, each.p95, each.slowest))
         tip = f"{name}: median {median}, p95 {p95}, slowest {slowest}, n = {each.count:,}"
-        rows.append(Row(name, Histogram(each.bins, each.median, each.p95), median, tip, order.index(name)))
+        rows.append(Row(names[name], Histogram(each.bins, each.median, each.p95), median, tip, order[name]))
         lines.append([name, f"{each.count:,}", median, p95, slowest])
     return Chart(
         what,
@@ -294,3 +298,43 @@ def _title_times(spreads: Mapping[str, Spread], what: str) -> str:
         return f"{what.capitalize()} of {shorten_name(first)}: {seconds(quick.median)} at the median"
     labels = label_systems(spreads)
     return f"Median {what}: {seconds(quick.median)} ({labels[first]}) to {seconds(slow.median)} ({labels[last]})"
+
+
+def draw_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Drawn:
+    """Draw where the evidence stands in the contexts of each dataset.
+
+    Args:
+        depths: By dataset, for each example the shares of the tokens before the first and before the last evidence.
+    """
+    if not depths:
+        return "no example holds its evidence or answer in its context"
+    scale, rows, lines = Scale(0.0, 1.0), [], []
+    for place, (tag, (first, last)) in enumerate(depths.items()):
+        ordered, name = sorted(first), tag or "(no tag)"
+        bins = [0] * BINS
+        for value in first:
+            bins[min(BINS - 1, int(value * BINS))] += 1
+        middle = percentile(ordered, 0.5)
+        median, earliest, latest = (f"{value:.1%}" for value in (middle, ordered[0], max(last)))
+        tip = f"{name}: median {median}, from {earliest} to {latest} of the tokens, n = {len(first):,}"
+        rows.append(Row(name, Histogram(bins, middle, percentile(ordered, 0.95)), median, tip, place))
+        lines.append([name, f"{len(first):,}", earliest, median, latest])
+    return Chart(
+        "depth",
+        "share of the context before the evidence",
+        _title_depths(depths),
+        [
+            "Each strip is the context from its start to its end; the tall line is the median, the short one is p95.",
+            "Data whose evidence always stands at one end cannot show what truncation loses.",
+        ],
+        Rows(Axis("share of the tokens before the evidence", scale, "{:.0%}".format), [Group("", rows)]),
+        ["dataset", "examples", "earliest", "median", "latest"],
+        lines,
+    )
+
+
+def _title_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
+    """Say what is seen: between which shares of the context the evidence stands."""
+    low = min(min(first) for first, _ in depths.values())
+    high = max(max(last) for _, last in depths.values())
+    return f"The evidence stands after {low:.0%} to {high:.0%} of the context"

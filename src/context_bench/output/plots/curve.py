@@ -18,7 +18,7 @@ from context_bench.output.plots.chart import (
     make_cost_scale,
     make_score_scale,
 )
-from context_bench.output.plots.labels import label_systems, shorten_name
+from context_bench.output.plots.labels import label_systems, number_series, shorten_name
 from context_bench.output.plots.pareto import find_limits, write_amount, write_limits
 
 if TYPE_CHECKING:
@@ -46,14 +46,17 @@ def draw_curve(result: EvalResult, curves: Iterable[Curve]) -> Drawn:
         Line("baseline", [(xs.low, value), (xs.high, value)], label=f"{shorten_name(name)} (baseline)")
         for name, value in _read_baselines(result, curves).items()
     ]
-    for number, curve in enumerate(curves):
-        lines.append(Line("curve", [(point.tokens, point.quality.value) for point in curve.points], number))
+    numbers = number_series(result.summary)
+    for curve in curves:
+        first = numbers[curve.points[0].system]
+        lines.append(Line("curve", [(point.tokens, point.quality.value) for point in curve.points], first))
         for point in curve.points:
             limits, name = find_limits(point.quality), labels[curve.name] if point is curve.points[-1] else ""
             value = f"{score(point.quality.value)}{write_limits(limits)}"
             tip = f"{point.system}: {value}, {tokens(point.tokens)} tokens"
             label = shorten_name(point.setting, 12)
-            points.append(Point(point.tokens, point.quality.value, label, tip, number, limits=limits, name=name))
+            series = numbers[point.system]
+            points.append(Point(point.tokens, point.quality.value, label, tip, series, limits=limits, name=name))
             table.append([curve.name, f"{curve.knob}={point.setting}", tokens(point.tokens), value])
     metric = curves[0].metric.replace("_", " ")
     return Chart(
@@ -66,7 +69,7 @@ def draw_curve(result: EvalResult, curves: Iterable[Curve]) -> Drawn:
             Axis(metric, ys),
             points,
             lines,
-            [Key(f"{labels[curve.name]} ({curve.knob})", series=number) for number, curve in enumerate(curves)],
+            [Key(f"{labels[curve.name]} ({curve.knob})", series=numbers[curve.points[0].system]) for curve in curves],
         ),
         ["system", "setting", curves[0].tokens_title, metric],
         table,

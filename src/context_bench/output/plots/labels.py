@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from context_bench.compare.sweeps import name_briefly, name_family
 from context_bench.errors import printable
 
 _LETTER, _LINE = 6.2, 13.0  # pixels that a letter takes across, and a line down, at the size of a label
@@ -30,15 +31,33 @@ def shorten_name(name: str, length: int = 30) -> str:
     return f"{name[: length - 1 - tail]}…{name[-tail:]}"
 
 
+STYLES = 8  # colours, and shapes, that tell marks apart
+
+
+def number_series(names: Iterable[str]) -> dict[str, int]:
+    """Number the marks of systems so that families have a colour, and settings a shape; no two of 64 are alike.
+
+    The number is the place of the colour, and eight times the place of the shape.
+    """
+    families: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    for name in names:
+        colour = families.setdefault(name_family(name), len(families)) % STYLES
+        shapes = [(colour + step) % STYLES * STYLES + colour for step in range(STYLES)]
+        free = [mark for mark in (*shapes, *range(STYLES**2)) if mark not in numbers.values()]
+        numbers[name] = free[0] if free else shapes[0]
+    return numbers
+
+
 def label_systems(names: Iterable[str], length: int = 30) -> dict[str, str]:
-    """Shorten names, and number those that would look alike."""
+    """Write names briefly, shorten those that are long, and number those that would look alike."""
     labels: dict[str, str] = {}
     taken: set[str] = set()
-    for name in names:
-        label, number = shorten_name(name, length), 1
+    for name, brief in name_briefly(names).items():
+        label, number = shorten_name(brief, length), 1
         while label in taken:
             number += 1
-            label = f"{shorten_name(name, length)} ~{number}"
+            label = f"{shorten_name(brief, length)} ~{number}"
         labels[name] = label
         taken.add(label)
     return labels

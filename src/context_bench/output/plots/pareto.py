@@ -34,7 +34,7 @@ from context_bench.output.plots.chart import (
     make_cost_scale,
     make_score_scale,
 )
-from context_bench.output.plots.labels import label_systems
+from context_bench.output.plots.labels import label_systems, number_series
 from context_bench.stats import TOO_FEW, Interval
 from context_bench.text import list_names
 
@@ -212,7 +212,7 @@ def draw_pareto(result: EvalResult) -> Drawn:
     ys = make_score_scale([value for _, value in data.points.values()], limits.values())
     show = dollars if data.cost.unit == "usd" else tokens
     points, lines = [], []
-    for number, name in enumerate(result.summary):
+    for name, number in number_series(result.summary).items():
         if name not in data.points:
             continue
         cost, value = data.points[name]

@@ -32,9 +32,16 @@ from context_bench.output.plots.chart import (
     Rows,
     Scale,
 )
-from context_bench.output.plots.labels import Box, Lettering, cover_line, label_systems, place_labels, shorten_name
+from context_bench.output.plots.labels import (
+    STYLES,
+    Box,
+    Lettering,
+    cover_line,
+    label_systems,
+    place_labels,
+    shorten_name,
+)
 
-STYLES = 8  # colours and shapes that tell series apart; they begin again after that many
 _LETTERING = Lettering(line=14.0, measure=lambda text: 7.2 * len(text))
 """The size of labels; fonts differ, so somewhat larger than most."""
 
@@ -57,7 +64,7 @@ class Frame:
         return element(tag, {**attributes, "data-tip": tip}, *children)
 
 
-_WINDOW = Frame(760, 210, 650, 600, 26)
+_WINDOW = Frame(960, 230, 850, 780, 30)
 _PHONE = Frame(360, 146, 298, 345, 18)
 _FILE = Frame(760, 210, 650, 620, 30, is_file=True)
 
@@ -161,7 +168,7 @@ def _name_mark(series: int | None, look: Look = "filled") -> str:
 
 
 def _describe_mark(x: float, y: float, series: int | None, look: Look = "filled") -> dict[str, object]:
-    shape = _SHAPES[0 if series is None else series % STYLES]
+    shape = _SHAPES[0 if series is None else series // STYLES % STYLES]
     return {"d": shape, "transform": f"translate({x:.1f} {y:.1f})", "class": _name_mark(series, look)}
 
 

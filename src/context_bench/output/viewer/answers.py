@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from context_bench.errors import UsageError
 from context_bench.numbers import MEAN_SCORE
+from context_bench.output.conclusion import find_saving, sort_verdicts
 from context_bench.output.elements import Markup
 from context_bench.output.page.examples import cut_details, describe_row
 from context_bench.output.page.html_page import describe_runs
@@ -16,6 +17,7 @@ from context_bench.output.page.row_index import SORTED, RowQuery
 from context_bench.output.page.run_facts import OUTCOMES, RunFacts, to_source, write_time
 from context_bench.output.viewer.followed_run import FollowedRun, Follower, LiveStore
 from context_bench.store import RunInfo
+from context_bench.store.backend import restore_result
 from context_bench.store.records import run_of
 
 _EMPTY = frozenset({"meta", "input", "br", "col"})
@@ -59,7 +61,7 @@ Values = Mapping[str, str]  # the fields of an address, after its question mark
 
 _MAX_ROWS, _MAX_RUNS = 200, 20
 _MAX_CONTEXT_CHARS, _MAX_TEXT_CHARS = 200_000, 50_000  # characters of a row's context, and of each other text of it
-_FILTERS = ("run", "system", "dataset", "outcome", "evidence", "flip", "error")
+_FILTERS = ("run", "system", "dataset", "outcome", "evidence", "untouched", "flip", "error")
 
 
 class Answers:
@@ -113,6 +115,7 @@ class Answers:
             "systems": list(run.settings.systems),
             "datasets": list(run.settings.datasets),
             "best": max(known) if known else None,
+            **_sum_up_savings(run),
             "command": " ".join(map(str, run.settings.command)),
         }
 
@@ -127,6 +130,7 @@ class Answers:
             "total": index.count(numbers),
             "flips": index.has_flips(numbers),
             "evidence": index.has_evidence(numbers),
+            "untouched": any(each["untouched"] for number in numbers for each in index.count_kinds(number).values()),
         }
 
     def _describe_runs(self, values: Values) -> dict[str, Any]:
@@ -178,6 +182,24 @@ def _name_version(runs: Sequence[FollowedRun]) -> str:
 
 def _name_key(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"key": row["id"], **{name: value for name, value in row.items() if name != "id"}}
+
+
+def _sum_up_savings(run: RunInfo) -> dict[str, Any]:
+    """Name the largest share saved by a system that is not worse, with its verdict; else the verdicts there are."""
+    result = restore_result(run, [])
+    comparison = result.comparison
+    standing = None if comparison is None else sort_verdicts(result, comparison)
+    if standing is None:
+        shares = [share for name in run.summary if (share := find_saving(result, name)[1]) > -1e9]
+        return {"saved": max(shares, default=None), "verdict": ""}
+    if standing.good:
+        share = find_saving(result, standing.good[0].name)[1]
+        return {
+            "saved": share if share > -1e9 else None,
+            "verdict": f"{standing.good[0].word}: {standing.good[0].name}",
+        }
+    words = {"blind": standing.blind, "undecided": standing.undecided, "worse": standing.worse}
+    return {"saved": None, "verdict": ", ".join(f"{len(found)} {word}" for word, found in words.items() if found)}
 
 
 def _read_runs(values: Values) -> list[str]:

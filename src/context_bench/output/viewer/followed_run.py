@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from context_bench.compare.verdicts import choose_baseline
-from context_bench.config import RunSettings
 from context_bench.errors import ContextBenchError, StoreError, UsageError
 from context_bench.output.page.row_index import RowIndex
 from context_bench.output.page.run_facts import RunFacts, clean_name, read_values, to_source, write_time
 from context_bench.results import EvalResult
+from context_bench.settings import RunSettings
 from context_bench.store import RunInfo
 from context_bench.store.backend import RunRecord, restore_result
 from context_bench.store.database import FAILURES, FILE_NAME
@@ -201,6 +201,7 @@ class FollowedRun:
             facts.state = ""
         read = f"Being read: {facts.seen:,} of {expected:,} rows so far."
         facts.unread = "" if self.complete or self.under_way else read
+        facts.counts = self._index.count_kinds(self.info.number) if self.complete else {}
         return facts
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.formats import FORMATS
 from context_bench.errors import DataError
+from context_bench.text.formats import FORMATS
 from context_bench.types import Example
 
 
@@ -63,6 +63,9 @@ class Page:
             self.add(gap)
         return self.add(text)
 
+    def __len__(self) -> int:
+        return self._length
+
     def __str__(self) -> str:
         return "".join(self._parts)
 
@@ -72,6 +75,19 @@ def make_span(context: str, start: int, end: int) -> Span:
     inner = context[start:end]
     start += len(inner) - len(inner.lstrip())
     return {"start": start, "end": start + len(inner.strip()), "text": inner.strip()}
+
+
+def make_documents(context: str, places: Sequence[tuple[str, int, int]], evidence: Sequence[Span]) -> Example:
+    """Make the documents that a context consists of, by title, start and end; those with evidence are relevant."""
+    documents = [
+        {"id": f"d{number}", "title": title, "text": context[start:end]}
+        for number, (title, start, end) in enumerate(places)
+    ]
+    relevant = [any(start <= span["start"] < end for span in evidence) for _, start, end in places]
+    return {
+        "documents": documents,
+        "relevant_ids": [each["id"] for each, wanted in zip(documents, relevant) if wanted],
+    }
 
 
 def make_example(identity: str | int, context: str, question: str, answers: Sequence[str], **more: Any) -> Example:

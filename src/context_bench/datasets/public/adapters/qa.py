@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Page, Span, Where, make_example, make_span
+from context_bench.datasets.public.adapters import Page, Span, Where, make_documents, make_example, make_span
 from context_bench.types import Example
 
 UNANSWERABLE = "unanswerable"
@@ -31,20 +31,22 @@ def _read_pairs(value: Any, first: str, second: str) -> list[tuple[Any, Any]]:
 def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """Ten paragraphs, two of which are needed; also the layout of 2WikiMultihopQA."""
     facts = set(_read_pairs(record["supporting_facts"], "title", "sent_id"))
-    page, places = Page(), []
+    page, places, paragraphs = Page(), [], []
     for title, sentences in _read_pairs(record["context"], "title", "sentences"):
-        page.add_paragraph(f"{title}\n")
+        start, _ = page.add_paragraph(f"{title}\n")
         for number, sentence in enumerate(sentences):
             place = page.add(sentence)
             if (title, number) in facts:
                 places.append(place)
+        paragraphs.append((title, start, len(page)))
     context = str(page)
     meta = {key: record[key] for key in ("type", "level") if key in record}
     # A retrieved context, or a wrong sentence number in the source, may leave some out.
     meta |= {"supporting_facts": len(facts), "supporting_facts_found": len(places)}
     identity = record.get("id") or record.get("_id") or f"{where.name}-{where.config}-{where.index}"
     evidence = [span for span in (make_span(context, *place) for place in places) if span["text"]]
-    yield make_example(identity, context, record["question"], [record["answer"]], evidence=evidence, meta=meta)
+    more = {"evidence": evidence, **make_documents(context, paragraphs, evidence), "meta": meta}
+    yield make_example(identity, context, record["question"], [record["answer"]], **more)
 
 
 def natural_questions(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
@@ -62,21 +64,24 @@ def natural_questions(record: Mapping[str, Any], where: Where) -> Iterator[Examp
 
 def musique(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """Twenty paragraphs and a question of two to four hops; the full set has unanswerable twins."""
-    page, places = Page(), []
+    page, places, paragraphs = Page(), [], []
     for paragraph in record["paragraphs"]:
-        page.add_paragraph(f"{paragraph['title']}\n")
+        start, _ = page.add_paragraph(f"{paragraph['title']}\n")
         place = page.add(paragraph["paragraph_text"])
+        paragraphs.append((paragraph["title"], start, len(page)))
         if paragraph["is_supporting"]:
             places.append(place)
     context, answerable = str(page), record["answerable"]
     answers = [record["answer"], *record["answer_aliases"]] if answerable else [UNANSWERABLE]
+    evidence = [make_span(context, *place) for place in places]
     yield {
         "id": record["id"] if answerable else f"{record['id']}-{UNANSWERABLE}",  # twins share the source's id
         "context": context,
         "question": record["question"],
         "answer": answers[0],
         "answers": _drop_repeats(answers),
-        "evidence": [make_span(context, *place) for place in places],
+        "evidence": evidence,
+        **make_documents(context, paragraphs, evidence),
         "meta": {"hops": int(record["id"][0]), "answerable": answerable, "type": record["id"].partition("__")[0]},
     } | _may_be_unanswerable(where.config == "full")
 

@@ -25,7 +25,7 @@
     return typeof value === "number" ? number.format(value) : value;
   };
 
-  const PICKS = ["run", "system", "dataset", "outcome", "evidence", "flip", "error"];
+  const PICKS = ["run", "system", "dataset", "outcome", "evidence", "untouched", "flip", "error"];
   const query = () => ({
     equal: Object.fromEntries(PICKS.map((each) => [each, find(`by-${each}`).value]).filter(([, value]) => value !== "")),
     low: find("score-from").value, high: find("score-to").value, words: find("search").value.trim(), sort: sort.by, down: sort.down,
@@ -111,27 +111,10 @@
     }
     return text;
   };
+  // What the system did comes first, then what it was worth; what was measured on the way is folded.
   const fill = (body, row, one) => {
     body.replaceChildren();
-    const outcome = write("outcome", row), score = row.score;
-    part(body, "outcome", strip([["outcome", outcome], ["score", score === null ? "not scored" : score.toFixed(3)], ["dataset", name("dataset", row) || "–"],
-      ["evidence", row.evidence !== null ? write("evidence", row) : "retrieval_recall" in one.scores ? `${(one.scores.retrieval_recall * 100).toFixed(1)}% retrieved` : "not measured"], ["tokens in", row.input],
-      ["passed on", row.output === null ? "not measured" : row.output], ["latency", seconds(row.latency)]]));
     if (one.error) part(body, "error", make("pre", one.error + (one.traceback ? `\n${one.traceback}` : "")));
-    for (const [title, text] of one.prompt) part(body, title, make("pre", text));
-    if (one.gold === null) part(body, "gold", make("p", "not known: the run's store was not at hand", "missing"));
-    else part(body, "gold", make("pre", one.gold.length ? one.gold.join("\n") : "none given"));
-    if (one.same) part(body, "response", make("p", "the context that it passed on, which is shown below", "missing"));
-    else part(body, "response", make("pre", one.response || "(empty)"));
-    const scores = [...Object.entries(one.scores), ...Object.entries(one.unscored).map(([name, why]) => [`${name} (no score)`, why])];
-    if (scores.length) part(body, "scores", strip(scores.map(([name, value]) => [name, typeof value === "number" ? value.toFixed(3) : value])));
-    const reasons = Object.entries(one.reasons);
-    part(body, "judge's reasons", reasons.length ? list(reasons) : make("p", "none: no judge gave any", "missing"));
-    const facts = Object.entries(one.facts).map(([name, value]) => [name.replaceAll("_", " "), measure(name, value)]);
-    const tapped = one.upstream !== null || "upstream_calls" in one.facts;
-    part(body, "upstream_calls" in one.facts || !tapped ? "what the tap saw" : "what reached the model", tapped ? list([["tokens that reached the model", one.upstream === null ? "not measured" : one.upstream],
-      ...facts]) : make("p", "not measured: no tap stood behind the system", "missing"));
-    if (!tapped && facts.length) part(body, "measured on the way", list(facts));
     let cut = false;
     for (const [title, pieces] of one.context) {
       cut = cut || pieces.some(([kind]) => kind === "f");
@@ -140,6 +123,25 @@
     }
     if (!one.context.length) part(body, "context before and after", make("p", "not known: the run's store was not at hand", "missing"));
     else if (one.context.some(([, pieces]) => pieces.length)) body.append(make("p", "Struck through: dropped. Underlined: added. Dotted: moved, faint where it was. Marked: evidence that the answer needs." + (cut ? " Cut to keep the page small; context-bench diff --full shows all of it." : ""), "about"));
+    for (const [title, text] of one.prompt) part(body, title, make("pre", text));
+    if (one.gold === null) part(body, "gold", make("p", "not known: the run's store was not at hand", "missing"));
+    else part(body, "gold", make("pre", one.gold.length ? one.gold.join("\n") : "none given"));
+    if (one.same) part(body, "response", make("p", "the context that it passed on, which is shown above", "missing"));
+    else part(body, "response", make("pre", one.response || "(empty)"));
+    const outcome = write("outcome", row), score = row.score;
+    part(body, "outcome", strip([["outcome", outcome], ["score", score === null ? "not scored" : score.toFixed(3)], ["dataset", name("dataset", row) || "–"],
+      ["evidence", row.evidence !== null ? write("evidence", row) : "retrieval_recall" in one.scores ? `${(one.scores.retrieval_recall * 100).toFixed(1)}% retrieved` : "not measured"], ["tokens in", row.input],
+      ["passed on", row.output === null ? "not measured" : row.output], ["latency", seconds(row.latency)]]));
+    const scores = [...Object.entries(one.scores), ...Object.entries(one.unscored).map(([name, why]) => [`${name} (no score)`, why])];
+    if (scores.length) part(body, "scores", strip(scores.map(([name, value]) => [name, typeof value === "number" ? value.toFixed(3) : value])));
+    const reasons = Object.entries(one.reasons);
+    if (reasons.length) part(body, "judge's reasons", list(reasons));
+    const facts = Object.entries(one.facts).map(([name, value]) => [name.replaceAll("_", " "), measure(name, value)]);
+    const tapped = one.upstream !== null || "upstream_calls" in one.facts;
+    if (!tapped && !facts.length) return;
+    const folded = make("details"), all = tapped ? [["tokens that reached the model", one.upstream === null ? "not measured" : one.upstream], ...facts] : facts;
+    folded.append(make("summary", "upstream_calls" in one.facts ? "What the tap saw" : tapped ? "What reached the model" : "Measured on the way"), list(all));
+    body.append(folded);
   };
   const dialog = find("one");
   const open = async (row, place, push = true) => {
@@ -213,6 +215,7 @@
     for (const kind of ["run", "system", "dataset", "error"]) listNames(kind);
     find("by-flip").parentElement.hidden = !about.flips;
     find("by-evidence").parentElement.hidden = !about.evidence;
+    find("by-untouched").parentElement.hidden = !about.untouched;
   };
   const start = async () => {
     learn(await source.start());
@@ -235,6 +238,20 @@
   find("before").addEventListener("click", () => turnPage(-1));
   find("after").addEventListener("click", () => turnPage(1));
   find("reset").addEventListener("click", () => { find("picks").reset(); sort = { by: null, down: false }; choose(); });
+  // --- a number leads to the examples behind it
+  const KINDS = { lost: ["evidence", "0"], broken: ["flip", "-1"], fixed: ["flip", "1"], failed: ["outcome", "2"], untouched: ["untouched", "1"] };
+  const pickNamed = (kind, text) => { find(`by-${kind}`).value = Object.keys(names[kind]).find((each) => names[kind][each] === text) ?? ""; };
+  document.addEventListener("click", (event) => {
+    const to = event.target.closest("a.to-examples");
+    if (!to) return;
+    const { run, system, kind } = JSON.parse(to.dataset.picks);
+    find("picks").reset();
+    sort = { by: null, down: false };
+    pickNamed("run", run);
+    pickNamed("system", system);
+    find(`by-${KINDS[kind][0]}`).value = KINDS[kind][1];
+    choose();
+  });
   document.addEventListener("click", (event) => {
     const to = event.target.closest("a.to-example");
     if (!to) return;

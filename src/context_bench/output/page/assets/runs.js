@@ -3,12 +3,13 @@
   const PAUSE = 3000, MOST = 200;
   let runs = [], sort = { by: "created", down: true }, chosen = new Set();
   const HEADS = [["id", "run", true], ["created", "when", true], ["status", "status", true], ["rows", "rows"], ["systems", "systems", true],
-    ["datasets", "datasets", true], ["best", "best score"]];
+    ["datasets", "datasets", true], ["best", "best score"], ["saved", "saved"], ["verdict", "verdict", true]];
   const collator = new Intl.Collator("en", { numeric: true });
   const value = (run, by) => Array.isArray(run[by]) ? run[by].join(", ") : run[by];
   const write = (run, by) => {
     const found = value(run, by);
     if (found === null || found === "") return by === "best" ? "not measured" : "–";
+    if (by === "saved") return `${(found * 100).toFixed(1)}%`;
     if (by === "best") return found.toFixed(3);
     return typeof found === "number" ? number.format(found) : found;
   };
@@ -58,7 +59,7 @@
           cell.append(link);
         }
         if (by === "status") cell.classList.add(run.under_way ? "under-way" : `st-${run.status.replaceAll(" ", "-")}`);
-        if (by === "systems" || by === "datasets") cell.title = value(run, by);
+        if (["systems", "datasets", "verdict"].includes(by)) cell.title = value(run, by);
         line.append(cell);
       }
       return line;
@@ -99,7 +100,7 @@
   find("heads").addEventListener("click", (event) => {
     const by = event.target.dataset.sort;
     if (!by) return;
-    sort = { by, down: sort.by === by ? !sort.down : by === "created" || by === "rows" || by === "best" };
+    sort = { by, down: sort.by === by ? !sort.down : by === "created" || by === "rows" || by === "best" || by === "saved" };
     draw();
     find("heads").querySelector(`[data-sort="${by}"]`).focus();
   });

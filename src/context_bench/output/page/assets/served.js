@@ -32,6 +32,7 @@ const source = (() => {
     for (const part of parts) {
       const old = document.getElementById(part[1].id);
       if (!old) continue;
+      if (old.children.length !== part[2].length) { old.replaceWith(grow(part)); continue; }
       part[2].forEach((child, place) => {
         const key = `${part[1].id} ${place}`, text = JSON.stringify(child);
         if (shown.get(key) === text) return;

@@ -1,0 +1,79 @@
+"""Merge systems that differ by their seed alone: one system, whose seeds are repeated answers to each example."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from context_bench.compare.sweeps import parse_name
+from context_bench.results import EvalResult, EvalRow
+from context_bench.summary import describe_metric, rebuild_metrics, summarize
+
+_KEPT = ("command", "origins", "run_file", "metrics", "sources", "prices")  # what was typed and used stays as it is
+
+
+def find_seeds(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Find the systems that differ by `seed=` alone: by the name that they share, the seed of each."""
+    listed = list(names)
+    groups: dict[str, dict[str, str]] = {}
+    for parsed in filter(None, map(parse_name, listed)):
+        if "seed" in parsed.parameters:
+            groups.setdefault(parsed.name_without("seed"), {})[parsed.name] = parsed.parameters["seed"]
+    return {name: seeds for name, seeds in groups.items() if len(seeds) > 1 and name not in listed}
+
+
+def merge_seeds(result: EvalResult) -> EvalResult:
+    """Merge the seeds of each system; a result without rows, or without such systems, is returned as it is."""
+    found = find_seeds(result.summary)
+    if not found or not result.rows:
+        return result
+    settings = result.settings
+    merged = {system: name for name, seeds in found.items() for system in seeds}
+    places = {system: place for seeds in found.values() for place, system in enumerate(seeds)}
+    rows = [_merge_row(row, merged, places, found, settings.repeats) for row in result.rows]
+    metrics = list(rebuild_metrics(settings.metrics) if result.metrics is None else result.metrics)
+    metrics += rebuild_metrics([{"name": "seed-spread", "params": {"score_field": settings.score_field}}])
+    config = {key: value if key in _KEPT else _rename(value, merged) for key, value in result.config.items()}
+    config.pop("looks", None)  # they were at each seed
+    config |= {
+        "repeats": settings.repeats * max(map(len, found.values())),
+        "seeds": {name: list(seeds.values()) for name, seeds in found.items()},
+        "metrics": [describe_metric(metric) for metric in metrics],
+    }
+    timing: dict[str, float] = {}
+    for name, seconds in result.timing.items():
+        timing[merged.get(name, name)] = timing.get(merged.get(name, name), 0.0) + seconds
+    names = list(dict.fromkeys(merged.get(name, name) for name in result.summary))
+    return EvalResult.from_summary(rows, summarize(rows, names, metrics, config), config, metrics, timing)
+
+
+def _merge_row(
+    row: EvalRow, merged: Mapping[str, str], places: Mapping[str, int], found: Mapping[str, Any], repeats: int
+) -> EvalRow:
+    if row.system not in merged:
+        return row
+    changed, name = copy.copy(row), merged[row.system]
+    changed.meta, changed.system = row.meta, name
+    changed.repeat = places[row.system] * repeats + row.repeat
+    # answers to one example are not independent: as for repeats, each example is a cluster
+    changed.metadata = {"cluster": ["example", row.example_id], **row.metadata, "seed": found[name][row.system]}
+    return changed
+
+
+def _rename(value: Any, merged: Mapping[str, str]) -> Any:
+    """Rename systems in a value of the record: a name, a list of names, or values by name, of which the first stays."""
+    if isinstance(value, str):
+        return merged.get(value, value)
+    if isinstance(value, list | tuple):
+        return list(dict.fromkeys(merged.get(each, each) for each in value)) if _are_texts(value) else value
+    if isinstance(value, Mapping) and not merged.keys().isdisjoint(value):
+        renamed: dict[str, Any] = {}
+        for key, each in value.items():
+            renamed.setdefault(merged.get(key, key), each)
+        return renamed
+    return value
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(each, str) for each in values)

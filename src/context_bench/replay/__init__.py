@@ -1,0 +1,1 @@
+"""Replay of recorded sessions: what a proxy would have saved, and what it would have lost."""

@@ -1,0 +1,290 @@
+"""What a recorded request is sent through: a proxy with a tap behind it, or a system of this process.
+
+The tap answers with the recorded reply, so that the conversation goes on as it did. A proxy that asks a model for help
+of its own never gets that reply, which would hand it the evidence: such a call is refused, and the request is marked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from context_bench.conformance.bench import CheckFailed, Client
+from context_bench.errors import describe
+from context_bench.processes.started_proxy import StartedProxy
+from context_bench.tap.answering import Incoming, Outgoing, build_error, build_json
+from context_bench.tap.scripted import Scripted
+from context_bench.tap.server import Tap
+from context_bench.traffic.calls import read_claimed_tokens
+from context_bench.traffic.parts import list_parts
+from context_bench.traits import find_edit, find_fingerprint
+from context_bench.wire.forms import get_form
+from context_bench.wire.prompts import Prompt, dump_body
+
+MAX_OPENING_CHARS = 200
+SIDE_CALL_REFUSED = "no model answers a proxy's own calls in a replay"
+
+
+@dataclass(slots=True)
+class Sent:
+    """What became of one recorded request."""
+
+    body: Mapping[str, Any] | None  # that reached the model in its place; None when nothing did
+    side_calls: int = 0  # calls of the proxy's own, which were refused
+    calls: int = 0  # calls that carried the conversation
+    status: int = 200  # of what came back
+    error: str = ""  # why nothing came back
+    changed_reply: bool = False  # whether the recorded reply came back with another content
+    claimed: float | None = None  # tokens that the proxy says it saved
+
+
+class Arm(Protocol):
+    """Sends recorded requests, one at a time and in their order."""
+
+    name: str
+
+    @property
+    def fingerprint(self) -> str | None: ...
+
+    async def prepare(self) -> None: ...
+
+    async def finish(self) -> None: ...
+
+    async def send(self, api: str, body: dict[str, Any], thread: str, reply: Mapping[str, Any] | None, /) -> Sent: ...
+
+
+# --- a proxy
+
+
+class RecordedUpstream:
+    """Answers for the tap: the recorded reply to the request that is being replayed, an error to anything else."""
+
+    fingerprint = "replay/1"
+
+    def __init__(self) -> None:
+        self._others = Scripted.from_text("text:ok")
+        self._body: Mapping[str, Any] = {}
+        self._reply: Mapping[str, Any] = {}
+        self.sent = Sent(None)
+
+    def expect(self, body: Mapping[str, Any], reply: Mapping[str, Any] | None) -> None:
+        """Answer the calls for this request from now on."""
+        self._body, self._reply, self.sent = body, reply or {}, Sent(None)
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def answer(self, request: Incoming) -> Outgoing:
+        if request.method != "POST" or request.form is None or request.path.endswith("/count_tokens"):
+            return await self._others.answer(request)
+        document = request.document()
+        if not carries_conversation(self._body, document):
+            self.sent.side_calls += 1
+            return build_error(503, SIDE_CALL_REFUSED, request.form)
+        self.sent.calls += 1
+        self.sent.body = document
+        return build_json(self._reply)
+
+
+def carries_conversation(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+    """Tell whether a call carries the recorded conversation on, and is no question of the proxy's own.
+
+    It does when one of the model's own turns is still in it, or an id of a tool call; before the model's first turn,
+    when the system text or the beginning of the user's is.
+    """
+    own, given = _read_marks(recorded), _read_marks(sent)
+    if own.ids or own.said:
+        return bool(own.ids & given.ids or own.said & given.said)
+    return bool(own.openings & given.openings)
+
+
+@dataclass(slots=True)
+class _Marks:
+    """What identifies a conversation: ids of tool calls, texts of the model, and how system text and users begin."""
+
+    ids: set[str] = field(default_factory=set)
+    said: set[str] = field(default_factory=set)
+    openings: set[str] = field(default_factory=set)
+
+
+def _read_marks(body: Mapping[str, Any]) -> _Marks:
+    marks = _Marks()
+    conversation = body.get("messages", body.get("input"))
+    messages = [conversation] if isinstance(conversation, str) else conversation or []
+    for part in (part for message in messages for part in list_parts(message, {})):
+        if part.id:
+            marks.ids.add(part.id)
+        text = part.text.strip()
+        if text and part.kind == "assistant":
+            marks.said.add(text)
+        elif text and part.kind in ("user", "system"):
+            marks.openings.add(text[:MAX_OPENING_CHARS])
+    texts = Prompt(body.get("system", body.get("instructions"))).texts()
+    marks.openings.update(text.strip()[:MAX_OPENING_CHARS] for text in texts if text.strip())
+    return marks
+
+
+class ProxyArm:
+    """A proxy, with a tap of ours as its upstream.
+
+    Args:
+        name: As shown.
+        url: The proxy, without `/v1`.
+        start: Starts the proxy, given the address of the tap; None for one that is running.
+        known_as: Identifies the proxy in the store; None keeps no answers.
+        headers: Sent with every request.
+        host: Where the tap listens.
+        port: Its port; 0 takes a free one.
+        timeout: Seconds for one request.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        start: Callable[[str], StartedProxy] | None = None,
+        known_as: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        timeout: float = 60.0,
+    ) -> None:
+        self.name, self._url, self._start, self._known_as = name, url, start, known_as
+        self._upstream = RecordedUpstream()
+        self.tap = Tap(self._upstream, host=host, port=port)
+        self._client = Client(url, timeout, headers)
+        self._stack = AsyncExitStack()
+        self._turn = asyncio.Lock()
+
+    @property
+    def fingerprint(self) -> str | None:
+        return None if self._known_as is None else f"replay proxy/1 {self._known_as}"
+
+    async def prepare(self) -> None:
+        """Open the tap, and start the proxy if that is ours to do."""
+        await self.tap.start()
+        self._stack.push_async_callback(self.tap.stop)
+        if self._start is not None:
+            proxy = self._start(self.tap.url)
+            self._stack.push_async_callback(proxy.stop)
+            await proxy.start()
+            self._client.url = proxy.url
+        await self._stack.enter_async_context(self._client)
+
+    async def finish(self) -> None:
+        await self._stack.aclose()
+
+    async def send(self, api: str, body: dict[str, Any], thread: str, reply: Mapping[str, Any] | None) -> Sent:
+        """Send one request through the proxy; ConnectionFailed when nothing listens there."""
+        form = get_form(api)
+        path = f"/v1{form.route}"
+        async with self._turn:
+            self._upstream.expect(body, reply)
+            whole = {key: value for key, value in body.items() if key != "stream"}
+            headers = {"content-type": "application/json", **form.headers, **_identify(thread)}
+            try:
+                arrived = await self._client.send("POST", path, dump_body(form.mark_request(whole, thread)), headers)
+            except CheckFailed as failed:
+                sent = self._upstream.sent
+                sent.status, sent.error = 0, failed.reason
+                return sent
+            sent = self._upstream.sent
+            sent.status, sent.claimed = arrived.status, read_claimed_tokens(arrived.headers)
+            if arrived.status >= 300:
+                sent.error = f"HTTP {arrived.status}: {arrived.text()[:200]}"
+            elif sent.body is not None and reply:
+                sent.changed_reply = not _is_same_reply(form.read_completion, arrived, reply)
+            return sent
+
+
+def _identify(thread: str) -> dict[str, str]:
+    """Name the thread in the headers by which agents tell gateways their session."""
+    return {"x-claude-code-session-id": thread, "session_id": thread, "authorization": "Bearer replay"}
+
+
+def _is_same_reply(read: Callable[[Mapping[str, Any]], Any], arrived: Any, reply: Mapping[str, Any]) -> bool:
+    try:
+        got, recorded = read(arrived.document()), read(reply)
+    except (CheckFailed, AttributeError, TypeError, KeyError):
+        return False
+    if got is None or recorded is None:
+        return got is recorded
+    return bool(got.text == recorded.text and got.calls == recorded.calls)
+
+
+# --- a system of this process
+
+
+class SystemArm:
+    """A system of this process: one that edits messages, or a compressor, which gets each result of a tool as context.
+
+    A compressor compresses equal texts to equal texts once, as an agent would that compresses a result when it comes.
+    """
+
+    def __init__(self, system: Any) -> None:
+        self._system = system
+        self.name = str(system.name)
+        self._made: dict[str, str] = {}
+
+    @property
+    def fingerprint(self) -> str | None:
+        own = find_fingerprint(self._system)
+        return f"replay system/1 {own}" if own else None
+
+    async def prepare(self) -> None:
+        self._made.clear()
+
+    async def finish(self) -> None:
+        self._made.clear()
+
+    async def send(self, _api: str, body: dict[str, Any], _thread: str, _reply: Mapping[str, Any] | None) -> Sent:
+        """Return the request as the system edits it; what it raises is the request's error."""
+        try:
+            return Sent(await asyncio.to_thread(self._edit, body), calls=1)
+        except Exception as error:  # noqa: BLE001 - a system may be anybody's; the request is counted as failed
+            return Sent(None, status=0, error=describe(error))
+
+    def _edit(self, body: dict[str, Any]) -> dict[str, Any]:
+        where = "input" if "input" in body else "messages"
+        edit = find_edit(self._system)
+        if edit is not None:
+            messages, tools = edit(body[where], body.get("tools") or [])
+            return {**body, where: messages, **({"tools": tools} if tools or "tools" in body else {})}
+        return {**body, where: [self._compress(message) for message in body[where]]}
+
+    def _compress(self, message: Any) -> Any:
+        if not isinstance(message, Mapping):
+            return message
+        if message.get("role") == "tool" and isinstance(message.get("content"), str):
+            return {**message, "content": self._make(message["content"])}
+        if isinstance(message.get("output"), str):
+            return {**message, "output": self._make(message["output"])}
+        content = message.get("content")
+        if not isinstance(content, list):
+            return message
+        return {**message, "content": [self._compress_block(each) for each in content]}
+
+    def _compress_block(self, block: Any) -> Any:
+        if not isinstance(block, Mapping) or block.get("type") != "tool_result":
+            return block
+        content = block.get("content")
+        if isinstance(content, str):
+            return {**block, "content": self._make(content)}
+        texts = [
+            {**each, "text": self._make(each["text"])} if isinstance(each, Mapping) and "text" in each else each
+            for each in content or ()
+        ]
+        return {**block, "content": texts}
+
+    def _make(self, text: str) -> str:
+        if text not in self._made:
+            made = self._system.process({"id": "result", "context": text, "question": ""})
+            self._made[text] = str(made.get("context", made.get("response", text)))
+        return self._made[text]

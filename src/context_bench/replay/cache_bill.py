@@ -1,0 +1,354 @@
+"""What a provider's prompt cache makes of recorded threads: as they were recorded, and as a proxy sent them on.
+
+Recorded threads may lack the system text and the tools. Their size comes from a fit of billed tokens to counted ones,
+and whether they were cached when a thread began comes from the counters of its first request.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from context_bench.pricing.price import Price
+from context_bench.pricing.prompt_cache import FIVE_MINUTES, HOUR, Block, BreakpointCache, CacheUse, PrefixCache
+from context_bench.traffic.parts import PromptCounter, list_parts
+from context_bench.traffic.sessions import Request, Thread, fit_tokens
+from context_bench.utils.tokens import Tokenizer
+from context_bench.wire.prompts import read_text
+
+DEFAULT_SLOPE = 1.25
+"""Billed tokens for each token of `cl100k_base` in sessions of Claude; for threads that are too short to fit."""
+
+FIRST_TOKEN_SECONDS = 2.0
+"""From the start of a request to the begin of its answer, when other threads can read what it wrote to the cache."""
+
+_LIFETIMES = {"5m": FIVE_MINUTES, "1h": HOUR}
+
+
+# --- blocks
+
+
+class BlockReader:
+    """Reads requests as blocks in the order of the cache; each block is counted once."""
+
+    def __init__(self, count: Tokenizer) -> None:
+        self._count = count
+        self._known: dict[tuple[bytes, float | None], Block] = {}  # the history comes again in every request
+
+    def read(self, body: Mapping[str, Any]) -> list[Block]:
+        """Return the blocks of a request with the breakpoints that it sets."""
+        conversation = body.get("messages", body.get("input"))
+        conversation = [conversation] if isinstance(conversation, str) else conversation or []
+        system = body.get("system", body.get("instructions"))
+        blocks = [self._make("tool", tool) for tool in body.get("tools") or ()]
+        blocks += [self._make("system", block) for block in _list_blocks(system)]
+        for message in conversation:
+            blocks += [self._make(_read_role(message), block) for block in _split_message(message)]
+        if isinstance(body.get("cache_control"), Mapping) and blocks:
+            blocks[-1] = Block(blocks[-1].content, blocks[-1].tokens, _read_lifetime(body["cache_control"]))
+        return blocks
+
+    def _make(self, kind: str, value: Any) -> Block:
+        lifetime = None
+        if isinstance(value, Mapping) and "cache_control" in value:
+            lifetime = _read_lifetime(value["cache_control"])
+            value = {key: each for key, each in value.items() if key != "cache_control"}
+        content = kind.encode() + b"\0" + orjson.dumps(value)
+        block = self._known.get((content, lifetime))
+        if block is None:
+            block = self._known[content, lifetime] = Block(content, self._count_block(kind, value), lifetime)
+        return block
+
+    def _count_block(self, kind: str, value: Any) -> int:
+        if kind == "tool":
+            return self._count(orjson.dumps(value).decode())
+        if kind == "system":
+            return self._count(read_text([value]))
+        is_message = isinstance(value, Mapping) and ("role" in value or "call_id" in value)
+        message = value if is_message else {"role": kind, "content": [value]}
+        return sum(part.tokens(self._count) for part in list_parts(message, {}))
+
+
+def _read_role(message: Any) -> str:
+    """Return who speaks; results of tools count as a user's."""
+    if not isinstance(message, Mapping):
+        return "user"
+    role = str(message.get("role") or message.get("type"))
+    return "user" if role in ("tool", "function") or role.endswith("_output") else role
+
+
+def _split_message(message: Any) -> list[Any]:
+    """Split a message into its blocks; one with more fields, such as the calls of a chat, is one block."""
+    if isinstance(message, Mapping) and set(message) == {"role", "content"}:
+        return _list_blocks(message["content"])
+    return [message]
+
+
+def _list_blocks(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [] if content is None else [{"type": "text", "text": content}]
+
+
+def mark_body(body: dict[str, Any]) -> dict[str, Any]:
+    """Set the breakpoints of an agent that caches its whole history, as Claude Code does.
+
+    They stand on the last block of the system text, or of the tools, and of the last two messages of the user.
+    """
+    marked = dict(body)
+    for name in ("system", "tools"):
+        if marked.get(name):
+            marked[name] = _mark_last(_list_blocks(marked[name]))
+            break
+    users = [place for place, message in enumerate(body["messages"]) if _read_role(message) == "user"]
+    messages = list(body["messages"])
+    for place in users[-2:]:
+        content = _list_blocks(messages[place].get("content"))
+        messages[place] = {**messages[place], "content": _mark_last(content)}
+    return {**marked, "messages": messages}
+
+
+def _mark_last(blocks: list[Any]) -> list[Any]:
+    if not blocks or not isinstance(blocks[-1], Mapping):
+        return blocks
+    return [*blocks[:-1], {**blocks[-1], "cache_control": {"type": "ephemeral"}}]
+
+
+def _read_lifetime(mark: Any) -> float:
+    return _LIFETIMES.get(str(mark.get("ttl")) if isinstance(mark, Mapping) else "", FIVE_MINUTES)
+
+
+# --- billed tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How counted tokens of a thread become billed ones, and how much of its hidden start was cached at first."""
+
+    slope: float = 1.0
+    hidden: int = 0  # tokens of system text and tools that the recording lacks
+    warm: int = 0  # tokens that the first request read from the cache
+
+    def scale(self, blocks: Sequence[Block], kind: bytes) -> list[Block]:
+        """Put the hidden start before the blocks, and give each block its billed tokens."""
+        hidden = [Block(b"warm " + kind, self.warm, FIVE_MINUTES)] if self.warm else []
+        if self.hidden > self.warm:
+            hidden.append(Block(b"hidden " + kind, self.hidden - self.warm, FIVE_MINUTES))
+        scaled = [Block(each.content, round(each.tokens * self.slope), each.lifetime) for each in blocks]
+        return [*hidden, *scaled]
+
+
+def fit_scales(threads: Sequence[Thread], count: Tokenizer, *, half: bool = False) -> dict[str, Scale]:
+    """Fit the scale of each thread by the usage that was recorded.
+
+    Args:
+        threads: Of one session.
+        count: Counts tokens.
+        half: Use the first half of each thread alone, so that the other half can judge the fit.
+    """
+    points = {thread.id: _list_points(thread, count, half=half) for thread in threads}
+    slopes = [fit.slope for pairs in points.values() if (fit := fit_tokens(*_unzip(pairs))) is not None]
+    slope = sum(slopes) / len(slopes) if slopes else DEFAULT_SLOPE
+    return {thread.id: _fit_scale(thread, points[thread.id], slope) for thread in threads}
+
+
+def _fit_scale(thread: Thread, points: Sequence[tuple[int, int]], slope: float) -> Scale:
+    if not points:
+        return Scale()
+    if not _lacks_opening(thread):
+        counted, billed = sum(each for each, _ in points), sum(each for _, each in points)
+        return Scale(billed / counted if counted else 1.0)
+    fit = fit_tokens(*_unzip(points))
+    slope = fit.slope if fit is not None else slope
+    hidden = fit.offset if fit is not None else points[0][1] - slope * points[0][0]
+    first = thread.requests[0].usage
+    hidden_tokens = max(0, round(hidden))
+    warm = min(first.cache_read or 0, hidden_tokens) if first is not None else 0
+    return Scale(slope, hidden_tokens, warm)
+
+
+def _list_points(thread: Thread, count: Tokenizer, *, half: bool) -> list[tuple[int, int]]:
+    """List counted and billed tokens of the prompts of a thread."""
+    counter = PromptCounter(count)
+    requests = thread.requests[: max(2, len(thread.requests) // 2)] if half else thread.requests
+    return [(counter.count_prompt(each), each.usage.prompt) for each in requests if each.usage is not None]
+
+
+def _unzip(points: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    return [counted for counted, _ in points], [billed for _, billed in points]
+
+
+def _lacks_opening(thread: Thread) -> bool:
+    first = thread.requests[0]
+    return first.system is None and not first.tools and first.api != "openai"
+
+
+# --- the simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """One request of a session as the cache serves it."""
+
+    thread: Thread
+    place: int  # in its thread
+    use: CacheUse
+
+    @property
+    def request(self) -> Request:
+        return self.thread.requests[self.place]
+
+    def dollars(self, price: Price) -> float:
+        """Price it with the reply that was recorded."""
+        usage, use = self.request.usage, self.use
+        output = usage.output if usage is not None and usage.output is not None else 0
+        return price.dollars(use.prompt, output, use.read, use.write_5m, use.write_1h)
+
+
+def has_breakpoints(threads: Iterable[Thread]) -> bool:
+    """Tell whether a recording holds the breakpoints that were set."""
+    return any(b"cache_control" in orjson.dumps(thread.requests[-1].body()) for thread in threads if thread.requests)
+
+
+class Simulator:
+    """Runs the requests of a session through the prompt cache of their provider, in the order of their start.
+
+    Args:
+        threads: Of one session.
+        scales: Of each thread, by its id.
+        reader: Reads requests as blocks.
+        minimum: Tokens below which a prefix is not cached.
+    """
+
+    def __init__(
+        self,
+        threads: Sequence[Thread],
+        scales: Mapping[str, Scale],
+        reader: BlockReader,
+        *,
+        minimum: int = 1024,
+    ) -> None:
+        self._threads, self._scales, self._reader = threads, scales, reader
+        self._minimum = minimum
+        self._sets_marks = not has_breakpoints(threads)
+
+    def make_body(self, request: Request) -> dict[str, Any]:
+        """Build the body of a request; where the recording holds no breakpoints, it has those of an agent."""
+        body = request.body()
+        return mark_body(body) if self._sets_marks and request.api == "anthropic" else body
+
+    def read(self, body: Mapping[str, Any]) -> list[Block]:
+        """Read a body as blocks."""
+        return self._reader.read(body)
+
+    def run(self, sent: Mapping[tuple[str, int], Sequence[Block]] | None = None, *, cold: bool = False) -> list[Billed]:
+        """Return how each request is served.
+
+        Args:
+            sent: The blocks that were sent instead, by thread and place; those of the recording by default.
+            cold: Nothing of a thread is cached before its first request.
+        """
+        caches: dict[str | None, BreakpointCache | PrefixCache] = {}
+        billed = []
+        for thread, place, at in order_requests(self._threads):
+            request = thread.requests[place]
+            blocks = self.read(self.make_body(request)) if sent is None else sent[thread.id, place]
+            scaled = self._scales[thread.id].scale(blocks, b"agent" if thread.agent else b"main")
+            if request.model not in caches:
+                prefixes = request.api != "anthropic"
+                caches[request.model] = PrefixCache() if prefixes else BreakpointCache(self._minimum)
+            cache = caches[request.model]
+            if isinstance(cache, PrefixCache):
+                reply = self._reader.read({"messages": [request.reply or {}]}) if request.reply else []
+                billed.append(Billed(thread, place, cache.use(_list_ids(scaled), at, _list_ids(reply))))
+                continue
+            if place == 0 and self._scales[thread.id].warm and not cold:
+                cache.use(scaled[:1], at - 1)
+            following = thread.requests[place + 1].started if place + 1 < len(thread.requests) else None
+            answered = at + FIRST_TOKEN_SECONDS if following is None else min(at + FIRST_TOKEN_SECONDS, following)
+            billed.append(Billed(thread, place, cache.use(scaled, at, max(at, answered))))
+        return billed
+
+
+def order_requests(threads: Sequence[Thread]) -> Iterator[tuple[Thread, int, float]]:
+    """Yield the requests of a session by their start; one without a recorded time follows the one before at once."""
+    found = []
+    for thread in threads:
+        at = 0.0
+        for place, request in enumerate(thread.requests):
+            at = max(at, request.started or at)
+            found.append((at, thread, place))
+    found.sort(key=lambda each: each[0])
+    for at, thread, place in found:
+        yield thread, place, at
+
+
+def _list_ids(blocks: Sequence[Block]) -> list[int]:
+    """Stand in for the ids of tokens: as many as a block has tokens, and alike as far as its text is alike."""
+    ids: list[int] = []
+    for block in blocks:
+        if not block.tokens:
+            continue
+        own = array("I", block.content[: (block.tokens - 1) * 4 // 4 * 4].ljust((block.tokens - 1) * 4, b"\0"))
+        ids += own
+        ids.append(int.from_bytes(blake2b(block.content, digest_size=6).digest(), "little"))
+    return ids
+
+
+# --- how good the simulation is
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """How far simulated tokens are from the recorded ones, by request."""
+
+    median: float
+    p95: float
+    worst: float
+
+    @classmethod
+    def of(cls, errors: Sequence[float]) -> Deviation:
+        """Summarize absolute errors."""
+        ordered = sorted(map(abs, errors))
+        last = len(ordered) - 1
+        return cls(*(ordered[round(share * last)] for share in (0.5, 0.95, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationError:
+    """The simulated cache against the recorded counters, on requests that the fit has not seen."""
+
+    requests: int
+    reads: Deviation
+    writes: Deviation
+    trivial_reads: Deviation  # of the model that reads all tokens of the request before
+    trivial_writes: Deviation
+
+
+def judge_simulation(threads: Sequence[Thread], reader: BlockReader, count: Tokenizer) -> SimulationError | None:
+    """Fit the first half of each thread, simulate all of it, and compare the second half with what was recorded."""
+    scales = fit_scales(threads, count, half=True)
+    simulated = {(each.thread.id, each.place): each.use for each in Simulator(threads, scales, reader).run()}
+    reads, writes, trivial_reads, trivial_writes = [], [], [], []
+    for thread in threads:
+        for place in range(max(2, len(thread.requests) // 2), len(thread.requests)):
+            usage = thread.requests[place].usage
+            if usage is None or usage.cache_read is None:
+                continue
+            use, before = simulated[thread.id, place], simulated[thread.id, place - 1]
+            reads.append(use.read - usage.cache_read)
+            writes.append(use.write_5m + use.write_1h - usage.cache_write)
+            trivial_reads.append(before.prompt - usage.cache_read)
+            trivial_writes.append(use.prompt - before.prompt - usage.cache_write)
+    if not reads:
+        return None
+    found = (Deviation.of(errors) for errors in (reads, writes, trivial_reads, trivial_writes))
+    return SimulationError(len(reads), *found)
+
+
+def price_recorded(request: Request, price: Price) -> float | None:
+    """Price a request by the usage that was recorded; None where none was."""
+    return None if request.usage is None else price.cost({"completion_tokens": 0, **request.usage.as_counts()})

@@ -1,0 +1,299 @@
+"""Text that the next call copied: what a model needed of its history, told by what it wrote next, without labels.
+
+A span is a path, identifier, number or quoted string in the arguments of the next tool call. It is evidence when it
+also stands in a tool result or a user's text of the request, and in no system text, tool or other session. It is lost
+when no copy of it is left in the request that was sent on. Some matches are chance: how many is estimated by giving
+each turn the reply of another session.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from context_bench.stats.distributions import t_quantile
+from context_bench.traffic.parts import list_parts
+from context_bench.traffic.sessions import Request, Session
+
+MIN_SPAN_CHARS = 8
+MIN_JUDGED_TURNS = 20  # true uses below which nothing is estimated
+MIN_SESSIONS = 10  # below this there is no interval
+
+_QUOTED = re.compile(r"\"([^\"\n]{8,200})\"|'([^'\n]{8,200})'|`([^`\n]{8,200})`")
+_WORD = re.compile(r"[\w./~:@+\-]{8,}")
+_NUMBER = re.compile(r"[\d.,:\-]{8,}")
+_TRIM = ".,:;-+@/"
+
+
+def find_spans(text: str) -> set[str]:
+    """Find the paths, identifiers, numbers and quoted strings of a text."""
+    spans = {quoted for found in _QUOTED.finditer(text) if (quoted := (found[1] or found[2] or found[3]).strip())}
+    for found in _WORD.finditer(text):
+        word = found[0].strip(_TRIM) if not found[0].startswith(("/", "./", "~")) else found[0].rstrip(_TRIM)
+        if "/" in word or _NUMBER.fullmatch(word) or _is_identifier(word):
+            spans.add(word)
+    return {span for span in spans if len(span) >= MIN_SPAN_CHARS}
+
+
+def _is_identifier(word: str) -> bool:
+    """Tell an identifier from a word of prose: it has an underscore, a digit, a dot or a capital inside."""
+    inside = word[1:]
+    return "_" in word or "." in inside or any(sign.isdigit() or sign.isupper() for sign in inside)
+
+
+def list_call_spans(reply: Mapping[str, Any] | None) -> list[str]:
+    """List the spans in the arguments of the tools that a reply calls, in order."""
+    found: dict[str, None] = {}
+    for message in list_reply_messages(reply):
+        for part in list_parts(message, {}):
+            if part.kind == "call":
+                found.update(dict.fromkeys(sorted(find_spans(_unpack(part.text)))))
+    return list(found)
+
+
+def list_reply_messages(reply: Mapping[str, Any] | None) -> list[Any]:
+    """List the messages or items of a reply, in whatever form."""
+    if not reply:
+        return []
+    if isinstance(reply.get("choices"), list):
+        return [each["message"] for each in reply["choices"][:1] if isinstance(each, Mapping) and "message" in each]
+    if isinstance(reply.get("output"), list):
+        return list(reply["output"])
+    return [reply]
+
+
+def _unpack(arguments: str) -> str:
+    """Write the values of JSON arguments one a line, without their escapes."""
+    try:
+        document = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return arguments
+    return "\n".join(_list_leaves(document))
+
+
+def _list_leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _list_leaves(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _list_leaves(each)
+    elif isinstance(value, str):
+        yield value if "\n" in value or len(value) > 200 else f'"{value}"\n{value}'
+    else:
+        yield str(value)
+
+
+# --- the history of a request
+
+
+def read_sent(body: Mapping[str, Any]) -> str:
+    """Return every text of a body that was sent on, without the escapes of JSON."""
+    conversation = body.get("messages", body.get("input"))
+    conversation = [conversation] if isinstance(conversation, str) else conversation or []
+    texts = [_unescape(part.text) for message in conversation for part in list_parts(message, {})]
+    opening = (body.get("system", body.get("instructions")), *(body.get("tools") or ()))
+    return "\n".join((*texts, *map(_dump, opening)))
+
+
+def _dump(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else orjson.dumps(value).decode()
+
+
+def _unescape(text: str) -> str:
+    return text.replace("\\/", "/").replace('\\"', '"') if "\\" in text else text
+
+
+def _digest(span: str) -> bytes:
+    return blake2b(span.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+class SessionSpans:
+    """The spans of each session, so that those which stand in other sessions too can be told."""
+
+    def __init__(self) -> None:
+        self._texts: dict[bytes, dict[str, int]] = defaultdict(dict)  # by span and session: texts that hold it, up to 2
+
+    def add(self, session: Session) -> None:
+        """Add everything that a session's requests and replies hold; equal texts count once."""
+        seen: set[bytes] = set()
+        known: set[int] = set()
+        for thread in session.threads:
+            for request in thread.requests:
+                for message in (*request.messages, *list_reply_messages(request.reply)):
+                    if id(message) in known:
+                        continue
+                    known.add(id(message))
+                    for part in list_parts(message, {}):
+                        text = _unpack(part.text) if part.kind == "call" else part.text
+                        if (digest := _digest(text)) not in seen:
+                            seen.add(digest)
+                            self._add_text(session.id, text)
+
+    def _add_text(self, session: str, text: str) -> None:
+        for span in find_spans(text):
+            found = self._texts[_digest(span)]
+            found[session] = min(2, found.get(session, 0) + 1)
+
+    def is_elsewhere(self, span: str, session: str, source: str = "") -> bool:
+        """Tell whether a span stands in another session; `source` is the one that its reply comes from.
+
+        Of `source` the text of that reply does not count, so that a reply that is put into another session is judged
+        as one of its own.
+        """
+        found = self._texts.get(_digest(span), {})
+        return any(each != session and count > (each == source) for each, count in found.items())
+
+
+# --- turns
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn copied of its history, and what of that was gone; the same for a reply of another session."""
+
+    copied: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    mendable: bool = False  # all that was lost can be had again: by a tool that was added, or by a second read
+    chance_copied: bool = False
+    chance_lost: bool = False
+
+
+Foreign = tuple[str, Sequence[str]]
+"""A reply of another session: the session's id, and the spans of its calls."""
+
+_READS = re.compile(r"read|view|cat|open|grep|glob|search|list|ls|find|fetch|get|retrieve", re.IGNORECASE)
+
+
+class ThreadJudge:
+    """Judges the turns of a thread one after the other; of each span its first use counts.
+
+    Args:
+        session: The id of the session.
+        spans: Of all sessions.
+    """
+
+    def __init__(self, session: str, spans: SessionSpans) -> None:
+        self._session, self._spans = session, spans
+        self._used: set[str] = set()
+        self._chance_used: set[str] = set()
+
+    def judge(self, request: Request, sent: Mapping[str, Any] | None, foreign: Foreign) -> Turn:
+        """Judge a turn: the recorded request, the body that was sent in its place, and a reply of another session.
+
+        Where nothing was sent, nothing is lost: the request failed, which is counted as such.
+        """
+        own = [span for span in list_call_spans(request.reply) if span not in self._used]
+        other, chance = foreign[0], [span for span in foreign[1] if span not in self._chance_used]
+        if not own and not chance:
+            return Turn()
+        history = _History(request)
+        copied = [s for s in own if s in history and not self._spans.is_elsewhere(s, self._session)]
+        chance = [s for s in chance if s in history and not self._spans.is_elsewhere(s, self._session, other)]
+        self._used.update(copied)
+        self._chance_used.update(chance)
+        text = read_sent(sent) if sent is not None and (copied or chance) else None
+        lost = [span for span in copied if text is not None and not is_left(span, text)]
+        added = sent is not None and len(sent.get("tools") or ()) > len(request.tools)
+        return Turn(
+            tuple(copied),
+            tuple(lost),
+            bool(lost) and (added or all(_READS.search(history.find_tool(span)) for span in lost)),
+            bool(chance),
+            text is not None and any(not is_left(span, text) for span in chance),
+        )
+
+
+class _History:
+    """The tool results and users' texts of a request, without what stands in its system text and tools too."""
+
+    def __init__(self, request: Request) -> None:
+        tools: dict[str, str] = {}
+        parts = [part for message in request.messages for part in list_parts(message, tools)]
+        self._given = [part for part in parts if part.kind in ("user", "result")]
+        system = [part.text for part in parts if part.kind == "system"]
+        self._opening = "\n".join((*system, *map(_dump, (request.system, *request.tools))))
+
+    def __contains__(self, span: str) -> bool:
+        return span not in self._opening and any(span in part.text for part in self._given)
+
+    def find_tool(self, span: str) -> str:
+        """Return the tool whose result holds a span; empty where only a user said it."""
+        return next((part.tool for part in self._given if part.kind == "result" and span in part.text), "")
+
+
+def is_left(span: str, text: str) -> bool:
+    """Tell whether a copy of a span is left in a text, however its white space is spelled."""
+    return span in text or (" " in span and " ".join(span.split()) in " ".join(text.split()))
+
+
+# --- the estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The share of turns in which text that the next call copied was gone, with chance matches taken out."""
+
+    turns: int
+    matched: int  # turns whose next call holds a span of the history
+    matched_lost: int  # of these, turns that lost one
+    chance_matched: int  # turns in which a reply of another session holds one
+    chance_lost: int
+    uses: float  # true uses, as estimated
+    of_uses: float | None  # the share of true uses that lost text; None with too few
+    by_turn: float | None  # the same as a share of all turns
+    low: float | None = None  # 95% interval of `of_uses`, over sessions; None with too few sessions
+    high: float | None = None
+    sessions: int = 0
+
+
+def count_turns(turns: Iterable[Turn]) -> list[int]:
+    """Count the turns of a session: all, those that copied, that lost, and the same two by chance."""
+    counts = [0] * 5
+    for turn in turns:
+        facts = (True, bool(turn.copied), bool(turn.lost), turn.chance_copied, turn.chance_lost)
+        counts = [count + fact for count, fact in zip(counts, facts)]
+    return counts
+
+
+def estimate_loss(counts: Sequence[Sequence[int]]) -> Loss:
+    """Estimate the loss by a mixture of true uses and chance matches, from the counts of each session."""
+    total = [sum(column) for column in zip(*counts)] or [0] * 5
+    uses, of_uses, by_turn = _solve(total)
+    low = high = None
+    if of_uses is not None and len(counts) >= MIN_SESSIONS:
+        left_out = [[whole - part for whole, part in zip(total, each)] for each in counts]
+        low, high = _find_limits(of_uses, [_solve(each)[1] for each in left_out])
+    turns, matched, lost, chance_matched, chance_lost = total
+    return Loss(
+        turns, matched, lost, chance_matched, chance_lost, uses, of_uses, by_turn, low, high, sessions=len(counts)
+    )
+
+
+def _solve(counts: Sequence[int]) -> tuple[float, float | None, float | None]:
+    turns, matched, lost, chance_matched, chance_lost = counts
+    share = max(0.0, (matched - chance_matched) / (turns - chance_matched)) if turns > chance_matched else 0.0
+    uses = share * turns
+    if uses < MIN_JUDGED_TURNS:
+        return uses, None, None
+    gone = max(0.0, lost - (1 - share) * chance_lost)
+    return uses, min(1.0, gone / uses), gone / turns
+
+
+def _find_limits(value: float, without_one: Sequence[float | None]) -> tuple[float | None, float | None]:
+    """Return the 95% limits of an estimate by the jackknife over sessions."""
+    known = [each for each in without_one if each is not None]
+    number = len(known)
+    if number < len(without_one):
+        return None, None
+    mean = sum(known) / number
+    error = math.sqrt((number - 1) / number * sum((each - mean) ** 2 for each in known))
+    half = t_quantile(0.975, number - 1) * error
+    return max(0.0, value - half), min(1.0, value + half)

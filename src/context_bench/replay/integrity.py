@@ -1,0 +1,115 @@
+"""What a request must keep whatever is compressed in it; a broken rule is a fault that no label is needed for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from context_bench.text import dump_json
+from context_bench.wire.forms import get_form
+from context_bench.wire.prompts import Prompt
+
+FAULTS = {
+    "pairing": "a tool call without its result, or a result without its call",
+    "order": "tool calls or results in another order",
+    "roles": "a message with another role",
+    "images": "an image or a document is gone",
+    "system": "the system text was changed",
+    "tools": "a tool or its schema was changed or dropped",
+    "thinking": "a thinking block or its signature was changed",
+    "cache marks": "a breakpoint of the prompt cache is gone",
+}
+"""Faults by name, with what each means."""
+
+
+def find_faults(api: str, recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
+    """Compare a request with what was sent in its place, and list the faults."""
+    before, after = _read_conversation(recorded), _read_conversation(sent)
+    form = get_form(api)
+    broken = {
+        "pairing": bool(_find_unpaired(form.read_tool_ids(after)) - _find_unpaired(form.read_tool_ids(before))),
+        "order": _changes_order(form.read_tool_ids(before), form.read_tool_ids(after)),
+        "roles": _changes_roles(before, after),
+        "images": _count_kinds(after, _MEDIA) < _count_kinds(before, _MEDIA),
+        "system": _read_system(recorded) != _read_system(sent),
+        "tools": not _keeps_tools(recorded, sent),
+        "thinking": not _list_thinking(after) <= _list_thinking(before),
+        "cache marks": _count_marks(sent) < _count_marks(recorded),
+    }
+    return [name for name in FAULTS if broken[name]]
+
+
+_MEDIA = frozenset({"image", "image_url", "input_image", "document", "file", "input_file", "input_audio"})
+
+
+def _read_conversation(body: Mapping[str, Any]) -> list[Any]:
+    conversation = body.get("messages", body.get("input"))
+    return conversation if isinstance(conversation, list) else [conversation]
+
+
+def _find_unpaired(ids: tuple[Sequence[Any], Sequence[Any]]) -> set[Any]:
+    calls, results = ids
+    return set(calls) ^ set(results)
+
+
+def _changes_order(before: tuple[Sequence[Any], Sequence[Any]], after: tuple[Sequence[Any], Sequence[Any]]) -> bool:
+    for old, new in zip(before, after):
+        left = set(new)
+        if [each for each in old if each in left] != [each for each in new if each in set(old)]:
+            return True
+    return False
+
+
+def _changes_roles(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    """Tell whether a content that stands on both sides has another role."""
+    roles: dict[str, set[Any]] = {}
+    for message in before:
+        if isinstance(message, Mapping):
+            roles.setdefault(dump_json(message.get("content")), set()).add(message.get("role"))
+    return any(
+        message.get("role") not in roles.get(dump_json(message.get("content")), {message.get("role")})
+        for message in after
+        if isinstance(message, Mapping)
+    )
+
+
+def _list_blocks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    for message in messages:
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, Mapping):
+                yield block
+                yield from _list_blocks([block])
+
+
+def _count_kinds(messages: Sequence[Any], kinds: frozenset[str]) -> int:
+    return sum(block.get("type") in kinds for block in _list_blocks(messages))
+
+
+def _read_system(body: Mapping[str, Any]) -> list[str]:
+    system = body.get("system", body.get("instructions"))
+    spoken = [
+        message
+        for message in _read_conversation(body)
+        if isinstance(message, Mapping) and message.get("role") in ("system", "developer")
+    ]
+    return Prompt(system, spoken).texts()
+
+
+def _keeps_tools(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+    """Tell whether each tool on offer is there as it was; tools that a proxy adds are no fault."""
+    before = Counter(dump_json(tool) for tool in Prompt(tools=list(recorded.get("tools") or ())).as_read().tools)
+    after = Counter(dump_json(tool) for tool in Prompt(tools=list(sent.get("tools") or ())).as_read().tools)
+    return before <= after
+
+
+def _list_thinking(messages: Sequence[Any]) -> Counter[str]:
+    kinds = ("thinking", "redacted_thinking")
+    return Counter(dump_json(block) for block in _list_blocks(messages) if block.get("type") in kinds)
+
+
+def _count_marks(value: Any) -> int:
+    if isinstance(value, Mapping):
+        return ("cache_control" in value) + sum(map(_count_marks, value.values()))
+    return sum(map(_count_marks, value)) if isinstance(value, list) else 0

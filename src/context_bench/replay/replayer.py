@@ -1,0 +1,297 @@
+"""A session as an example of a run, and the system that sends its requests through an arm and judges what became of it.
+
+An example is a whole session: its threads share a prompt cache, and a proxy may keep a state for each of them. So a run
+that is interrupted goes on with the sessions that are left. Requests go one after the other, in the order in which they
+started. Nothing of their texts is kept but a few passages around what was lost.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from context_bench.http.loop import run_sync
+from context_bench.pricing.price_table import Prices
+from context_bench.pricing.prompt_cache import Block, CacheUse
+from context_bench.replay.arms import Arm, Sent
+from context_bench.replay.cache_bill import (
+    Billed,
+    BlockReader,
+    Simulator,
+    fit_scales,
+    judge_simulation,
+    order_requests,
+    price_recorded,
+)
+from context_bench.replay.copied_text import Foreign, SessionSpans, ThreadJudge, Turn, count_turns, list_call_spans
+from context_bench.replay.integrity import find_faults
+from context_bench.text import dump_json
+from context_bench.traffic.parts import list_parts
+from context_bench.traffic.readers import Findings, read_sessions
+from context_bench.traffic.sessions import Request, Session
+from context_bench.traits import SystemTraits
+from context_bench.types import Example
+from context_bench.utils.tokens import Tokenizer
+from context_bench.wire.forms import read_prompt
+
+MAX_REPLIES = 500  # of a session, that are put into the turns of others
+MAX_OPEN_SESSIONS = 4
+MAX_LOSSES = 3  # passages that are kept of a session
+MAX_PASSAGE_CHARS = 400
+BROKEN_TOKENS = 64
+"""Tokens read less than from a stable prefix, from which on the cache counts as broken."""
+BROKEN_STEPS = 256  # the same where the cache reads whole steps of 128 tokens
+
+
+@dataclass
+class Recording:
+    """The sessions of some files: what is known of all of them together, and each of them when it is asked for."""
+
+    paths: list[str]
+    findings: Findings = field(default_factory=Findings)
+    spans: SessionSpans = field(default_factory=SessionSpans)
+    examples: list[Example] = field(default_factory=list)
+    _replies: dict[str, list[list[str]]] = field(default_factory=dict)
+    _open: OrderedDict[str, Session] = field(default_factory=OrderedDict)
+
+    @classmethod
+    def read(cls, paths: Sequence[str | Path]) -> Recording:
+        """Read all files once; DataError when one that is named is no recording."""
+        recording = cls([str(path) for path in paths])
+        for session in read_sessions(recording.paths, recording.findings):
+            recording._add(session)
+        return recording
+
+    def _add(self, session: Session) -> None:
+        self.spans.add(session)
+        source = random.Random(session.id)
+        spans = [list_call_spans(request.reply) for request in session.requests]
+        self._replies[session.id] = spans if len(spans) <= MAX_REPLIES else source.sample(spans, MAX_REPLIES)
+        digest = blake2b(digest_size=16)
+        for thread in session.threads:
+            for request in thread.requests:
+                body = {"api": request.api, "body": request.body(), "reply": request.reply, "at": request.started}
+                digest.update(dump_json(body).encode("utf-8", "replace"))
+        files = sorted({thread.path for thread in session.threads})
+        namesakes = sum(each["meta"]["session"] == session.id for each in self.examples)
+        self.examples.append(
+            {
+                "id": f"{session.id} ({namesakes + 1})" if namesakes else session.id,
+                "context": "",
+                "digest": digest.hexdigest(),
+                "meta": {"session": session.id, "files": files, "requests": len(session.requests)},
+            }
+        )
+
+    @property
+    def digest(self) -> str:
+        """Identify all sessions together: which text counts as copied depends on the others."""
+        return blake2b(dump_json([each["digest"] for each in self.examples]).encode(), digest_size=8).hexdigest()
+
+    def open(self, example: Example) -> Session:
+        """Return a session; the few that were opened last are kept."""
+        identity = str(example["id"])
+        if identity not in self._open:
+            found = read_sessions(example["meta"]["files"])
+            self._open[identity] = next(session for session in found if session.id == example["meta"]["session"])
+            while len(self._open) > MAX_OPEN_SESSIONS:
+                self._open.popitem(last=False)
+        return self._open[identity]
+
+    def draw_replies(self, session: str) -> Iterator[Foreign]:
+        """Yield replies of other sessions at random, the same ones for every system; without others, empty ones."""
+        others = [(other, spans) for other, replies in self._replies.items() if other != session for spans in replies]
+        source = random.Random(session)
+        while True:
+            yield source.choice(others) if others else ("", [])
+
+
+class Replayer:
+    """Replays sessions through an arm; the answer to an example is what became of its requests."""
+
+    def __init__(self, arm: Arm, recording: Recording, prices: Prices, count: Tokenizer) -> None:
+        self.arm, self.name = arm, arm.name
+        self._recording, self._prices, self._count = recording, prices, count
+        self.prepare, self.finish = arm.prepare, arm.finish
+        self._status = ""
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(max_workers=1, own_client=True, competes=False, status_text=lambda: self._status)
+
+    @property
+    def fingerprint(self) -> str | None:
+        own = self.arm.fingerprint
+        return None if own is None else f"{own}, replay/1 of {self._recording.digest}"
+
+    def process(self, example: Example) -> Example:
+        """Call `aprocess` for a caller without an event loop."""
+        return run_sync(self.aprocess(example))
+
+    async def aprocess(self, example: Example) -> Example:
+        """Send all requests of a session, and judge it."""
+        session = self._recording.open(example)
+        job = _SessionJob(session, self._recording, self._count)
+        for number, (thread, place, _) in enumerate(order_requests(session.threads), 1):
+            self._status = f"{self.name}: request {number:,} of {example['meta']['requests']:,}"
+            request = thread.requests[place]
+            body = job.make_body(request)
+            sent = await self.arm.send(request.api, body, f"{session.id}:{thread.id}", request.reply)
+            job.take(thread.id, place, request, body, sent)
+        return {"response": "", "metadata": {"replay": job.summarize(self._prices)}}
+
+
+class _SessionJob:
+    """What becomes of one session, request by request."""
+
+    def __init__(self, session: Session, recording: Recording, count: Tokenizer) -> None:
+        self._session, self._count = session, count
+        self._reader = BlockReader(count)
+        self._simulator = Simulator(session.threads, fit_scales(session.threads, count), self._reader)
+        self.make_body = self._simulator.make_body
+        self._judges = {thread.id: ThreadJudge(session.id, recording.spans) for thread in session.threads}
+        self._foreign = recording.draw_replies(session.id)
+        self._blocks: dict[tuple[str, int], list[Block]] = {}
+        self._turns: list[Turn] = []
+        self._facts: list[dict[str, Any]] = []
+        self._losses: list[dict[str, Any]] = []
+        self._results: dict[int, tuple[Any, int]] = {}  # by identity; the message is held, so that no other gets it
+
+    def take(self, thread: str, place: int, request: Request, body: Mapping[str, Any], sent: Sent) -> None:
+        """Take what was sent in the place of one request."""
+        turn = self._judges[thread].judge(request, sent.body, next(self._foreign))
+        self._turns.append(turn)
+        # What never reached the model is billed as it was recorded: nothing is saved by failing.
+        self._blocks[thread, place] = self._simulator.read(body if sent.body is None else sent.body)
+        before, after = _count_body(body, self._count), _count_body(sent.body, self._count)
+        facts = {
+            "thread": thread,
+            "turn": place + 1,
+            "tokens": before,
+            "sent_tokens": before if sent.body is None else after,
+            "result_tokens": self._count_results(request),
+            "faults": find_faults(request.api, body, sent.body) if sent.body is not None else [],
+            "copied": len(turn.copied),
+            "lost": list(turn.lost[:MAX_LOSSES]),
+            "mendable": turn.mendable,
+        }
+        optional = {
+            "error": sent.error or ("nothing reached the model" if sent.body is None else ""),
+            "side_calls": sent.side_calls,
+            "claimed": sent.claimed,
+            "changed_reply": sent.changed_reply,
+        }
+        self._facts.append(facts | {key: value for key, value in optional.items() if value})
+        if turn.lost and len(self._losses) < MAX_LOSSES:
+            self._losses.append({"thread": thread, "turn": place + 1, **_show_loss(turn.lost[0], request)})
+
+    def summarize(self, prices: Prices) -> dict[str, Any]:
+        """Bill the session by the simulated cache, and describe what became of it."""
+        runs = {
+            "recorded": self._simulator.run(),
+            "sent": self._simulator.run(self._blocks),
+            "recorded_cold": self._simulator.run(cold=True),
+            "sent_cold": self._simulator.run(self._blocks, cold=True),
+        }
+        for facts, bills in zip(self._facts, _compare_bills(runs["recorded"], runs["sent"], prices)):
+            facts |= bills
+        found = judge_simulation(self._session.threads, self._reader, self._count)
+        return {
+            "requests": len(self._facts),
+            "counts": count_turns(self._turns),
+            "dollars": {name: _sum_dollars(billed, prices) for name, billed in runs.items()},
+            "billed_dollars": _sum_recorded(self._session, prices),
+            "simulation": None if found is None else asdict(found),
+            "reconstructed": sorted({each for thread in self._session.threads for each in thread.reconstructed}),
+            "tools": _count_by_tool(self._session, self._count),
+            "turns": self._facts,
+            "losses": self._losses,
+        }
+
+    def _count_results(self, request: Request) -> int:
+        """Count the tokens of the tool results in a request."""
+        for message in request.history[: request.length]:
+            if id(message) not in self._results:
+                parts = list_parts(message, {})
+                tokens = sum(self._count(part.text) for part in parts if part.kind == "result")
+                self._results[id(message)] = message, tokens
+        return sum(self._results[id(message)][1] for message in request.messages)
+
+
+def _count_body(body: Mapping[str, Any] | None, count: Tokenizer) -> int:
+    prompt = read_prompt(body) if body is not None else None
+    return prompt.tokens(count) if prompt is not None else 0
+
+
+def _show_loss(span: str, request: Request) -> dict[str, Any]:
+    """Show the passage of the recorded request that held a lost span."""
+    tools: dict[str, str] = {}
+    parts = [part for message in request.messages for part in list_parts(message, tools)]
+    held = next((part for part in parts if part.kind in ("result", "user") and span in part.text), None)
+    if held is None:
+        return {"span": span}
+    place = held.text.index(span)
+    start = max(0, place - MAX_PASSAGE_CHARS // 2)
+    return {"span": span, "tool": held.tool, "passage": held.text[start : start + MAX_PASSAGE_CHARS]}
+
+
+def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: Prices) -> Iterator[dict[str, Any]]:
+    """Yield the buckets of each request on both sides, its dollars where the model has a price, and cache damage.
+
+    With a stable prefix a request reads the same share of the one before in its thread as in the recording.
+    """
+    last: dict[str, tuple[int, int]] = {}  # of each thread, the prompt before: recorded, sent
+    for old, new in zip(recorded, sent):
+        facts: dict[str, Any] = {
+            "recorded_prompt": old.use.prompt,
+            "recorded_read": old.use.read,
+            "prompt": new.use.prompt,
+            "read": new.use.read,
+        }
+        old_before, new_before = last.get(old.thread.id, (0, 0))
+        last[old.thread.id] = old.use.prompt, new.use.prompt
+        share = old.use.read / old_before if old_before else 0.0
+        stable = min(round(share * new_before), new.use.prompt)
+        if stable - new.use.read >= (BROKEN_TOKENS if old.request.api == "anthropic" else BROKEN_STEPS):
+            facts["lost_reads"] = stable - new.use.read
+        price = prices.of(old.request.model)
+        if price is not None:
+            facts |= {"recorded_dollars": old.dollars(price), "dollars": new.dollars(price)}
+        if price is not None and "lost_reads" in facts:
+            kept = replace(new, use=CacheUse(0, stable, new.use.prompt - stable))
+            facts["damage_dollars"] = max(0.0, facts["dollars"] - kept.dollars(price))
+        yield facts
+
+
+def _sum_dollars(billed: Sequence[Billed], prices: Prices) -> float | None:
+    """Add up the dollars of all requests; None where the price of a model is not known."""
+    known = [(each, prices.of(each.request.model)) for each in billed]
+    spent = [each.dollars(price) for each, price in known if price is not None]
+    return sum(spent) if len(spent) == len(known) else None
+
+
+def _sum_recorded(session: Session, prices: Prices) -> float | None:
+    known = [(request, prices.of(request.model)) for request in session.requests]
+    spent = [price_recorded(request, price) for request, price in known if price is not None]
+    bills = [each for each in spent if each is not None]
+    return sum(bills) if len(bills) == len(known) else None
+
+
+def _count_by_tool(session: Session, count: Tokenizer) -> dict[str, int]:
+    """Count the tokens of tool results by tool, each result once."""
+    found: dict[str, int] = {}
+    seen: set[int] = set()
+    for thread in session.threads:
+        tools: dict[str, str] = {}
+        for request in thread.requests:
+            for message in request.messages:
+                if id(message) not in seen:
+                    seen.add(id(message))
+                    for part in list_parts(message, tools):
+                        if part.kind == "result":
+                            found[part.tool or "?"] = found.get(part.tool or "?", 0) + count(part.text)
+    return found

@@ -1,0 +1,190 @@
+"""The parts of recorded messages: who said what, which tool was called and what it returned, in every API's form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from context_bench.errors import DataError
+from context_bench.text import dump_json
+from context_bench.traffic.sessions import Fit, Request, Thread, fit_tokens
+from context_bench.utils.tokens import Tokenizer
+from context_bench.wire.prompts import Message, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of what a model reads or writes."""
+
+    kind: str  # system, user, assistant, thinking, call, result, or other: an image, a document, an encrypted item
+    text: str
+    tool: str = ""  # of a call or a result
+    id: str = ""  # that a call and its result share
+
+    def tokens(self, count: Tokenizer) -> int:
+        """Count what a model reads of it; thinking is not sent again."""
+        if self.kind == "thinking":
+            return 0
+        named = (self.tool, self.id) if self.kind in ("call", "result") else ()
+        return sum(count(text) for text in (self.text, *named) if text)
+
+
+def list_parts(message: Any, tools: dict[str, str]) -> list[Part]:
+    """List the parts of a message or of an input item; `tools` learns which tool each call named."""
+    if isinstance(message, str):
+        return [Part("user", message)]
+    if not isinstance(message, Mapping):
+        return []
+    kind = message.get("type")
+    if "role" not in message and isinstance(kind, str):
+        return _read_item(message, kind, tools)
+    role = message.get("role")
+    speaker = role if role in ("user", "assistant") else "system" if role in ("system", "developer") else "user"
+    content = message.get("content")
+    if role in ("tool", "function"):
+        identity = str(message.get("tool_call_id") or "")
+        tool = tools.get(identity) or str(message.get("name") or "")
+        return _read_result(content, tool, identity)
+    parts: list[Part] = []
+    for field in ("reasoning_content", "reasoning"):
+        if isinstance(message.get(field), str):
+            parts.append(Part("thinking", message[field]))
+            break
+    blocks = content if isinstance(content, list) else [] if content is None else [content]
+    parts += [part for block in blocks for part in _read_block(block, speaker, tools)]
+    calls = message.get("tool_calls")
+    parts += [_read_call(call, tools) for call in (calls if isinstance(calls, list) else ()) if isinstance(call, dict)]
+    return parts
+
+
+def _read_block(block: Any, speaker: str, tools: dict[str, str]) -> list[Part]:
+    if isinstance(block, str):
+        return [Part(speaker, block)]
+    if not isinstance(block, Mapping):
+        return []
+    kind = block.get("type")
+    if kind in ("text", "input_text", "output_text") or (kind is None and "text" in block):
+        return [Part(speaker, _as_text(block.get("text")))]
+    if kind in ("thinking", "reasoning"):
+        return [Part("thinking", _as_text(block.get("thinking") or block.get("reasoning")))]
+    if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+        name, identity = str(block.get("name") or ""), str(block.get("id") or "")
+        tools[identity] = name
+        return [Part("call", dump_json(block.get("input")), name, identity)]
+    if isinstance(kind, str) and kind.endswith("tool_result"):
+        identity = str(block.get("tool_use_id") or "")
+        return _read_result(block.get("content"), tools.get(identity, ""), identity)
+    return [Part("other", "", str(kind or ""))]
+
+
+def _read_call(call: Mapping[str, Any], tools: dict[str, str]) -> Part:
+    function = call.get("function") or call.get("custom") or {}
+    function = function if isinstance(function, Mapping) else {"name": function, "arguments": call.get("arguments")}
+    name, identity = str(function.get("name") or ""), str(call.get("id") or "")
+    tools[identity] = name
+    return Part("call", _as_text(function.get("arguments", function.get("input"))), name, identity)
+
+
+def _read_result(content: Any, tool: str, identity: str) -> list[Part]:
+    if not isinstance(content, list):
+        return [Part("result", _as_text(content), tool, identity)]
+    texts = [block.get("text") for block in content if isinstance(block, Mapping)]
+    others = [Part("other", "", tool, identity) for text in texts if not isinstance(text, str)]
+    plain = [block for block in content if isinstance(block, str)]
+    return [Part("result", "".join([*plain, *(t for t in texts if isinstance(t, str))]), tool, identity), *others]
+
+
+def _read_item(item: Mapping[str, Any], kind: str, tools: dict[str, str]) -> list[Part]:
+    """Read an input item of the Responses API that is no message."""
+    identity = str(item.get("call_id") or item.get("id") or "")
+    if kind.endswith("_call_output"):
+        return _read_result(item.get("output"), tools.get(identity, ""), identity)
+    if kind.endswith("_call"):
+        name = str(item.get("name") or kind.removesuffix("_call"))
+        tools[identity] = name
+        given = next((item[field] for field in ("arguments", "input", "action") if field in item), None)
+        return [Part("call", _as_text(given), name, identity)]
+    if kind == "reasoning":
+        summary = item.get("summary")
+        return [Part("thinking", read_text(summary if isinstance(summary, list) else None))]
+    return [Part("other", "", kind, identity)]
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else dump_json(value)
+
+
+# --- as messages of a chat
+
+
+def convert_to_chat(messages: Iterable[Any], system: Any = None) -> list[Message]:
+    """Convert messages of any API to those of chat completions.
+
+    Thinking is left out, as no chat API takes it back. DataError for an image or a document, which would be lost.
+    """
+    tools: dict[str, str] = {}
+    text = read_text(system)
+    chat: list[Message] = [{"role": "system", "content": text}] if text else []
+    for message in messages:
+        parts = list_parts(message, tools)
+        lost = next((part for part in parts if part.kind == "other"), None)
+        if lost is not None:
+            raise DataError(f"it holds {lost.tool or 'an image'!r}, which chat completions cannot carry")
+        chat += [
+            {"role": "tool", "tool_call_id": part.id, "content": part.text} for part in parts if part.kind == "result"
+        ]
+        for role in ("system", "user"):
+            if said := "".join(part.text for part in parts if part.kind == role):
+                chat.append({"role": role, "content": said})
+        said = "".join(part.text for part in parts if part.kind == "assistant")
+        calls = [
+            {"id": part.id, "type": "function", "function": {"name": part.tool, "arguments": part.text or "{}"}}
+            for part in parts
+            if part.kind == "call"
+        ]
+        if not said and not calls:
+            continue
+        before = chat[-1] if chat and chat[-1]["role"] == "assistant" else None
+        if before is None or "tool_calls" in before or not calls or said:
+            chat.append({"role": "assistant", "content": said or None, **({"tool_calls": calls} if calls else {})})
+        else:
+            before["tool_calls"] = calls  # items of the Responses API tell text and calls apart
+    return chat
+
+
+# --- sizes
+
+
+class PromptCounter:
+    """Counts the prompts of a thread, each shared message once."""
+
+    def __init__(self, count: Tokenizer) -> None:
+        self._count = count
+        self._tools: dict[str, str] = {}
+        self._known: dict[int, tuple[Any, int]] = {}  # by identity; the object is held, so that no other gets it
+
+    def count_prompt(self, request: Request) -> int:
+        """Count what is recorded of a prompt: system, tools and messages."""
+        beside = (request.system, *request.tools)
+        return sum(map(self._count_value, beside)) + sum(map(self._count_message, request.messages))
+
+    def _count_value(self, value: Any) -> int:
+        return self._remember(value, lambda: self._count(read_text(value) or dump_json(value)) if value else 0)
+
+    def _count_message(self, message: Any) -> int:
+        parts = list_parts(message, self._tools) if id(message) not in self._known else []
+        return self._remember(message, lambda: sum(part.tokens(self._count) for part in parts))
+
+    def _remember(self, value: Any, count: Callable[[], int]) -> int:
+        known = self._known.get(id(value))
+        if known is None:
+            known = self._known[id(value)] = value, count()
+        return known[1]
+
+
+def fit_hidden(thread: Thread, count: Tokenizer) -> Fit | None:
+    """Size what a thread's prompts hold beyond what was recorded, by their usage; None without enough of it."""
+    counter = PromptCounter(count)
+    sized = [(counter.count_prompt(each), each.usage.prompt) for each in thread.requests if each.usage is not None]
+    return fit_tokens([counted for counted, _ in sized], [billed for _, billed in sized])

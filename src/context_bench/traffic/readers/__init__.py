@@ -1,0 +1,297 @@
+"""Readers of recorded traffic: one for each format, all of which give the same typed threads.
+
+A reader has a `name`, a `title`, `sniff(head)` and `read(source)`. Those of other packages come by entry points of the
+group `context_bench.traffic_readers`, and are asked before ours. Nothing that is read leaves the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from context_bench.errors import DataError, printable, suggest_file
+from context_bench.registry import registry
+from context_bench.traffic.readers.sources import FileReport, Head, Source, open_archive
+from context_bench.traffic.sessions import Session, Thread
+
+__all__ = [
+    "READERS",
+    "FileReport",
+    "Findings",
+    "Head",
+    "Reader",
+    "Source",
+    "find_reader",
+    "read_sessions",
+    "read_threads",
+]
+
+
+class Reader(Protocol):
+    """Reads one format of recorded traffic."""
+
+    name: str  # as in reports
+    title: str  # as shown to people
+
+    def sniff(self, head: Head) -> bool:
+        """Tell by the start of a file whether it has this format."""
+
+    def read(self, source: Source) -> Iterator[Thread]:
+        """Yield the threads of a file; a line that cannot be used is given to `source.skip`."""
+
+
+_HERE = "context_bench.traffic.readers"
+
+READERS = {
+    "claude-code": f"{_HERE}.claude_code:ClaudeCode",
+    "raw-bodies": f"{_HERE}.api_logs:RawBodies",
+    "codex": f"{_HERE}.codex:Codex",
+    "inspect": f"{_HERE}.inspect_logs:InspectLogs",
+    "tokbench": f"{_HERE}.tokbench:Tokbench",
+    "swe-agent": f"{_HERE}.trajectories:SweAgent",
+    "openhands": f"{_HERE}.openhands:OpenHands",
+    "har": f"{_HERE}.har:Har",
+    "otel": f"{_HERE}.otel:OtelSpans",
+    "litellm": f"{_HERE}.litellm:LiteLLM",
+    "mini-swe-agent": f"{_HERE}.trajectories:MiniSweAgent",
+    "api-log": f"{_HERE}.api_logs:ApiLogs",
+}
+"""The formats that ship, in the order in which they are asked."""
+
+
+@dataclass
+class Findings:
+    """What became of each file, and the requests that were counted."""
+
+    files: list[FileReport] = field(default_factory=list)
+    bytes_read: int = 0
+    bytes_in_all: int = 0
+    seen: set[int] = field(default_factory=set)  # the replies of earlier files, by hash
+
+    @property
+    def recordings(self) -> list[FileReport]:
+        return [each for each in self.files if each.format]
+
+    @property
+    def others(self) -> list[FileReport]:
+        """Files that are no recordings."""
+        return [each for each in self.files if not each.format]
+
+
+def read_sessions(paths: Iterable[str | Path], findings: Findings | None = None) -> Iterator[Session]:
+    """Yield the sessions of files and folders; threads of one session in several files stand together."""
+    session: Session | None = None
+    for thread in read_threads(paths, findings):
+        if session is not None and session.id == thread.session:
+            session.threads.append(thread)
+            continue
+        if session is not None:
+            yield session
+        session = Session(thread.session, [thread])
+    if session is not None:
+        yield session
+
+
+def read_threads(paths: Iterable[str | Path], findings: Findings | None = None) -> Iterator[Thread]:
+    """Yield the threads of files and folders, session by session; `findings` takes what became of each file.
+
+    Raises:
+        DataError: A file that was named itself is missing, or is no recording.
+    """
+    findings = Findings() if findings is None else findings
+    named = [Path(path) for path in paths]
+    for path in named:
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder{suggest_file(path)}")
+    found = [_Found(file, file.stat().st_size) for path in named for file in _walk(path)]
+    findings.bytes_in_all = sum(each.size for each in found)
+    readers = _list_readers()
+    sessions: dict[str, int] = {}
+    opened = [(each, place) for place, each in enumerate(_bundle(found))]
+    # the files of one session stand together, where the first of them stands
+    for each, place in opened:
+        each.place = sessions.setdefault(_peek_session(each), place)
+    for each, _ in sorted(opened, key=lambda pair: (pair[0].place, pair[1])):
+        known = len(findings.files)
+        for source in _open_sources(each, findings):
+            yield from _read_source(source, readers, findings)
+        reports = findings.files[known:]
+        if each.path in named and not any(report.format for report in reports):
+            raise DataError(f"{each.path}: {reports[0].reason if len(reports) == 1 else 'no recording in it'}")
+        findings.bytes_read += each.size
+
+
+_PEEKED_BYTES = 16 << 10
+
+
+@dataclass
+class _Found:
+    path: Path
+    size: int
+    bundle: list[Path] = field(default_factory=list)
+    place: int = 0
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    """Yield the regular files of a folder in order, hidden ones too; a folder stands after the file of its name."""
+    if not path.is_dir():
+        yield path
+        return
+    files = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+    yield from sorted((file for file in files if file.is_file()), key=lambda file: file.with_suffix("").parts)
+
+
+def _bundle(found: list[_Found]) -> list[_Found]:
+    """Put the raw bodies of each folder together."""
+    folders: dict[Path, _Found] = {}
+    kept: list[_Found] = []
+    for each in found:
+        if not each.path.name.endswith((".request.json", ".response.json")):
+            kept.append(each)
+            continue
+        first = folders.get(each.path.parent)
+        if first is None:
+            kept.append(each)
+            first = folders[each.path.parent] = each
+        else:
+            first.size += each.size
+        first.bundle.append(each.path)
+    return kept
+
+
+_SESSION_ID = re.compile(rb'"sessionId": ?"([^"]+)"')
+
+
+def _peek_session(found: _Found) -> str:
+    """Return the session that the first lines of a file name, else its path."""
+    if not found.bundle and found.path.suffix == ".jsonl":
+        with suppress(OSError), found.path.open("rb") as file:
+            if named := _SESSION_ID.search(file.read(_PEEKED_BYTES)):
+                return named[1].decode("utf-8", "replace")
+    return str(found.path)
+
+
+def _open_sources(found: _Found, findings: Findings) -> Iterator[Source]:
+    """Open a file: an archive that is no recording as a whole gives its members."""
+    try:
+        archive = None if found.bundle else open_archive(found.path)
+    except OSError as error:
+        findings.files.append(FileReport(str(found.path), reason=f"cannot be read: {error.strerror or error}"))
+        return
+    if archive is None:
+        with Source(found.path, bundle=found.bundle) as source:
+            yield source
+        return
+    with archive:
+        whole = Source(found.path, archive=archive)
+        if any(reader.sniff(whole.head) for reader in _list_readers()):
+            yield whole
+            return
+        for name in archive.namelist():
+            if not name.endswith("/"):
+                with Source(found.path, name, archive) as source:
+                    yield source
+
+
+def _list_readers() -> list[Reader]:
+    """Return the readers of other packages, then ours."""
+    names = [name for name in registry.list("traffic_reader") if name not in READERS]
+    found = (registry.get("traffic_reader", name) for name in (*names, *READERS))
+    return [each() if isinstance(each, type) else each for each in found]
+
+
+def find_reader(path: Path, refuses: Callable[[Mapping[str, Any]], Any]) -> Reader | None:
+    """Find the reader of a file; None for one that holds no recording, or a record that `refuses` is true of."""
+    try:
+        for source in _open_sources(_Found(path, 0), Findings()):
+            head = source.head
+            if not find_reason(head) and not head.any(refuses):
+                found = next((each for each in _list_readers() if each.sniff(head)), None)
+                if found is not None:
+                    return found
+    except (OSError, DataError, RecursionError):
+        pass
+    return None
+
+
+def _read_source(source: Source, readers: list[Reader], findings: Findings) -> Iterator[Thread]:
+    report = source.report
+    findings.files.append(report)
+    try:
+        head = source.head
+        report.reason = find_reason(head)
+        reader = None if report.reason else next((each for each in readers if each.sniff(head)), None)
+        if reader is None:
+            report.reason = report.reason or "no format of recorded traffic that is known"
+            return
+        report.format = reader.name
+        for thread in reader.read(source):
+            _drop_known(thread, source, findings.seen)
+            if thread.requests:
+                report.threads += 1
+                report.requests += len(thread.requests)
+                yield thread
+        findings.seen.update(source.replies)
+        if not report.requests:
+            report.format, report.reason = "", f"a {reader.title} without a request"
+    except OSError as error:
+        report.format, report.reason = "", f"cannot be read: {printable(str(error.strerror or error))}"
+    except RecursionError:
+        report.format, report.reason = "", "cannot be read: its JSON is nested too deeply"
+
+
+def _drop_known(thread: Thread, source: Source, seen: set[int]) -> None:
+    """Drop requests that an earlier file has: a session that was resumed begins with a copy."""
+    kept = []
+    for request in thread.requests:
+        known = hash((request.id, request.started, request.usage)) if request.id else None
+        if known in seen:
+            source.skip(request.line, "a copy of a request in an earlier file")
+        else:
+            kept.append(request)
+            if known is not None:
+                source.replies.append(known)
+    thread.requests[:] = kept
+
+
+# --- files that stand beside recordings
+
+
+def _holds(*names: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda record: all(name in record for name in names)
+
+
+def _is_type(*types: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda record: record.get("type") in types and "payload" not in record
+
+
+_NO_SESSIONS: list[tuple[str, Callable[[Mapping[str, Any]], bool]]] = [
+    ("terminal output of a run", lambda record: record.keys() == {"line"}),
+    ("events of an orchestrator", _holds("kind", "ts")),
+    ("a proxy's own count of tokens", _holds("request_id", "input_tokens_original")),
+    ("a journal of a workflow", lambda record: record.get("type") in ("started", "result") and "agentId" in record),
+    ("facts about a subagent", lambda record: "agentType" in record and len(record) < 5),
+    ("the manifest of a run", _holds("arm", "task")),
+    ("the manifest of a workflow", _holds("runId", "workflowName")),
+    (
+        "the output of codex exec --json, which holds no prompts",
+        _is_type("thread.started", "turn.started", "item.completed"),
+    ),
+    ("a proxy's statistics", lambda record: isinstance(record.get("summary"), dict) and "messages" not in record),
+]
+"""Files that stand beside recordings and repeat or sum up what those hold."""
+
+
+def find_reason(head: Head) -> str:
+    """Say what a file is that is known to be no recording; "" for any other."""
+    if head.members:
+        return ""
+    objects = [each for each in head.records if isinstance(each, Mapping)]
+    if not objects:
+        return "no JSON"
+    return next((reason for reason, test in _NO_SESSIONS if all(map(test, objects[:5]))), "")

@@ -1,0 +1,137 @@
+"""Transcripts of tokbench: a phase of a task each, in the messages of the agent `pi`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from context_bench.text import dump_json
+from context_bench.traffic.readers.api_logs import read_time
+from context_bench.traffic.readers.sources import Head, Source
+from context_bench.traffic.sessions import Message, Request, Thread, Usage
+from context_bench.utils.tokens import read_token_count
+
+_SCHEMA = "forge-subagent-transcript/"
+
+
+class Tokbench:
+    """Transcripts with the schema `forge-subagent-transcript`."""
+
+    name = "tokbench"
+    title = "tokbench transcript"
+
+    def sniff(self, head: Head) -> bool:
+        return head.any(lambda record: str(record.get("schema", "")).startswith(_SCHEMA))
+
+    def read(self, source: Source) -> Iterator[Thread]:
+        document = source.document()
+        history: list[Message] = [{"role": "user", "content": str(document.get("prompt") or "")}]
+        requests: list[Request] = []
+        for number, message in enumerate(document.get("messages") or (), 1):
+            if not isinstance(message, Mapping):
+                source.skip(number, "a message that is no object")
+                continue
+            anthropic = "anthropic" in str(message.get("api") or document.get("provider"))
+            if message.get("role") == "assistant":
+                said = _write_blocks(message) if anthropic else _write_chat(message)
+                usage = _read_usage(message.get("usage"))
+                reply = (
+                    {**said, "stop_reason": message.get("stopReason")}
+                    if anthropic
+                    else {"choices": [{"message": said}]}
+                )
+                requests.append(
+                    Request(
+                        api="anthropic" if anthropic else "openai",
+                        model=str(message.get("model") or document.get("model") or "") or None,
+                        history=history,
+                        length=len(history),
+                        started=read_time(message) if requests else read_time({"time": document.get("startedAt")}),
+                        reply=reply,
+                        usage=usage,
+                        id=str(message.get("responseId") or ""),
+                        line=number,
+                    )
+                )
+                history.append(said)
+            elif anthropic or (requests and requests[-1].api == "anthropic"):
+                _append_block(history, message)
+            elif message.get("role") == "toolResult":
+                text = _join_texts(message.get("content"))
+                history.append({"role": "tool", "tool_call_id": message.get("toolCallId"), "content": text})
+            else:
+                history.append({"role": "user", "content": _join_texts(message.get("content"))})
+        missing = ("system: not stored", "tools: not stored", "cache marks: not stored")
+        if requests:
+            name = source.path.stem
+            yield Thread(name, name, requests, self.name, source.name, "", missing)
+
+
+def _read_usage(told: Any) -> Usage | None:
+    if not isinstance(told, Mapping):
+        return None
+    names = ("input", "cacheRead", "cacheWrite", "output")
+    new, read, written, output = (read_token_count(told.get(name)) for name in names)
+    return None if new is None else Usage(new, read, written or 0, 0, output)
+
+
+def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    return [each for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
+
+
+def _join_texts(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(str(each.get("text") or "") for each in content or () if isinstance(each, Mapping))
+
+
+def _write_blocks(message: Mapping[str, Any]) -> Message:
+    blocks: list[dict[str, Any]] = []
+    for block in _blocks(message):
+        if block.get("type") == "toolCall":
+            call = {"id": block.get("id"), "name": block.get("name"), "input": block.get("arguments") or {}}
+            blocks.append({"type": "tool_use", **call})
+        elif block.get("type") == "thinking":
+            thought = {"thinking": block.get("thinking"), "signature": block.get("thinkingSignature")}
+            blocks.append({"type": "thinking", **thought})
+        else:
+            blocks.append({"type": "text", "text": str(block.get("text") or "")})
+    return {"role": "assistant", "content": blocks}
+
+
+def _write_chat(message: Mapping[str, Any]) -> Message:
+    blocks = _blocks(message)
+    calls = [
+        {
+            "id": block.get("id"),
+            "type": "function",
+            "function": {"name": block.get("name"), "arguments": dump_json(block.get("arguments") or {})},
+        }
+        for block in blocks
+        if block.get("type") == "toolCall"
+    ]
+    said: Message = {
+        "role": "assistant",
+        "content": _join_texts([b for b in blocks if b.get("type") == "text"]) or None,
+    }
+    thought = "".join(str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking")
+    if thought:
+        said["reasoning_content"] = thought
+    return {**said, "tool_calls": calls} if calls else said
+
+
+def _append_block(history: list[Message], message: Mapping[str, Any]) -> None:
+    """Append what a tool or a user says; the results of one step stand in one message."""
+    block: dict[str, Any] = {"type": "text", "text": _join_texts(message.get("content"))}
+    if message.get("role") == "toolResult":
+        block = {
+            "type": "tool_result",
+            "tool_use_id": message.get("toolCallId"),
+            "content": [{"type": "text", "text": block["text"]}],
+            "is_error": bool(message.get("isError")),
+        }
+    if history[-1]["role"] == "user" and isinstance(history[-1]["content"], list):
+        history[-1]["content"].append(block)
+    else:
+        history.append({"role": "user", "content": [block]})

@@ -1,0 +1,203 @@
+"""Recorded sessions as types: sessions of threads of requests, each request as the model saw it.
+
+A thread is one conversation with a model; an agent's session has one for itself and one for each subagent. Requests
+that only append share one list of messages. What a format does not store is named in `Thread.reconstructed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.utils.tokens import read_token_count
+from context_bench.wire.forms import read_usage
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens of a request in buckets that exclude each other, as its API reported them."""
+
+    input: int  # neither read from a cache nor written to one
+    cache_read: int | None = 0  # None where the API did not report the cache: `input` then includes it
+    cache_write_5m: int = 0
+    cache_write_1h: int = 0
+    output: int | None = None  # None where it was not recorded
+
+    @property
+    def prompt(self) -> int:
+        """All tokens of the prompt."""
+        return self.input + (self.cache_read or 0) + self.cache_write
+
+    @property
+    def cache_write(self) -> int:
+        return self.cache_write_5m + self.cache_write_1h
+
+    @classmethod
+    def read(cls, usage: Any) -> Usage | None:
+        """Read the usage of an API, in whatever form; None where there is none."""
+        counts = read_usage(usage)
+        prompt = counts.get("prompt_tokens")
+        if prompt is None:
+            return None
+        details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+        details = details if isinstance(details, Mapping) else {}
+        # Gateways tell writes to a cache in several places
+        told = (
+            counts.get("cache_creation_tokens"),
+            details.get("cache_write_tokens"),
+            usage.get("cache_creation_input_tokens"),
+        )
+        written = next((count for count in map(read_token_count, told) if count), 0)
+        read = counts.get("cached_tokens")
+        if read is None:
+            read = read_token_count(usage.get("cache_read_input_tokens"))
+        for_an_hour = min(written, counts.get("cache_creation_1h_tokens", 0))
+        return cls.of_prompt(prompt, read, written - for_an_hour, for_an_hour, counts.get("completion_tokens"))
+
+    @classmethod
+    def of_prompt(
+        cls, prompt: int, read: int | None, written_5m: int = 0, written_1h: int = 0, output: int | None = None
+    ) -> Usage:
+        """Build it from a prompt that includes the tokens of the cache."""
+        read = None if read is None else min(read, prompt)
+        written_5m = min(written_5m, prompt - (read or 0))
+        written_1h = min(written_1h, prompt - (read or 0) - written_5m)
+        return cls(prompt - (read or 0) - written_5m - written_1h, read, written_5m, written_1h, output)
+
+    def as_counts(self) -> dict[str, int]:
+        """Return the counts by the names that prices are computed from."""
+        counts = {
+            "prompt_tokens": self.prompt,
+            "cached_tokens": self.cache_read or 0,
+            "cache_creation_tokens": self.cache_write,
+            "cache_creation_1h_tokens": self.cache_write_1h,
+        }
+        return counts if self.output is None else {**counts, "completion_tokens": self.output}
+
+
+@dataclass(slots=True)
+class Request:
+    """One request and its recorded reply, both in the form of the API that `api` names."""
+
+    api: str  # as given to `--api`
+    model: str | None
+    history: list[Any]  # messages or input items; requests that only append share this list
+    length: int  # how many of them this request holds
+    system: Any = None  # what stands beside the messages: Anthropic's `system`, the `instructions` of responses
+    tools: list[Any] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)  # all other fields of the body
+    started: float | None = None  # seconds since 1970
+    reply: dict[str, Any] | None = None  # the body of the reply; of a stream, as if it had come in one piece
+    usage: Usage | None = None
+    id: str = ""  # of the reply
+    line: int = 0  # where it stands in its file
+
+    @property
+    def messages(self) -> list[Any]:
+        return self.history[: self.length]
+
+    def body(self) -> dict[str, Any]:
+        """Build the body that was sent, as far as it was recorded."""
+        conversation, system = _FIELDS.get(self.api, ("messages", "system"))
+        body: dict[str, Any] = {"model": self.model, conversation: self.messages, **self.settings}
+        if self.system is not None:
+            body[system] = self.system
+        return {**body, "tools": self.tools} if self.tools else body
+
+
+_FIELDS = {"responses": ("input", "instructions")}
+
+
+@dataclass(slots=True)
+class Thread:
+    """One conversation with a model: its requests in the order in which they started."""
+
+    session: str
+    id: str
+    requests: list[Request]
+    format: str  # the name of the reader
+    path: str  # the file
+    agent: str = ""  # the subagent that held it; empty for the main one
+    reconstructed: tuple[str, ...] = ()  # what the file does not store, or what was derived from it
+
+
+@dataclass(slots=True)
+class Session:
+    """The threads of one run of an agent, or of one conversation."""
+
+    id: str
+    threads: list[Thread]
+
+    @property
+    def requests(self) -> list[Request]:
+        """All requests, by their start where that was recorded."""
+        found = [request for thread in self.threads for request in thread.requests]
+        return sorted(found, key=lambda each: each.started or 0.0)
+
+
+def append_shared(requests: list[Request], request: Request) -> None:
+    """Append a request to its thread; it shares the messages that it has in common with the one before."""
+    before = requests[-1] if requests else None
+    requests.append(request)
+    if before is None:
+        return
+    same = 0
+    for old, new in zip(before.history[: before.length], request.history):
+        if old != new:
+            break
+        same += 1
+    if same == before.length == len(before.history):
+        before.history.extend(request.history[same:])
+        request.history = before.history
+    else:
+        request.history[:same] = before.history[:same]
+    if before.system == request.system:
+        request.system = before.system
+    if before.tools == request.tools:
+        request.tools = before.tools
+
+
+# --- what a format leaves out, by its size
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Billed tokens of a prompt as a line over our own count: the offset is the size of what was not recorded."""
+
+    offset: float
+    slope: float
+    worst: float  # the largest residual, in tokens
+    points: int
+
+    def predict(self, counted: float) -> float:
+        return self.offset + self.slope * counted
+
+
+def fit_tokens(counted: Sequence[float], billed: Sequence[float]) -> Fit | None:
+    """Fit billed tokens to counted ones by least squares; None with fewer than three different counts."""
+    if len(set(counted)) < 3:
+        return None
+    number = len(counted)
+    mean_x, mean_y = sum(counted) / number, sum(billed) / number
+    spread = sum((x - mean_x) ** 2 for x in counted)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(counted, billed)) / spread
+    offset = mean_y - slope * mean_x
+    worst = max(abs(y - offset - slope * x) for x, y in zip(counted, billed))
+    return Fit(offset, slope, worst, number)
+
+
+def sum_usages(usages: Iterable[Usage]) -> Usage:
+    """Add usages up; the cache stays unknown only where none of them reports it."""
+    listed = list(usages)
+    reads = [each.cache_read for each in listed if each.cache_read is not None]
+    outputs = [each.output for each in listed if each.output is not None]
+    return Usage(
+        sum(each.input for each in listed),
+        sum(reads) if reads else None,
+        sum(each.cache_write_5m for each in listed),
+        sum(each.cache_write_1h for each in listed),
+        sum(outputs) if outputs else None,
+    )

@@ -1,0 +1,324 @@
+"""Replay of made sessions through toys of known behaviour: what is saved, lost and broken is what they do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_logs import MODEL, write_session
+from command import called
+from context_bench import evaluate
+from context_bench.pricing import Price, Prices
+from context_bench.replay.arms import Arm, ProxyArm, SystemArm
+from context_bench.replay.replayer import Recording, Replayer
+from context_bench.replay.report import ArmOutcome, conclude, describe, gather, render
+from context_bench.systems import MessagesSystem
+from context_bench.systems.adapt import build_systems
+from context_bench.tap.address import free_port
+from context_bench.utils.tokens import get_tokenizer
+from toy_proxies import KINDS, Toy, toy_proxy
+
+PRICES = Prices({MODEL: Price(3.0, 15.0, 0.30, 3.75, 6.0)})
+Edit = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+
+
+def replay(folder: Path, *arms: Arm, store: Path | None = None) -> list[ArmOutcome]:
+    recording = Recording.read([folder])
+    replayers = [Replayer(arm, recording, PRICES, get_tokenizer()) for arm in arms]
+    result = evaluate(
+        replayers, recording.examples, evaluators=[], metrics=[], preflight=False, cache_dir=store, progress=False
+    )
+    return gather(result.rows)
+
+
+def edit_results(edit: Callable[[int, str], str]) -> Edit:
+    """Edit the text of each tool result, given its number in the request."""
+
+    def change(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        number = 0
+        for message in messages:
+            for block in message["content"]:
+                if block["type"] == "tool_result":
+                    block["content"] = edit(number, block["content"])
+                    number += 1
+        return messages
+
+    return change
+
+
+def leave(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return messages
+
+
+def make_arm(edit: Edit, name: str) -> SystemArm:
+    return SystemArm(MessagesSystem(edit, name=name))
+
+
+def build_policy() -> SystemArm:
+    return SystemArm(next(iter(build_systems("clear-tool-results:last=1", 0))))
+
+
+def find_lost(outcome: ArmOutcome) -> set[tuple[str, int]]:
+    return {(s.session, turn["turn"]) for s in outcome.sessions for turn in s.turns if turn["lost"]}
+
+
+def test_what_changes_nothing_saves_and_breaks_nothing(tmp_path: Path) -> None:
+    write_session(tmp_path, 1, 6)
+    (outcome,) = replay(tmp_path, make_arm(leave, "leave"))
+    assert outcome.saved_tokens == 0
+    assert outcome.find_saved_dollars() == 0
+    assert outcome.broken_turns == 0
+    assert not outcome.faults
+    assert find_lost(outcome) == set()
+    # Every call but the first names the file that the result before it told.
+    assert [turn["copied"] for turn in outcome.turns] == [0, 1, 1, 1, 1, 1]
+
+
+def test_a_rewrite_of_turn_three_is_billed_as_one_write_of_what_follows(tmp_path: Path) -> None:
+    write_session(tmp_path, 1, 8)
+
+    def shorten_third(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        # From the sixth request on the third result is shorter, which changes the prefix once.
+        results = sum(block["type"] == "tool_result" for message in messages for block in message["content"])
+        return edit_results(lambda n, text: text[:60] if n == 2 and results >= 5 else text)(messages)
+
+    (outcome,) = replay(tmp_path, make_arm(shorten_third, "rewrites"))
+    turns = outcome.turns
+    assert [turn["turn"] for turn in turns if "lost_reads" in turn] == [6]
+    sixth = turns[5]
+    # The changed result is the last block of the fourth request: what the third one wrote is still there.
+    assert sixth["read"] == turns[2]["prompt"]
+    written = sixth["prompt"] - sixth["read"]
+    expected = (0.30 * sixth["read"] + 3.75 * written + 15.0 * 20) / 1e6
+    assert sixth["dollars"] == pytest.approx(expected)
+    stable = min(turns[4]["prompt"], sixth["prompt"])
+    damage = (3.75 - 0.30) * (stable - sixth["read"]) / 1e6
+    assert sixth["damage_dollars"] == pytest.approx(damage)
+    assert outcome.saved_tokens is not None
+    assert outcome.saved_tokens > 0
+    assert (outcome.find_saved_dollars() or 0) < 0
+    assert "saved" in conclude(outcome)
+    assert "and added" in conclude(outcome)
+    assert "from turn 6 on" in conclude(outcome)
+
+
+def test_every_second_result_that_is_dropped_is_found_and_no_other(tmp_path: Path) -> None:
+    for session in range(12):
+        # Each third call names what an older result told.
+        write_session(tmp_path, session, 10, {turn: turn - 3 for turn in range(3, 10, 3)})
+    arm = make_arm(edit_results(lambda n, text: "[dropped]" if n % 2 else text), "drops")
+    (outcome,) = replay(tmp_path, arm)
+    planted = set()
+    for session in range(12):
+        used = set()
+        for turn in range(1, 10):
+            source = turn - 3 if turn % 3 == 0 else turn - 1
+            # The first use counts, and a copy in an earlier call of the model is a copy.
+            if source % 2 and source not in used:
+                planted.add((f"session-{session}", turn + 1))
+            used.add(source)
+    found = find_lost(outcome)
+    assert found == planted
+    loss = outcome.loss
+    assert loss.of_uses is not None
+    assert loss.of_uses == pytest.approx(len(planted) / sum(bool(turn["copied"]) for turn in outcome.turns), abs=0.02)
+    assert loss.low is not None  # twelve sessions have an interval
+    assert outcome.broken_turns == 0  # it drops each result when it first comes
+
+
+def test_reordered_keys_break_the_cache_without_a_loss(tmp_path: Path) -> None:
+    write_session(tmp_path, 1, 6)
+    calls = 0
+
+    def reorder(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        nonlocal calls
+        calls += 1
+        if calls % 2:
+            return messages
+        first = messages[0]["content"][0]
+        messages[0]["content"][0] = {key: first[key] for key in reversed(first)}
+        return messages
+
+    (outcome,) = replay(tmp_path, make_arm(reorder, "reorders"))
+    assert outcome.saved_tokens == 0
+    assert find_lost(outcome) == set()
+    # The second request loses the first message alone, which is too short to count; the other four lose more.
+    assert outcome.broken_turns == 0.8
+    assert (outcome.find_saved_dollars() or 0) < 0
+    assert not outcome.faults
+
+
+@pytest.mark.parametrize(
+    ("fault", "edit"),
+    [
+        ("pairing", lambda messages: [m for m in messages if m["content"][0]["type"] != "tool_result"]),
+        ("roles", lambda messages: [{**m, "role": "user"} for m in messages]),
+        ("order", lambda messages: [*messages[:1], *reversed(messages[1:])]),
+    ],
+)
+def test_broken_rules_are_named(tmp_path: Path, fault: str, edit: Edit) -> None:
+    write_session(tmp_path, 1, 4)
+    (outcome,) = replay(tmp_path, make_arm(edit, "breaks"))
+    assert fault in outcome.faults
+
+
+# --- real proxies over HTTP
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+class Shortens(Toy):
+    """Cuts each tool result to its first 60 characters, and drops the breakpoints of the cache."""
+
+    def changed(self, document: dict[str, Any], path: str) -> dict[str, Any] | None:
+        text = json.loads(json.dumps(document), object_hook=self._cut)
+        return dict(text)
+
+    @staticmethod
+    def _cut(value: dict[str, Any]) -> dict[str, Any]:
+        value.pop("cache_control", None)
+        return {**value, "content": value["content"][:60]} if value.get("type") == "tool_result" else value
+
+
+class AsksAlso(Toy):
+    """Asks the model for a summary of its own before it passes a request on."""
+
+    async def exchange(self, request: Any, headers: dict[str, str], body: bytes) -> Any:
+        document = json.loads(body)
+        question = [{"role": "user", "content": f"Summarize this conversation: {document['messages'][-1]}"}]
+        own = json.dumps({**document, "system": "You summarize.", "messages": question, "tools": []}).encode()
+        own_headers = {name: value for name, value in headers.items() if name.lower() != "content-length"}
+        async with self.ask(request, own_headers, own) as reply:
+            assert reply.status == 503  # it gets no recorded reply, which would hold the evidence
+            await reply.read()
+        return await super().exchange(request, headers, body)
+
+
+@pytest.fixture
+def proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "shortens", Shortens)
+    monkeypatch.setitem(KINDS, "asks-also", AsksAlso)
+
+
+def run_proxy(kind: str, folder: Path, unused_port: int) -> ArmOutcome:
+    with toy_proxy(kind, f"http://127.0.0.1:{unused_port}") as url:
+        (outcome,) = replay(folder, ProxyArm(kind, url, port=unused_port, known_as=kind))
+    return outcome
+
+
+@pytest.mark.usefixtures("proxies")
+def test_a_proxy_that_passes_everything_on_is_found_harmless(tmp_path: Path, port: int) -> None:
+    write_session(tmp_path, 1, 5)
+    outcome = run_proxy("passes", tmp_path, port)
+    assert outcome.saved_tokens == 0
+    assert outcome.find_saved_dollars() == 0
+    assert not outcome.faults
+    assert not outcome.errors
+    assert all("changed_reply" not in turn for turn in outcome.turns)
+
+
+@pytest.mark.usefixtures("proxies")
+def test_dropped_breakpoints_cost_more_than_the_tokens_saved(tmp_path: Path, port: int) -> None:
+    write_session(tmp_path, 1, 5)
+    outcome = run_proxy("shortens", tmp_path, port)
+    assert outcome.saved_tokens is not None
+    assert outcome.saved_tokens > 0.05
+    assert (outcome.find_saved_dollars() or 0) < 0
+    assert outcome.faults["cache marks"] == 5
+    assert all(turn["read"] == 0 for turn in outcome.turns)
+
+
+@pytest.mark.usefixtures("proxies")
+def test_a_call_of_the_proxys_own_never_gets_the_recorded_reply(tmp_path: Path, port: int) -> None:
+    write_session(tmp_path, 1, 4)
+    outcome = run_proxy("asks-also", tmp_path, port)
+    assert outcome.side_calls == 4
+    assert not outcome.errors
+    assert outcome.saved_tokens == 0
+    assert "asked a model 4 times on its own" in render([outcome], None)
+
+
+def test_a_dead_proxy_is_one_clear_sentence(tmp_path: Path, port: int) -> None:
+    write_session(tmp_path, 1, 3)
+    (outcome,) = replay(tmp_path, ProxyArm("dead", f"http://127.0.0.1:{port}"))
+    assert not outcome.sessions
+    (reason,) = outcome.failed.values()
+    assert f"no proxy answers at http://127.0.0.1:{port}" in reason
+    assert conclude(outcome).startswith("dead: not measured")
+
+
+# --- the store, and what is shown
+
+
+def test_a_second_run_takes_the_sessions_from_the_store(tmp_path: Path) -> None:
+    recordings, store = tmp_path / "recordings", tmp_path / "store"
+    recordings.mkdir()
+    for session in range(2):
+        write_session(recordings, session, 3)
+    edited: list[int] = []
+
+    def build() -> SystemArm:
+        arm = build_policy()
+        real = arm._edit
+        arm._edit = lambda body: (edited.append(1), real(body))[1]  # type: ignore[method-assign, func-returns-value]
+        return arm
+
+    first = replay(recordings, build(), store=store)
+    assert len(edited) == 6
+    second = replay(recordings, build(), store=store)
+    assert len(edited) == 6
+    assert describe(first) == describe(second)
+
+
+def test_tables_fit_and_json_holds_each_turn(tmp_path: Path) -> None:
+    for session in range(3):
+        write_session(tmp_path, session, 4)
+    outcomes = replay(tmp_path, make_arm(leave, "leave"), build_policy())
+    shown = render(outcomes, 100)
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "too few turns reuse earlier text to judge a loss" in " ".join(shown.split())
+    document = json.loads(json.dumps(describe(outcomes)))
+    sessions: Sequence[dict[str, Any]] = document["systems"][1]["sessions"]
+    assert [len(each["turns"]) for each in sessions] == [4, 4, 4]
+    assert document["systems"][1]["loss"]["of_uses"] is None
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+    write_session(tmp_path, 1, 3)
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    log = str(tmp_path / "session-1.jsonl")
+    for arguments, said in [
+        ([log], "nothing to replay through"),
+        ([str(tmp_path / "missing.jsonl"), "--system", "minify"], "no such file or folder"),
+        ([str(empty), "--system", "minify"], "empty.jsonl"),
+        ([log, "--proxy", "http://127.0.0.1:1"], "give a port"),
+        ([log, "--system", "no-such-policy"], "unknown system 'no-such-policy'"),
+    ]:
+        done = called("replay", *arguments, cwd=tmp_path)
+        assert done.returncode == 2, arguments
+        assert said in done.stderr, arguments
+        assert "Traceback" not in done.stderr
+
+
+def test_the_command_writes_a_table_a_page_and_controls(tmp_path: Path) -> None:
+    write_session(tmp_path, 1, 4)
+    page = tmp_path / "replay.html"
+    done = called(
+        *("replay", str(tmp_path / "session-1.jsonl"), "--system", "clear-tool-results:last=1", "--controls"),
+        *("--report", str(page)),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "(control)" in done.stdout
+    assert "clear-tool-results:last=1 would have saved" in done.stdout.splitlines()[-1]
+    shown = page.read_text()
+    assert "Tokens and dollars, turn by turn" in shown
+    assert "http" not in shown.split("<svg")[0].partition("<body>")[2]  # nothing is loaded from anywhere

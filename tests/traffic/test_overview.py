@@ -1,0 +1,122 @@
+"""The overview of recorded sessions: tokens by kind, repeated contents, cache, dollars; worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from context_bench.pricing import Price, Prices
+from context_bench.text.masking import Placeholders
+from context_bench.traffic.overview import Overview
+from context_bench.traffic.readers import read_sessions
+
+SONNET = Prices({"claude-sonnet-4": Price(3, 15, cached_input=0.3, cache_write_5m=3.75, cache_write_1h=6)})
+LONG = "word " * 60  # 60 words
+
+
+def count_words(text: str) -> int:
+    return len(text.split())
+
+
+def overview_of(*paths: Path) -> Overview:
+    overview = Overview(SONNET, count_words)
+    for session in read_sessions(paths):
+        overview.add(session)
+    return overview
+
+
+def make_log(path: Path) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}
+    again = {**call, "id": "t2"}
+    messages = [
+        {"role": "user", "content": "Fix it now"},
+        {"role": "assistant", "content": [{"type": "text", "text": "Reading."}, call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": LONG}]},
+        {"role": "assistant", "content": [again]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": LONG}]},
+    ]
+    lines = []
+    for number, length in enumerate((1, 3, 5)):
+        request = {"model": "claude-sonnet-4", "system": "Be very brief.", "messages": messages[:length]}
+        request["tools"] = [{"name": "read", "input_schema": {}}]
+        usage = {"input_tokens": 1000, "cache_creation_input_tokens": 2000, "cache_read_input_tokens": 7000}
+        reply = {"id": f"m{number}", "content": [], "usage": {**usage, "output_tokens": 100}}
+        started = f"2026-01-0{number + 1}T00:00:00Z"
+        lines.append(json.dumps({"request": request, "response": reply, "session_id": "s1", "timestamp": started}))
+    path.write_text("\n".join(lines))
+
+
+def test_tokens_cache_and_dollars_of_a_log(tmp_path: Path) -> None:
+    make_log(tmp_path / "log.jsonl")
+    overview = overview_of(tmp_path)
+    total = overview.total
+    assert (total.requests, total.prompt, total.output, total.hit_rate) == (3, 30_000, 300, 0.7)
+    # a request: 1000 x $3 + 7000 x $0.30 + 2000 x $3.75 + 100 x $15, in millionths; without a cache 10,000 x $3
+    assert total.dollars == pytest.approx(3 * (3000 + 2100 + 7500 + 1500) / 1e6)
+    assert total.dollars_uncached == pytest.approx(3 * (30_000 + 1500) / 1e6)
+    # a call and a result count their tool and id too: 1 + 2 and 60 + 2 words
+    assert overview.sent == {"system": 9, "tools": 3, "user": 9, "assistant": 2, "call": 3 + 6, "result": 62 + 124}
+    assert overview.repeated == 62
+    assert overview.tools["read"].as_dict() == {
+        "calls": 2,
+        "result_tokens": 124,
+        "sent_tokens": 186,
+        "repeated_tokens": 62,
+    }
+    (content,) = overview.list_contents(5)
+    assert (content.tokens, content.copies, content.sent, content.tool) == (62, 1, 62, "read")
+    assert list(overview.days) == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert overview.sessions.keys() == {"s1"}
+
+
+def test_what_was_not_recorded_is_null_and_not_zero(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}))
+    found = overview_of(tmp_path).as_dict()
+    for name in (
+        "prompt_tokens",
+        "cache_read_tokens",
+        "cache_hit_rate",
+        "cost_usd",
+        "cost_uncached_usd",
+        "not_recorded",
+    ):
+        assert found[name] is None, name
+    assert found["requests"] == 1
+
+
+def test_the_dollars_of_real_sessions() -> None:
+    folder = Path(os.environ.get("CONTEXT_BENCH_DATA", "/nowhere")) / "traffic"
+    if not folder.is_dir():
+        pytest.skip("set CONTEXT_BENCH_DATA to a folder that has traffic/")
+    billed = {"1af7": (0.0932, 0.3623), "5c03": (0.3312, 1.1708), "fe5e": (2.3932, 12.1389)}
+    for start, (cost, uncached) in billed.items():
+        (path,) = (folder / "claude-code").glob(f"{start}*.jsonl")
+        total = overview_of(path).total
+        assert (total.dollars, total.dollars_uncached) == (
+            pytest.approx(cost, abs=5e-5),
+            pytest.approx(uncached, abs=5e-5),
+        )
+    from context_bench.pricing import load_shipped_prices
+
+    overview = Overview(load_shipped_prices(), count_words)
+    for session in read_sessions([folder / "tokbench" / "a0c-T-fix-r1"]):
+        overview.add(session)
+    assert overview.total.dollars == pytest.approx(1.82, abs=0.005)
+
+
+def test_the_same_secret_gets_the_same_placeholder() -> None:
+    masked = Placeholders(emails=True)
+    key, other = "sk-proj-abcdefghijkl1234", "ghp_abcdefghijklmnop1234"
+    text = f"export A={key}\nurl https://ann:hunter2pass@example.org/x\n{other} {key}\nmail ann@example.org"
+    assert masked.mask(text) == (
+        "export A=[secret 1]\nurl https://ann:[secret 3]@example.org/x\n[secret 2] [secret 1]\nmail [email 1]"
+    )
+    assert masked.mask_all({"api_key": "abc123def456", "note": [key, 5]}) == {
+        "api_key": "[secret 4]",
+        "note": ["[secret 1]", 5],
+    }
+    code = "token = tokens.pop()\npassword: str = ask()\nif key == other: return secret"
+    assert masked.mask(code) == code
