@@ -298,7 +298,7 @@ def test_the_price_file_that_is_shown_is_read(tmp_path: Path) -> None:
     above = Tier(200_000, Price(6.0, 22.5, 0.6))
     shipped = dict(load_shipped_prices())
     assert dict(Prices.from_file(tmp_path / "prices.toml")) == shipped | {
-        "my-model": Price(3.0, 15.0, 0.3, 3.75, 6.0, (above,)),
+        "my-model": Price(3.0, 15.0, 0.3, 3.75, 6.0, (above,), 2048),
         "default": Price(1.0, 2.0),
     }
 

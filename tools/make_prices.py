@@ -25,6 +25,7 @@ _NAMES = {
     "output": "output_cost_per_token",
 }
 _TIERS = ("100k", "200k", "272k")
+CACHE_MINIMUM = 1024  # of models for which the list says nothing
 
 
 def convert(listed: dict[str, Any], suffix: str = "") -> dict[str, float]:
@@ -50,6 +51,8 @@ def make_table(document: dict[str, Any]) -> dict[str, Any]:
             above = convert(listed, f"_above_{tier}_tokens")
             if above:
                 price[f"above_{tier}"] = above
+        if listed.get("prompt_cache_min_tokens") not in (None, CACHE_MINIMUM):
+            price["cache_minimum"] = int(listed["prompt_cache_min_tokens"])
         models[model] = price
     date = re.search(r"\d{4}-\d{2}-\d{2}", document["source"])
     return {

@@ -146,7 +146,10 @@ def test_published_prices_are_in_the_table() -> None:
     assert of("claude-sonnet-4-20250514") == of("anthropic/claude-sonnet-4") == Price(3, 15, 0.3, 3.75, 6)
     assert of("gpt-4o") == Price(2.5, 10, 1.25)
     assert (of("text-embedding-3-small"), of("mistral/mistral-embed")) == (Price(0.02, 0), Price(0.1, 0))
-    assert of("gemini/gemini-2.5-pro") == Price(1.25, 10, 0.125, tiers=(Tier(200_000, Price(2.5, 15, 0.25)),))
+    tiers = (Tier(200_000, Price(2.5, 15, 0.25)),)
+    assert of("gemini/gemini-2.5-pro") == Price(1.25, 10, 0.125, tiers=tiers, cache_minimum=2048)
+    models = ("claude-opus-5-5", "claude-sonnet-4", "claude-opus-4-7", "claude-haiku-4-5")
+    assert [price.cache_minimum for price in map(of, models) if price] == [512, 1024, 2048, 4096]
 
 
 # All that a file may say
@@ -157,16 +160,20 @@ def test_a_file_with_cache_writes_and_tiers(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     above = {"input": 6, "output": 22.5}
     if name.endswith("json"):
-        path.write_text(json.dumps({"models": {"m": {**SONNET, "above_200k": above}}, "source": "us", "date": "2099"}))
+        path.write_text(
+            json.dumps(
+                {"models": {"m": {**SONNET, "cache_minimum": 512, "above_200k": above}}, "source": "us", "date": "2099"}
+            )
+        )
     else:
         values = "".join(f"{key} = {value}\n" for key, value in SONNET.items())
-        path.write_text(f"[m]\n{values}[m.above_200k]\ninput = 6\noutput = 22.5\n")
+        path.write_text(f"[m]\n{values}cache_minimum = 512\n[m.above_200k]\ninput = 6\noutput = 22.5\n")
     prices = Prices.from_file(path)
-    assert prices.of("m") == Price(3, 15, 0.3, 3.75, 6, tiers=(Tier(200_000, Price(6, 22.5)),))
+    assert prices.of("m") == Price(3, 15, 0.3, 3.75, 6, tiers=(Tier(200_000, Price(6, 22.5)),), cache_minimum=512)
     assert prices.source.startswith("us, then " if name.endswith("json") else f"{name}, then ")
     price = prices.of("m")
     assert price is not None
-    assert price.to_dict() == {**SONNET, "above_200k": above}
+    assert price.to_dict() == {**SONNET, "cache_minimum": 512, "above_200k": above}
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ PRICES = Prices({MODEL: Price(3.0, 15.0, 0.30, 3.75, 6.0)})
 Edit = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 
 
-def replay(folder: Path, *arms: Arm, store: Path | None = None) -> list[ArmOutcome]:
+def replay(folder: Path, *arms: Arm, store: Path | None = None, prices: Prices = PRICES) -> list[ArmOutcome]:
     recording = Recording.read([folder])
-    replayers = [Replayer(arm, recording, PRICES, get_tokenizer()) for arm in arms]
+    replayers = [Replayer(arm, recording, prices, get_tokenizer()) for arm in arms]
     result = evaluate(
         replayers, recording.examples, evaluators=[], metrics=[], preflight=False, cache_dir=store, progress=False
     )
@@ -164,6 +164,89 @@ def test_broken_rules_are_named(tmp_path: Path, fault: str, edit: Edit) -> None:
     write_session(tmp_path, 1, 4)
     (outcome,) = replay(tmp_path, make_arm(edit, "breaks"))
     assert fault in outcome.faults
+
+
+def test_a_prompt_below_the_minimum_of_its_model_is_not_cached(tmp_path: Path) -> None:
+    write_session(tmp_path, 1, 8)
+    prices = Prices({MODEL: Price(3.0, 15.0, 0.30, 3.75, 6.0, cache_minimum=4096)})
+    (outcome,) = replay(tmp_path, make_arm(leave, "leave"), prices=prices)
+    cached = [turn["recorded_read"] > 0 for turn in outcome.turns]
+    long = [turn["recorded_prompt"] >= 4096 for turn in outcome.turns]
+    assert any(cached)
+    assert cached == [False, *long[:-1]]
+
+
+def test_dollars_of_a_month_by_volume_or_by_the_recorded_dates(tmp_path: Path) -> None:
+    # The second session starts 100,000 seconds after the first one, and each has six requests ten seconds apart.
+    write_session(tmp_path, 1, 6)
+    write_session(tmp_path, 2, 6)
+    (outcome,) = replay(tmp_path, make_arm(edit_results(lambda _, text: text[:60]), "cuts"))
+    saved = (outcome.sum_dollars("recorded") or 0) - (outcome.sum_dollars("sent") or 0)
+    assert saved > 0
+    assert outcome.month is not None
+    assert outcome.month.dollars == pytest.approx(saved / (100_050 / 86_400) * 365 / 12)
+    outcome.volume = 12_000
+    assert outcome.month is not None
+    assert outcome.month.dollars == pytest.approx(saved * 1_000)
+    assert f"${saved * 1_000:.2f} less a month at 12,000 requests a month" in conclude(outcome)
+    outcome.volume = None
+    outcome.sessions.pop()
+    assert outcome.month is None  # a minute says nothing of a month
+
+
+def write_chats(folder: Path, model: str, *cached: int | None) -> None:
+    """Write a log of chat completions: each request appends a message; its usage reports these cache reads."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "one two three " * 700}]
+    lines = []
+    for turn, read in enumerate(cached):
+        messages = [*messages, {"role": "user", "content": f"question {turn} " * 100}]
+        request = {"model": model, "messages": messages}
+        details = {} if read is None else {"prompt_tokens_details": {"cached_tokens": read}}
+        usage = {"prompt_tokens": 2102 + 300 * turn, "completion_tokens": 5, **details}
+        said = {"role": "assistant", "content": f"answer {turn}"}
+        reply = {"id": f"c{turn}", "object": "chat.completion", "choices": [{"index": 0, "message": said}]}
+        lines.append({"request": request, "response": {**reply, "usage": usage}, "timestamp": 1_767_000_000 + turn})
+        messages = [*messages, said]
+    (folder / "chats.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def add_a_time(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Change the first message each time, as one that begins with the time does."""
+    return [{**messages[0], "content": f"{len(messages)} {messages[0]['content']}"}, *messages[1:]]
+
+
+@pytest.mark.parametrize(("cached", "rate"), [((0, 0, 2176), None), ((None, None, None), 0.75)])
+def test_openai_reads_are_the_best_case_and_stand_beside_the_recorded_hit_rate(
+    tmp_path: Path, cached: tuple[int | None, ...], rate: float | None
+) -> None:
+    prices = Prices({"gpt-4o": Price(2.5, 10.0, 1.25)})
+    write_chats(tmp_path, "gpt-4o", *cached)
+    (outcome,) = replay(tmp_path, make_arm(add_a_time, "adds-a-time"), prices=prices)
+    simulated = [turn["recorded_read"] for turn in outcome.turns]
+    assert simulated[0] == 0
+    assert all(read > 1024 and read % 128 == 0 for read in simulated[1:])
+    assert [turn["read"] for turn in outcome.turns] == [0, 0, 0]
+    rate = rate or 2176 / sum(simulated)  # the second request missed
+    assert outcome.hit_rate == pytest.approx(rate)
+    # What is not read costs twice as much, and the system reads nothing: it loses all of the reads that there are.
+    lost = sum(simulated) * 1.25 / 1e6
+    for found, share in ((outcome.find_saved_dollars(), 1.0), (outcome.find_saved_with_misses(), rate)):
+        sent = outcome.sum_dollars("sent") or 0
+        uncached = outcome.sum_dollars("recorded_uncached") or 0
+        assert found == pytest.approx(1 - sent / (uncached - share * lost))
+    assert f"when {1 - rate:.0%} of cache reads miss" in conclude(outcome)
+
+
+def test_newer_models_of_openai_pay_for_what_they_write_to_the_cache(tmp_path: Path) -> None:
+    prices = Prices({"gpt-5.6": Price(2.0, 10.0, 0.2, 2.5)})
+    write_chats(tmp_path, "gpt-5.6", None, None)
+    (outcome,) = replay(tmp_path, make_arm(leave, "leave"), prices=prices)
+    first, second = outcome.turns
+    assert first["dollars"] == pytest.approx((2.5 * first["prompt"] + 10 * 5) / 1e6)
+    assert second["read"] == first["prompt"]
+    written = second["prompt"] - second["read"]
+    assert second["dollars"] == pytest.approx((0.2 * second["read"] + 2.5 * written + 10 * 5) / 1e6)
+    assert outcome.hit_rate is None  # nothing is missed: these models keep what they were told to keep
 
 
 # --- real proxies over HTTP

@@ -75,6 +75,7 @@ def _build_parser() -> Parser:
     add_flags(parser, "system", help="policy, messages function or compressor (repeatable)")
     add("--controls", action="store_true", help="add truncation, random deletion and others at the size of each system")
     add("--timeout", type=amount, default=60.0, metavar="S", help="seconds for one request (default: %(default)g)")
+    add_flags(parser, "volume", help="requests that you expect, such as 70k/day: gives the dollars of a month")
     add_flags(parser, "imports", "seed", "prices_file", "cache_dir", "resume", "no_store", "output", "out", "wide")
     add("--report", dest="page", metavar="FILE.html", help="write a page that opens offline")
     add_flags(parser, "silent")
@@ -94,7 +95,7 @@ def _replay(given: argparse.Namespace, options: RunOptions, typed: Sequence[str]
     if not recording.examples:
         raise UsageError(f"no recorded request in {', '.join(given.paths)}: see `context-bench traffic show`")
     try:
-        outcomes = gather(_run(arms, recording, options).rows)
+        outcomes = gather(_run(arms, recording, options).rows, volume=options.volume)
         if not given.controls:
             return outcomes
         controls = _build_controls(outcomes, options.seed)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 
 
+CACHE_MINIMUM = 1024
+"""Tokens of the shortest cached prompt, for models whose provider says nothing else."""
+
+
 @dataclass(frozen=True)
 class Price:
     """Dollars for a million tokens."""
@@ -32,6 +36,7 @@ class Price:
     cache_write_5m: float | None = None  # written to a cache for five minutes; None is `input`
     cache_write_1h: float | None = None  # the same for an hour; None is `cache_write_5m`
     tiers: tuple[Tier, ...] = ()  # other prices for requests with long prompts
+    cache_minimum: int = CACHE_MINIMUM  # tokens of the shortest prompt that the provider caches
 
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached_input", "cache_write_5m", "cache_write_1h"):
@@ -40,6 +45,8 @@ class Price:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise UsageError(f"{name} must be a number of dollars of at least 0 (got {value!r})")
+        if type(self.cache_minimum) is not int or self.cache_minimum < 0:
+            raise UsageError(f"cache_minimum must be a number of tokens of at least 0 (got {self.cache_minimum!r})")
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
         """Compute the dollars of a request by its usage; None when the server reported none.
@@ -101,6 +108,8 @@ class Price:
         """Return the prices as they stand in a file of prices."""
         values = {name: getattr(self, name) for name in ("input", "cached_input", "cache_write_5m", "cache_write_1h")}
         listed = {name: value for name, value in {**values, "output": self.output}.items() if value is not None}
+        if self.cache_minimum != CACHE_MINIMUM:
+            listed["cache_minimum"] = self.cache_minimum
         return listed | {f"above_{tier.above // 1000}k": tier.price.to_dict() for tier in self.tiers}
 
 

@@ -26,6 +26,7 @@ _SHIPPED = Path(__file__).with_name("prices.json")
 _DATE = re.compile(r"[-@](20\d{6}|20\d\d-\d\d-\d\d)$")
 _TIER = re.compile(r"above_([1-9]\d*)k")
 _FIELDS = {"input", "output", "cached_input", "cache_write_5m", "cache_write_1h"}
+_MINIMUM = "cache_minimum"
 
 
 class Match(NamedTuple):
@@ -139,13 +140,17 @@ def _read_price(path: Path, model: str, values: Any, *, tier: bool = False) -> P
     if not isinstance(values, Mapping) or not {"input", "output"} <= values.keys():
         raise UsageError(f"the price of {model!r} in {path} needs input and output")
     tiers: list[Tier] = []
-    fields: dict[str, float] = {}
+    fields: dict[str, Any] = {}
     for name, value in values.items():
         above = None if tier else _TIER.fullmatch(str(name))
         if above:
             tiers.append(Tier(int(above[1]) * 1000, _read_price(path, f"{model} {name}", value, tier=True)))
+        elif name == _MINIMUM and not tier:
+            if type(value) is not int or value < 0:
+                raise UsageError(f"the price of {model!r} in {path}: {_MINIMUM} must be a number of tokens")
+            fields[name] = value
         elif name not in _FIELDS:
-            known = ", ".join(sorted(_FIELDS))
+            known = ", ".join(sorted({*_FIELDS, _MINIMUM}))
             raise UsageError(
                 f"the price of {model!r} in {path} needs input and output, and may have {known} and tables such as "
                 f"above_200k; it has {name!r}"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import orjson
 
-from context_bench.pricing.price import Price
+from context_bench.pricing.price import CACHE_MINIMUM, Price
+from context_bench.pricing.price_table import Prices
 from context_bench.pricing.prompt_cache import FIVE_MINUTES, HOUR, Block, BreakpointCache, CacheUse, PrefixCache
 from context_bench.traffic.parts import PromptCounter, list_parts
 from context_bench.traffic.sessions import Request, Thread, fit_tokens
@@ -28,6 +29,8 @@ FIRST_TOKEN_SECONDS = 2.0
 """From the start of a request to the begin of its answer, when other threads can read what it wrote to the cache."""
 
 _LIFETIMES = {"5m": FIVE_MINUTES, "1h": HOUR}
+HALF_HOUR = HOUR / 2  # for which OpenAI's newer models keep what they write
+MAX_BLOCKS = 100_000  # no limit: these models look for their own breakpoints, however many blocks back
 
 
 # --- blocks
@@ -201,9 +204,9 @@ class Billed:
     def request(self) -> Request:
         return self.thread.requests[self.place]
 
-    def dollars(self, price: Price) -> float:
+    def dollars(self, price: Price, *, without_cache: bool = False) -> float:
         """Price it with the reply that was recorded."""
-        usage, use = self.request.usage, self.use
+        usage, use = self.request.usage, CacheUse(self.use.prompt) if without_cache else self.use
         output = usage.output if usage is not None and usage.output is not None else 0
         return price.dollars(use.prompt, output, use.read, use.write_5m, use.write_1h)
 
@@ -220,7 +223,7 @@ class Simulator:
         threads: Of one session.
         scales: Of each thread, by its id.
         reader: Reads requests as blocks.
-        minimum: Tokens below which a prefix is not cached.
+        prices: Tell from how many tokens on a model's prompts are cached, and whether writing to the cache costs.
     """
 
     def __init__(
@@ -228,11 +231,9 @@ class Simulator:
         threads: Sequence[Thread],
         scales: Mapping[str, Scale],
         reader: BlockReader,
-        *,
-        minimum: int = 1024,
+        prices: Prices | None = None,
     ) -> None:
-        self._threads, self._scales, self._reader = threads, scales, reader
-        self._minimum = minimum
+        self._threads, self._scales, self._reader, self._prices = threads, scales, reader, prices
         self._sets_marks = not has_breakpoints(threads)
 
     def make_body(self, request: Request) -> dict[str, Any]:
@@ -258,19 +259,34 @@ class Simulator:
             blocks = self.read(self.make_body(request)) if sent is None else sent[thread.id, place]
             scaled = self._scales[thread.id].scale(blocks, b"agent" if thread.agent else b"main")
             if request.model not in caches:
-                prefixes = request.api != "anthropic"
-                caches[request.model] = PrefixCache() if prefixes else BreakpointCache(self._minimum)
+                caches[request.model] = self._make_cache(request)
             cache = caches[request.model]
             if isinstance(cache, PrefixCache):
                 reply = self._reader.read({"messages": [request.reply or {}]}) if request.reply else []
                 billed.append(Billed(thread, place, cache.use(_list_ids(scaled), at, _list_ids(reply))))
                 continue
+            if request.api != "anthropic" and scaled:
+                scaled[-1] = replace(scaled[-1], lifetime=HALF_HOUR)
             if place == 0 and self._scales[thread.id].warm and not cold:
                 cache.use(scaled[:1], at - 1)
             following = thread.requests[place + 1].started if place + 1 < len(thread.requests) else None
             answered = at + FIRST_TOKEN_SECONDS if following is None else min(at + FIRST_TOKEN_SECONDS, following)
             billed.append(Billed(thread, place, cache.use(scaled, at, max(at, answered))))
         return billed
+
+    def _make_cache(self, request: Request) -> BreakpointCache | PrefixCache:
+        """Make the cache of a model; those of OpenAI that charge for writes keep the end of each request."""
+        price = self._prices.of(request.model) if self._prices is not None else None
+        minimum = CACHE_MINIMUM if price is None else price.cache_minimum
+        if request.api == "anthropic":
+            return BreakpointCache(minimum)
+        if price is not None and price.cache_write_5m is not None:
+            return BreakpointCache(minimum, look_back=MAX_BLOCKS)
+        return PrefixCache(minimum=minimum)
+
+    def reads_best_case(self) -> bool:
+        """Tell whether the provider's cache misses now and then, so that simulated reads are the most there can be."""
+        return any(isinstance(self._make_cache(each.requests[0]), PrefixCache) for each in self._threads)
 
 
 def order_requests(threads: Sequence[Thread]) -> Iterator[tuple[Thread, int, float]]:
@@ -328,10 +344,12 @@ class SimulationError:
     trivial_writes: Deviation
 
 
-def judge_simulation(threads: Sequence[Thread], reader: BlockReader, count: Tokenizer) -> SimulationError | None:
+def judge_simulation(
+    threads: Sequence[Thread], reader: BlockReader, count: Tokenizer, prices: Prices | None = None
+) -> SimulationError | None:
     """Fit the first half of each thread, simulate all of it, and compare the second half with what was recorded."""
     scales = fit_scales(threads, count, half=True)
-    simulated = {(each.thread.id, each.place): each.use for each in Simulator(threads, scales, reader).run()}
+    simulated = {(each.thread.id, each.place): each.use for each in Simulator(threads, scales, reader, prices).run()}
     reads, writes, trivial_reads, trivial_writes = [], [], [], []
     for thread in threads:
         for place in range(max(2, len(thread.requests) // 2), len(thread.requests)):

@@ -126,7 +126,7 @@ class Replayer:
     @property
     def fingerprint(self) -> str | None:
         own = self.arm.fingerprint
-        return None if own is None else f"{own}, replay/1 of {self._recording.digest}"
+        return None if own is None else f"{own}, replay/2 of {self._recording.digest}"
 
     def process(self, example: Example) -> Example:
         """Call `aprocess` for a caller without an event loop."""
@@ -135,23 +135,23 @@ class Replayer:
     async def aprocess(self, example: Example) -> Example:
         """Send all requests of a session, and judge it."""
         session = self._recording.open(example)
-        job = _SessionJob(session, self._recording, self._count)
+        job = _SessionJob(session, self._recording, self._count, self._prices)
         for number, (thread, place, _) in enumerate(order_requests(session.threads), 1):
             self._status = f"{self.name}: request {number:,} of {example['meta']['requests']:,}"
             request = thread.requests[place]
             body = job.make_body(request)
             sent = await self.arm.send(request.api, body, f"{session.id}:{thread.id}", request.reply)
             job.take(thread.id, place, request, body, sent)
-        return {"response": "", "metadata": {"replay": job.summarize(self._prices)}}
+        return {"response": "", "metadata": {"replay": job.summarize()}}
 
 
 class _SessionJob:
     """What becomes of one session, request by request."""
 
-    def __init__(self, session: Session, recording: Recording, count: Tokenizer) -> None:
-        self._session, self._count = session, count
+    def __init__(self, session: Session, recording: Recording, count: Tokenizer, prices: Prices) -> None:
+        self._session, self._count, self._prices = session, count, prices
         self._reader = BlockReader(count)
-        self._simulator = Simulator(session.threads, fit_scales(session.threads, count), self._reader)
+        self._simulator = Simulator(session.threads, fit_scales(session.threads, count), self._reader, prices)
         self.make_body = self._simulator.make_body
         self._judges = {thread.id: ThreadJudge(session.id, recording.spans) for thread in session.threads}
         self._foreign = recording.draw_replies(session.id)
@@ -189,8 +189,9 @@ class _SessionJob:
         if turn.lost and len(self._losses) < MAX_LOSSES:
             self._losses.append({"thread": thread, "turn": place + 1, **_show_loss(turn.lost[0], request)})
 
-    def summarize(self, prices: Prices) -> dict[str, Any]:
+    def summarize(self) -> dict[str, Any]:
         """Bill the session by the simulated cache, and describe what became of it."""
+        prices = self._prices
         runs = {
             "recorded": self._simulator.run(),
             "sent": self._simulator.run(self._blocks),
@@ -199,11 +200,16 @@ class _SessionJob:
         }
         for facts, bills in zip(self._facts, _compare_bills(runs["recorded"], runs["sent"], prices)):
             facts |= bills
-        found = judge_simulation(self._session.threads, self._reader, self._count)
+        found = judge_simulation(self._session.threads, self._reader, self._count, prices)
+        dollars = {name: _sum_dollars(billed, prices) for name, billed in runs.items()}
+        uncached = {f"{name}_uncached": _sum_dollars(runs[name], prices, without_cache=True) for name in _SIDES}
+        times = [request.started for request in self._session.requests if request.started is not None]
         return {
             "requests": len(self._facts),
             "counts": count_turns(self._turns),
-            "dollars": {name: _sum_dollars(billed, prices) for name, billed in runs.items()},
+            "dollars": dollars | uncached,
+            "times": [min(times), max(times)] if times else [],
+            "cache_reads": _sum_reads(runs["recorded"]) if self._simulator.reads_best_case() else None,
             "billed_dollars": _sum_recorded(self._session, prices),
             "simulation": None if found is None else asdict(found),
             "reconstructed": sorted({each for thread in self._session.threads for each in thread.reconstructed}),
@@ -267,10 +273,20 @@ def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: P
         yield facts
 
 
-def _sum_dollars(billed: Sequence[Billed], prices: Prices) -> float | None:
+_SIDES = ("recorded", "sent")
+
+
+def _sum_reads(billed: Sequence[Billed]) -> dict[str, int]:
+    """Add up simulated and recorded cache reads of the requests whose cache was recorded."""
+    known = [(each.use.read, each.request.usage.cache_read) for each in billed if each.request.usage is not None]
+    reported = [(simulated, read) for simulated, read in known if read is not None]
+    return {"simulated": sum(each for each, _ in reported), "recorded": sum(each for _, each in reported)}
+
+
+def _sum_dollars(billed: Sequence[Billed], prices: Prices, *, without_cache: bool = False) -> float | None:
     """Add up the dollars of all requests; None where the price of a model is not known."""
     known = [(each, prices.of(each.request.model)) for each in billed]
-    spent = [each.dollars(price) for each, price in known if price is not None]
+    spent = [each.dollars(price, without_cache=without_cache) for each, price in known if price is not None]
     return sum(spent) if len(spent) == len(known) else None
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
+from context_bench.numbers import dollars
 from context_bench.output.layout import fit_columns, shorten, wrap
 from context_bench.replay.copied_text import MIN_SESSIONS, Loss, estimate_loss
 from context_bench.replay.integrity import FAULTS
@@ -15,6 +16,11 @@ from context_bench.replay.integrity import FAULTS
 MAX_NOTES = 3
 MAX_NAME = 24  # columns of a session's name
 MAX_SESSIONS = 12  # lines of the table by session
+DAY_SECONDS = 86_400
+MONTH_DAYS = 365 / 12
+DEFAULT_HIT_RATE = 0.75
+"""Share of simulated reads that OpenAI's servers give, for recordings that do not tell: about a quarter misses."""
+DOLLARS = ("recorded", "sent", "recorded_cold", "sent_cold", "recorded_uncached", "sent_uncached")
 OPEN_LOOP = "Replay is open loop: the recorded replies put text back in that the model might not have written."
 
 Turn = Mapping[str, Any]
@@ -37,6 +43,14 @@ class SessionOutcome:
         return min((turn["turn"] for turn in self.turns if "lost_reads" in turn), default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class Month:
+    """Dollars saved in a month, and how many requests that stands on."""
+
+    dollars: float
+    basis: str
+
+
 @dataclass(slots=True)
 class ArmOutcome:
     """All sessions through one arm."""
@@ -45,6 +59,7 @@ class ArmOutcome:
     sessions: list[SessionOutcome] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # sessions that could not be replayed, with the reason
     is_control: bool = False
+    volume: float | None = None  # requests a month that the user expects; None goes by the recorded dates
 
     @property
     def turns(self) -> list[Turn]:
@@ -66,6 +81,46 @@ class ArmOutcome:
         end = "_cold" if cold else ""
         recorded, sent = self.sum_dollars(f"recorded{end}"), self.sum_dollars(f"sent{end}")
         return 1 - sent / recorded if recorded and sent is not None else None
+
+    @property
+    def hit_rate(self) -> float | None:
+        """The share of the simulated cache reads that servers give; None where the simulation has no misses to add."""
+        reads = [session.facts["cache_reads"] for session in self.sessions if session.facts["cache_reads"]]
+        simulated = sum(each["simulated"] for each in reads)
+        if not reads:
+            return None
+        recorded = sum(each["recorded"] for each in reads)
+        return min(1.0, recorded / simulated) if simulated and recorded else DEFAULT_HIT_RATE
+
+    def find_saved_with_misses(self) -> float | None:
+        """Return the share of the dollars that is saved when the cache misses as often as it does on real servers."""
+        rate = self.hit_rate
+        recorded, sent = (self._sum_with_misses(side, 1.0 if rate is None else rate) for side in ("recorded", "sent"))
+        return 1 - sent / recorded if rate is not None and recorded and sent is not None else None
+
+    def _sum_with_misses(self, side: str, rate: float) -> float | None:
+        total = 0.0
+        for session in self.sessions:
+            best, none = session.facts["dollars"][side], session.facts["dollars"][f"{side}_uncached"]
+            if best is None or none is None:
+                return None
+            total += none + (rate if session.facts["cache_reads"] else 1.0) * (best - none)
+        return total
+
+    @property
+    def month(self) -> Month | None:
+        """The dollars saved in a month; None where the price, or how many requests a month has, is not known."""
+        recorded, sent = self.sum_dollars("recorded"), self.sum_dollars("sent")
+        if recorded is None or sent is None or not self.turns:
+            return None
+        if self.volume is not None:
+            each = (recorded - sent) / len(self.turns)
+            return Month(each * self.volume, f"at {self.volume:,.0f} requests a month")
+        times = [time for session in self.sessions for time in session.facts["times"]]
+        days = (max(times) - min(times)) / DAY_SECONDS if times else 0.0
+        if days < 1:
+            return None
+        return Month((recorded - sent) / days * MONTH_DAYS, f"by {round(days):,} recorded days")
 
     @property
     def broken_turns(self) -> float | None:
@@ -116,11 +171,11 @@ def _find_repaid(turns: Sequence[Turn]) -> int | None:
     return place if place <= len(turns) else None
 
 
-def gather(rows: Iterable[Any], controls: Sequence[str] = ()) -> list[ArmOutcome]:
-    """Gather the rows of a replay by arm."""
+def gather(rows: Iterable[Any], controls: Sequence[str] = (), volume: float | None = None) -> list[ArmOutcome]:
+    """Gather the rows of a replay by arm; `volume` is how many requests a month are expected."""
     arms: dict[str, ArmOutcome] = {}
     for row in rows:
-        arm = arms.setdefault(row.system, ArmOutcome(row.system, is_control=row.system in controls))
+        arm = arms.setdefault(row.system, ArmOutcome(row.system, is_control=row.system in controls, volume=volume))
         if row.error is not None or "replay" not in row.metadata:
             arm.failed[str(row.example_id)] = str(row.error)
         else:
@@ -131,22 +186,35 @@ def gather(rows: Iterable[Any], controls: Sequence[str] = ()) -> list[ArmOutcome
 # --- sentences
 
 
-def conclude(arm: ArmOutcome, per_month: str = "") -> str:
+def conclude(arm: ArmOutcome) -> str:
     """Say in one sentence what an arm would have saved, and what would have been gone."""
-    saved, dollars, loss, broken = arm.saved_tokens, arm.find_saved_dollars(), arm.loss, arm.broken_turns
+    saved, saved_dollars, loss, broken = arm.saved_tokens, arm.find_saved_dollars(), arm.loss, arm.broken_turns
     if saved is None:
         reason = next(iter(arm.failed.values()), "no session was replayed")
         return f"{arm.name}: not measured ({reason})."
     words = [f"{arm.name} would have {_tell_change(saved, 'tokens')}"]
-    if dollars is None:
+    if saved_dollars is None:
         words.append(" (dollars unknown: the model has no price)")
     else:
-        words.append(f" and {_tell_change(dollars, 'dollars', verb=(dollars >= 0) != (saved >= 0))}{per_month}")
+        change = _tell_change(saved_dollars, "dollars", verb=(saved_dollars >= 0) != (saved >= 0))
+        words.append(f" and {change}{_tell_more(arm)}")
     words.append(f"; {_tell_loss(arm, loss)}")
     if broken:
         first = min(each for session in arm.sessions if (each := session.first_break) is not None)
         words.append(f"; the prompt cache was broken in {broken:.0%} of turns, from turn {first} on")
     return "".join(words) + "."
+
+
+def _tell_more(arm: ArmOutcome) -> str:
+    """Tell the dollars of a month, and what is saved where the cache misses as often as on real servers."""
+    more = []
+    if (month := arm.month) is not None:
+        less = "less" if month.dollars >= 0 else "more"
+        more.append(f"{dollars(abs(month.dollars))} {less} a month {month.basis}")
+    missing = arm.find_saved_with_misses()
+    if missing is not None:
+        more.append(f"{missing:.1%} when {1 - (arm.hit_rate or 0):.0%} of cache reads miss")
+    return f" ({'; '.join(more)})" if more else ""
 
 
 def _tell_change(share: float, what: str, *, verb: bool = True) -> str:
@@ -175,7 +243,7 @@ def _count(number: int, noun: str) -> str:
 # --- tables
 
 
-def render(arms: Sequence[ArmOutcome], width: int | None, per_month: Mapping[str, str] | None = None) -> str:
+def render(arms: Sequence[ArmOutcome], width: int | None) -> str:
     """Write the tables, at most three notes, and a conclusion for each arm."""
     parts = [fit_columns(table_of_arms(arms), width, ("$ saved, cold", "$ damage"))]
     by_session = table_of_sessions(arms)
@@ -186,7 +254,7 @@ def render(arms: Sequence[ArmOutcome], width: int | None, per_month: Mapping[str
         parts.append(fit_columns(shown, width, ()))
     notes = list_notes(arms)[:MAX_NOTES]
     parts.append("\n".join(wrap(note, width) for note in notes))
-    ends = [conclude(arm, (per_month or {}).get(arm.name, "")) for arm in arms if not arm.is_control]
+    ends = [conclude(arm) for arm in arms if not arm.is_control]
     parts.append("\n".join(wrap(end, width) for end in ends))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -278,7 +346,10 @@ def _describe_arm(arm: ArmOutcome) -> dict[str, Any]:
         "saved_tokens": arm.saved_tokens,
         "saved_dollars": arm.find_saved_dollars(),
         "saved_dollars_cold": arm.find_saved_dollars(cold=True),
-        "dollars": {key: arm.sum_dollars(key) for key in ("recorded", "sent", "recorded_cold", "sent_cold")},
+        "saved_dollars_with_misses": arm.find_saved_with_misses(),
+        "cache_hit_rate": arm.hit_rate,
+        "saved_dollars_per_month": None if arm.month is None else asdict(arm.month),
+        "dollars": {key: arm.sum_dollars(key) for key in DOLLARS},
         "cache_broken": arm.broken_turns,
         "cache_damage_dollars": arm.damage_dollars,
         "break_even_turn": arm.find_break_even(),
