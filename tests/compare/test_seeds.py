@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from context_bench import EvalResult, EvalRow, evaluate
 from context_bench.compare.seeds import find_seeds
 from context_bench.stats import Verdict
 from context_bench.summary import summarize
+from report_pages import read_index
 
 
 def test_which_systems_belong_together() -> None:
@@ -80,7 +82,7 @@ def test_by_hand() -> None:
 
 def test_on_the_command_line(tmp_path: Path) -> None:
     systems = ("--system", "passthrough", "--system", "random-drop:ratio=0.3|0.6,seed=1|2")
-    run = (*systems, "--dataset", "needle:n=20,length=300", "--output", "csv-summary")
+    run = (*systems, "--dataset", "needle:n=20,length=300", "--output", "csv-summary", "--report", "page.html")
     done = called(*run, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     names = [line.split(",")[0] for line in done.stdout.splitlines()[1:]]
@@ -92,5 +94,13 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     table = called("runs", "show", "last", cwd=tmp_path).stdout
     assert "random-drop:ratio=0.3: mean over seeds 1, 2; --no-merge-seeds shows them one by one." in table
     assert "| seed sd |" in table
+    again = called("report", "last", "--out", "again.html", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    for name in ("page.html", "again.html"):
+        page = (tmp_path / name).read_text()
+        assert {*re.findall(r'class="system" title="([^"]+)"', page)} == {*names}
+        assert "mean over seeds 1, 2;" in page
+        index = read_index(page)["names"]
+        assert {*index["system"].values()} == {*names}, "the examples are listed under the same names"
     wide = called("runs", "show", "last", "--wide", cwd=tmp_path).stdout
     assert "random-drop: ratio" in wide, "one point of the curve for each ratio"

@@ -234,11 +234,10 @@ def report_run(
             tell_outcome(result, verbose=verbose, failure=failure)
         elif failure is None:
             tell_stops(result, systems=True)
-        whole, merging = result, form != "html" and getattr(options, "merge_seeds", False)
-        result = result.merge_seeds() if merging else result
+        result = result.merge_seeds() if getattr(options, "merge_seeds", False) else result
         write_report(write, reporter, form, result)
         if options.report is not None:
-            write_report(write_page, build_reporter("html", None, store, wide=options.wide), "html", whole)
+            write_report(write_page, build_reporter("html", None, store, wide=options.wide), "html", result)
     return result, failure
 
 

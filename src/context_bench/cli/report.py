@@ -34,13 +34,14 @@ def _report(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
     add("--out", type=page, metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
-    add_flags(parser, "plots", "slice", "volume", "wide")
+    add_flags(parser, "plots", "slice", "volume", "wide", "merge_seeds")
     add_store(parser)
     options = parser.parse_args(arguments[1:])
     folder = options.cache_dir or STORE
     with show_warnings():
         names = dict.fromkeys(options.run)
-        results = [load_run(name, folder, slices=options.slice, volume=options.volume) for name in names]
+        views = {"slices": options.slice, "volume": options.volume, "merge_seeds": options.merge_seeds}
+        results = [load_run(name, folder, **views) for name in names]
         _tell_files_apart(results)
         if options.plots is not None:
             _write_plots(results, options.plots, folder)
@@ -87,7 +88,7 @@ def _plot(arguments: Sequence[str]) -> int:
     add_store(parser)
     options = parser.parse_args(arguments[1:])
     with show_warnings():
-        result = load_run(options.run, options.cache_dir or STORE, rows=True).merge_seeds()
+        result = load_run(options.run, options.cache_dir or STORE, rows=True, merge_seeds=True)
         kinds = [options.kind] if options.kind else ["pareto", *(["curve"] if result.curves() else [])]
         width = shutil.get_terminal_size().columns
         plots = [getattr(result.plot, kind)() for kind in kinds]

@@ -13,6 +13,7 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width, wants_color, write_report
+from context_bench.compare.seeds import find_seeds
 from context_bench.config import STORE
 from context_bench.core.record import load_result
 from context_bench.errors import UsageError
@@ -54,9 +55,15 @@ def _open_store(options: Any, *, readonly: bool = True) -> Store:
 
 
 def load_run(
-    name: str, folder: str, *, rows: bool = False, slices: Sequence[str] = (), volume: float | None = None
+    name: str,
+    folder: str,
+    *,
+    rows: bool = False,
+    slices: Sequence[str] = (),
+    volume: float | None = None,
+    merge_seeds: bool = False,
 ) -> EvalResult:
-    """Load a run from the store, or from a file; without `rows` or slices, the rows of the store stay there."""
+    """Load a run from the store, or from a file; rows of the store stay there unless something needs them."""
     if name.endswith(".json"):
         result = EvalResult.load(name)
         result.config.pop("run", None)  # the store of this folder may be another one
@@ -64,9 +71,10 @@ def load_run(
     else:
         with Store(folder, readonly=True, create=False) as store:
             info = store.run(name)
-            result = store.load(info, rows=rows or bool(slices or info.settings.slices))
+            needed = bool(slices or info.settings.slices or (merge_seeds and find_seeds(info.summary)))
+            result = store.load(info, rows=rows or needed)
     _add_views(result, slices, volume)
-    return result
+    return result.merge_seeds() if merge_seeds else result
 
 
 def _add_views(result: EvalResult, slices: Sequence[str], volume: float | None) -> None:
@@ -132,12 +140,12 @@ def _export(options: Any) -> int:
     reporter = build_reporter(form, width, folder, color=wants_color(options.out), wide=options.wide)
     with _open_store(options) as store, open_destination(options.out) as write:
         info = store.run(options.run)
-        result = load_result(store, info, rows=form != "html" or bool(options.slice or info.settings.slices))
+        seeds = options.merge_seeds and find_seeds(info.summary)
+        result = load_result(store, info, rows=form != "html" or bool(options.slice or info.settings.slices or seeds))
         _add_views(result, options.slice, options.volume)
+        result = result.merge_seeds() if seeds else result
         if form == "html":
             result.config["run"] = info.id  # its page reads rows and contexts from the store
-        elif options.merge_seeds:
-            result = result.merge_seeds()
         write_report(write, reporter, form, result)
     return 0
 

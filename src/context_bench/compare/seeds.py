@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from context_bench.compare.sweeps import parse_name
@@ -30,15 +30,15 @@ def merge_seeds(result: EvalResult) -> EvalResult:
         return result
     settings = result.settings
     merged = {system: name for name, seeds in found.items() for system in seeds}
-    places = {system: place for seeds in found.values() for place, system in enumerate(seeds)}
-    rows = [_merge_row(row, merged, places, found, settings.repeats) for row in result.rows]
+    listed = {name: list(seeds.values()) for name, seeds in found.items()}
+    rows = [merge_row(row, listed, settings.repeats) for row in result.rows]
     metrics = list(rebuild_metrics(settings.metrics) if result.metrics is None else result.metrics)
     metrics += rebuild_metrics([{"name": "seed-spread", "params": {"score_field": settings.score_field}}])
     config = {key: value if key in _KEPT else _rename(value, merged) for key, value in result.config.items()}
     config.pop("looks", None)  # they were at each seed
     config |= {
         "repeats": settings.repeats * max(map(len, found.values())),
-        "seeds": {name: list(seeds.values()) for name, seeds in found.items()},
+        "seeds": listed,
         "metrics": [describe_metric(metric) for metric in metrics],
     }
     timing: dict[str, float] = {}
@@ -48,16 +48,22 @@ def merge_seeds(result: EvalResult) -> EvalResult:
     return EvalResult.from_summary(rows, summarize(rows, names, metrics, config), config, metrics, timing)
 
 
-def _merge_row(
-    row: EvalRow, merged: Mapping[str, str], places: Mapping[str, int], found: Mapping[str, Any], repeats: int
-) -> EvalRow:
-    if row.system not in merged:
+def merge_row(row: EvalRow, seeds: Mapping[str, Sequence[str]], repeats: int) -> EvalRow:
+    """Return the row of one seed as a repeated answer of the merged system; a row of another system as it is.
+
+    Args:
+        row: The row.
+        seeds: The seeds of each merged system.
+        repeats: How often each seed answered an example.
+    """
+    parsed = parse_name(row.system)
+    if parsed is None or "seed" not in parsed.parameters or (name := parsed.name_without("seed")) not in seeds:
         return row
-    changed, name = copy.copy(row), merged[row.system]
+    changed, seed = copy.copy(row), parsed.parameters["seed"]
     changed.meta, changed.system = row.meta, name
-    changed.repeat = places[row.system] * repeats + row.repeat
+    changed.repeat = seeds[name].index(seed) * repeats + row.repeat
     # answers to one example are not independent: as for repeats, each example is a cluster
-    changed.metadata = {"cluster": ["example", row.example_id], **row.metadata, "seed": found[name][row.system]}
+    changed.metadata = {"cluster": ["example", row.example_id], **row.metadata, "seed": seed}
     return changed
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from context_bench._version import __version__
+from context_bench.compare.seeds import merge_row
 from context_bench.errors import UsageError
 from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.elements import Child, Markup, element, fill_template, join, read_asset, section
@@ -30,6 +31,7 @@ from context_bench.output.plots.result_plots import check_png
 from context_bench.output.plots.svg import read_style
 from context_bench.results import EvalResult
 from context_bench.store import Store
+from context_bench.store.backend import RunRecord
 from context_bench.text import list_names
 
 
@@ -307,9 +309,17 @@ def _open_run(result: EvalResult, folder: str | None, number: int, open_stores: 
     if folder is not None and run is not None and Path(folder).is_dir():
         store = open_stores.enter_context(Store(folder, readonly=True, create=False))
         info = store.run(run)
-        return RunFacts(result, info.id, write_time(info)), map(to_source, store.run_records(info))
+        return RunFacts(result, info.id, write_time(info)), _read_sources(result, store.run_records(info))
     name = str(run if run is not None else result.settings.file or number)
     return RunFacts(result, name), (Source(row) for row in result.rows)
+
+
+def _read_sources(result: EvalResult, records: Iterable[RunRecord]) -> Iterator[Source]:
+    """Read the rows of a run with their examples; those of merged seeds under the name that they share."""
+    seeds = result.settings.seeds
+    repeats = result.settings.repeats // max(map(len, seeds.values()), default=1)
+    for source in map(to_source, records):
+        yield source._replace(row=merge_row(source.row, seeds, repeats)) if seeds else source
 
 
 def _count_rows(result: EvalResult) -> int:
