@@ -13,6 +13,7 @@ __all__ = [
     "BrokenAsync",
     "Claiming",
     "Clinging",
+    "Counted",
     "Delayed",
     "Dropping",
     "Empty",
@@ -365,7 +366,7 @@ class Persistent(Remembering):
         if self.sleep_at and self.sleep_at in f"{what} {text}":
             time.sleep(3600)
 
-    def restore(self, key: str) -> bool:
+    def restore(self, key: str) -> int:
         self._key = key
         path = self.folder / f"{key}.json"
         if not path.is_file():
@@ -385,6 +386,15 @@ class Persistent(Remembering):
     def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
         self._log("retrieve", question)
         return super().retrieve(question, k)
+
+
+class Counted(Persistent):
+    """Says how many turns it holds of a conversation, so that it can be continued in the middle."""
+
+    name = "counted"
+
+    def restore(self, key: str) -> int:
+        return len(self.turns) if super().restore(key) else 0
 
 
 class Writing(Remembering):

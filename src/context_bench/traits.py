@@ -34,6 +34,7 @@ class SystemTraits:
     parts: Sequence[Any] = ()  # the components that its answers depend on, and that may read the gold for it
     max_workers: int | None = None  # requests in flight at once, unless the run says otherwise
     takes_turns: bool = False  # its answers are made on this machine: it does not run beside other systems that are
+    queues: bool = False  # its calls wait for a turn of their own meanwhile: it needs slots beside those of others
     competes: bool = True  # False for a control, which is not ranked
     is_bound: bool = False  # a floor or a ceiling: it is ranked, and never wins
     sees_upstream: bool = False  # it knows what the model behind it was sent
@@ -72,6 +73,8 @@ class DatasetTraits:
     at_hand: bool = False  # it can be read whole, and again, at little cost: its records are on this machine
     # takes the examples read by tag, and says how they were chosen: `all`, `first`, `random`
     name_samples: Callable[[Mapping[str, int]], dict[str, str]] | None = None
+    # says where an example stands in the result, where that is not the order in which it is read
+    find_place: Callable[[Mapping[str, Any]], int] | None = None
     # counts what `check` has seen, by tag and by the fields that decide which score fits
     count_fields: Callable[[], Mapping[tuple[str, tuple[str, ...]], int]] = dict
 

@@ -155,7 +155,8 @@ class MemorySystem(Protocol):
     `reset()` empties it before each conversation, `ingest(turns)` brings some turns (`role`, `speaker`, `content`,
     `timestamp`, `session`, `id`, in the order of time), `query(question)` returns an answer. The date of a question
     stands in its text. Each method may be `async def`, or have an asynchronous variant (`aingest`, `aquery` and so on),
-    which is then awaited instead; all calls come one at a time.
+    which is then awaited instead; all calls of one object come one at a time. With several conversations
+    at a time each has an object of its own.
 
     Optional members:
         retrieve(question, k=None, budget_tokens=None): The best first: a list of `{"text"}`, with the `ids` of the
@@ -169,13 +170,16 @@ class MemorySystem(Protocol):
             ingested as any other.
         restore(key): Called with a text that stands for a conversation before it is written: True when the memory of
             that conversation outlived an earlier process, and is in place now. What is ingested next belongs to that
-            key. Without it, or where writing did not come to its end, an interrupted conversation is written again.
+            key. One that returns how many turns it holds instead of True is continued after them; without that, an
+            interrupted conversation may be written again from its beginning.
         user: A parameter of `ingest`, `query` and `retrieve`: whose memory is meant. Without it, leaks between users
             are not measured.
         takes_dates: True when it reads the `timestamp` of turns; for others the date stands before their text.
         is_control: True for one that shows where others lie: it has no budget, and is not ranked.
         point_to(evidence_ids): Called before each `retrieve` of a control with the ids of the evidence.
         storage: The file or folder that it keeps its memory in, whose size is reported.
+        one_at_a_time: True where it cannot be made twice, as it holds a port or a file: no conversations are then
+            written at the same time.
         fingerprint: A text: what makes its answers differ; without it, its code and parameters are.
 
     A class (or a function that makes the system) whose parameters are called `base_url`, `model`, `embedding_model`,

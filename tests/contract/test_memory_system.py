@@ -98,7 +98,7 @@ class Vague(Remembering):
         (Meddling(), "must leave the turns as they were"),
         (Inventing(), "must give ids of turns that it was given"),
         (Wearing(), "must find the same when it is asked the same again"),
-        (Vague(), "must return True or False from restore()"),
+        (Vague(), "must return True, False or a number of turns from restore()"),
         (Vague(), "must return a list from memories()"),
         (Broken("query", "none"), "must return a text from query() (it returned NoneType)"),
         (Counting(), "must return a list from retrieve() (it returned int)"),

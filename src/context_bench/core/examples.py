@@ -21,7 +21,7 @@ from context_bench.evaluators.evidence_map import EvidenceMap
 from context_bench.registry import registry
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.text.golds import list_scoring_fields
-from context_bench.traits import find_need, find_score_fields, is_slow
+from context_bench.traits import dataset_traits, find_need, find_score_fields, is_slow
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import LONG_TEXT
 
@@ -74,6 +74,7 @@ class Item:
     Attributes:
         wiring: What judges it; None until that is looked up.
         kept: Its id in the store.
+        place: Where it stands in the result; None for the order in which it is read.
         counted: Whether it was counted for its dataset.
         evidence: Where its evidence stands, once it was located; False where the context holds none.
         tokens: Those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long.
@@ -84,7 +85,7 @@ class Item:
 
     __slots__ = (
         *("counted", "counting", "digests", "evidence", "example", "fault"),
-        *("is_long", "kept", "tag", "tokens", "wiring"),
+        *("is_long", "kept", "place", "tag", "tokens", "wiring"),
     )
 
     def __init__(self, example: Example, tag: str | None = None, wiring: Wiring | None = None) -> None:
@@ -99,6 +100,7 @@ class Item:
         self.counting: Future[None] | None = None
         self.is_long = count_characters(self.example) >= LONG_TEXT
         self.kept: int | None = None
+        self.place: int | None = None
         self.digests: tuple[bytes, bytes] | None = None
         self.wiring = wiring
         self.evidence: EvidenceMap | Literal[False] | None = None
@@ -319,12 +321,14 @@ class Evaluators:
 
 def read_items(dataset: Iterable[Example], max_examples: int | None, evaluators: Evaluators) -> Iterator[Item]:
     """Yield each example after it was checked and wired."""
-    check = ExampleCheck()
+    check, find_place = ExampleCheck(), dataset_traits(dataset).find_place
     for number, example in enumerate(islice(dataset, max_examples), 1):
         check(example, f"example {number}")
         if "context" not in example:  # a conversation that has none beside its turns
             example = {**example, "context": ""}
-        yield evaluators.make_item(example)
+        item = evaluators.make_item(example)
+        item.place = None if find_place is None else find_place(example)
+        yield item
 
 
 def is_own_score(scorer: Evaluators, score_field: str) -> bool:

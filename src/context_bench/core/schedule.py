@@ -147,7 +147,7 @@ class Feed:
             return
         jobs: list[Job] = []
         for position, item in enumerate(items, lane.position):
-            base = position * self._width
+            base = (position if item.place is None else item.place) * self._width
             for repeat in range(self._repeats):
                 jobs += [
                     Job(base + place * self._repeats + repeat, system, item, repeat) for place, system in lane.systems
@@ -374,6 +374,9 @@ def build_lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane
             lanes.append(Lane(count_workers(system, max_workers), [(place, system)]))
         else:
             here.systems.append((place, system))
+    queues = sum(system_traits(system).queues for _, system in here.systems)
+    if max_workers is not None and max_workers > 1:
+        here.slots = max_workers * max(1, queues)
     here.here = not any(is_endpoint(system) for _, system in here.systems)
     return [*lanes, here] if here.systems else lanes
 

@@ -7,6 +7,8 @@ systems, so that memories are compared and not prompts.
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +16,7 @@ from context_bench.errors import SystemFailure
 from context_bench.http.loop import run_sync
 from context_bench.memory.conversations import render_retrieved
 from context_bench.memory.host import Host
+from context_bench.memory.seat import Seat
 from context_bench.systems.prompts import build_messages
 from context_bench.tap.scripted import extract_answer
 from context_bench.tap.server import Tap
@@ -44,6 +47,7 @@ class SharedReader:
         self, reader: Any, tap: Tap | None = None, known_as: str | None = None, *, is_script: bool = False
     ) -> None:
         self._reader, self._tap, self._users = reader, tap, 0
+        self.room: asyncio.Semaphore | None = None  # for so many requests at a time
         self.fingerprint: str | None = known_as or reader.fingerprint
         self.asks_model = not isinstance(reader, ExtractReader)
         self.is_script = is_script or not self.asks_model
@@ -79,8 +83,12 @@ class SharedReader:
 
     async def answer(self, example: Example) -> Example:
         asked: Example = {key: value for key, value in example.items() if key != "memory"}
-        result: Example = await self._reader.aprocess(asked)
-        return result
+        came = perf_counter()
+        async with self.room or nullcontext():
+            waited = perf_counter() - came
+            result: Example = await self._reader.aprocess(asked)
+        metadata = dict(result.get("metadata") or {})
+        return {**result, "metadata": {**metadata, "waited": metadata.get("waited", 0.0) + waited}}
 
     def count(self, example: Example, count: Tokenizer) -> int:
         make_body = system_traits(self._reader).request_body
@@ -106,6 +114,7 @@ class Arm:
         return SystemTraits(
             own_client=True,
             takes_turns=True,
+            queues=True,
             competes=not self.host.members.is_control,
             report=lambda _: self.describe(),
             status_text=lambda: self.host.status_text,
@@ -123,26 +132,28 @@ class Arm:
     async def aprocess(self, example: Example) -> Example:
         asked = perf_counter()
         facts: dict[str, Any] = {}
-        async with self.host.lock:
+        history = self.host.find_history(example)
+        seat = await self.host.find_seat(history)
+        async with seat.lock:
             try:
-                facts["ingest"] = await self.host.ensure_written(example["memory"]["conversation"])
+                facts["ingest"] = await seat.ensure_written(history)
                 started = perf_counter()
-                made = await self.ask(example)
+                made = await self.ask(example, seat)
             except SystemFailure as failure:
-                failure.metadata |= {"memory": {**facts, "query": {"spent": self.host.take_costs("query")}}}
+                failure.metadata |= {"memory": {**facts, "query": {"spent": seat.take_costs("query")}}}
                 raise
             ended = perf_counter()
-            facts["query"] = {"seconds": ended - started, "spent": self.host.take_costs("query")}
+            facts["query"] = {"seconds": ended - started, "spent": seat.take_costs("query")}
             if "retrieved" in made:
                 facts["query"]["found"] = sum(bool(item["text"].strip()) for item in made["retrieved"])
-            made |= self.host.list_evidence(facts)
+            made |= seat.list_evidence(facts)
         result = await self.complete(example, made)
         metadata = result.pop("metadata", {})
         metadata["waited"] = started - asked + metadata.get("waited", 0.0)
         return {**result, "metadata": {**metadata, "memory": facts}}
 
-    async def ask(self, example: Example) -> Example:
-        """Ask the memory system, while no other arm does."""
+    async def ask(self, example: Example, seat: Seat) -> Example:
+        """Ask the memory of the conversation, while no other arm does."""
         raise NotImplementedError
 
     async def complete(self, example: Example, made: Example) -> Example:  # noqa: ARG002 - one arm needs the example
@@ -159,8 +170,8 @@ class OwnAnswer(Arm):
     def __init__(self, name: str, host: Host) -> None:
         super().__init__(name, host, "own query")
 
-    async def ask(self, example: Example) -> Example:
-        return {"response": await self.host.query(example)}
+    async def ask(self, example: Example, seat: Seat) -> Example:
+        return {"response": await seat.query(example)}
 
     def describe(self) -> dict[str, Any]:
         return {"memory": {**self.host.report(), "system": self.host.name, "answers": "own"}}
@@ -200,10 +211,9 @@ class ReadAnswer(Arm):
         finally:
             await self.reader.finish()
 
-    async def ask(self, example: Example) -> Example:
-        found = await self.host.retrieve(example, self._top_k, self.budget)
-        assert self.host.questions is not None
-        history = self.host.questions.find(example["memory"]["conversation"])
+    async def ask(self, example: Example, seat: Seat) -> Example:
+        found = await seat.retrieve(example, self._top_k, self.budget)
+        history = self.host.find_history(example)
         context, whole = render_retrieved(found, history.by_id, self.budget, self._count)
         return {"context": context, "retrieved": found, "shown": whole}
 
@@ -217,8 +227,6 @@ class ReadAnswer(Arm):
         around = self.reader.count({**example, "context": ""}, self._count)
         metadata |= {"upstream_tokens": around + context, "sent_tokens": around + example["memory"]["history_tokens"]}
         if self.budget is not None:
-            assert self.host.questions is not None
-            history = self.host.questions.find(example["memory"]["conversation"])
-            placed = history.place_evidence(example, self._count)
+            placed = self.host.find_history(example).place_evidence(example, self._count)
             metadata |= {} if placed is None else placed.describe_cut(context)
         return {**made, "response": answered["response"], "read_by_script": self.reader.is_script, "metadata": metadata}

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from context_bench.compare.sweeps import name_setting
 from context_bench.config import DEFAULT_THRESHOLD, EvaluateOptions
 from context_bench.core.judge import Scorer
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, warn
 from context_bench.evaluators import AnswerQuality
 from context_bench.memory.arm import Arm, ExtractReader, OwnAnswer, ReadAnswer, SharedReader
 from context_bench.memory.conversations import check_granularity
-from context_bench.memory.host import Host, HostSettings
+from context_bench.memory.host import Host
 from context_bench.memory.inspection import Meter
 from context_bench.memory.members import is_factory, read_members
 from context_bench.memory.metrics import ByType, MemoryCosts
 from context_bench.memory.probes import MemoryProbes, ProbeShares
 from context_bench.memory.questions import Questions, open_conversations
 from context_bench.memory.scoring import Abstention, LocomoScore, LongMemEvalRetrieval, MemoryChoice, MemoryRetrieval
+from context_bench.memory.seat import HostSettings, Instance
 from context_bench.metrics import DollarCost, Latency, MeanScore, PassRate
 from context_bench.metrics.upstream import PromptSavings, UpstreamTokens
 from context_bench.pricing import Prices, load_shipped_prices
@@ -30,7 +33,7 @@ from context_bench.runner import aevaluate, run_to_end
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.store.origin import is_ours
 from context_bench.tap.address import free_port
-from context_bench.tap.answering import Answerer
+from context_bench.tap.answering import Answerer, Shared
 from context_bench.text.masking import mask_reference
 from context_bench.traits import find_fingerprint, find_score_fields
 from context_bench.types import Evaluator, Metric
@@ -101,7 +104,7 @@ async def aevaluate_memory(
         data_dir: A folder with the records of public datasets.
         extra: Evaluators beside those of the dataset, or beside `evaluators`.
         options: Everything else that `evaluate` takes: `evaluators`, `metrics`, `tokenizer`, `cache_dir`, `margin` and
-            so on. `seed` is also for generated datasets and for systems that take one; `baseline` is `naive` by
+            so on. With `max_workers` so many conversations are written and asked at the same time. `seed` is also for generated datasets and for systems that take one; `baseline` is `naive` by
             default, where that is among the systems.
 
     Raises:
@@ -116,6 +119,8 @@ async def aevaluate_memory(
     opened, tag = open_conversations(dataset, n=max_conversations, seed=settings.seed, data_dir=data_dir, types=types)
     questions = Questions(opened, tag, count, max_conversations, types)
     prices = settings.prices or load_shipped_prices()
+    if answerer is not None and not isinstance(answerer, Shared):
+        answerer = Shared(answerer)  # each instance of a system has a tap of its own
     models = Models(answerer, model, embedding_model, api_key, prices, settings.seed)
     home = settings.cache_dir if settings.store is None else settings.store.directory
     folder = None if home is None else Path(home) / "memory"
@@ -128,6 +133,9 @@ async def aevaluate_memory(
     arms = [arm for host in hosts for arm in _make_arms(host, shared, budgets, top_k, answers, count)]
     for host in hosts:
         host.questions = questions
+    workers = settings.max_workers or 1
+    questions.width = 1 if _find_single(hosts, workers) else workers
+    shared.room = asyncio.Semaphore(workers) if workers > 1 else None
     if settings.baseline is None and any(each.name == _BASELINE for each in arms):
         settings.baseline = _BASELINE
     judged = any("memory_judge" in (find_score_fields(each) or ()) for each in extra)
@@ -266,31 +274,44 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
             raise UsageError(f"{ref.text!r}: this memory system is made already and takes no parameters")
         members = read_members(found)
         name = members.name if ref is None else mask_reference(ref.text)
-        return Host(f"{name}{suffix}", members, fingerprint_of(found), settings, asks_nobody=False)
+        return Host(f"{name}{suffix}", Instance(members), fingerprint_of(found), settings)
+    own_name = ref is None or "name" in ref.parameters
+    ref = ref or Ref(getattr(found, "__name__", "a memory system"), "", None, {})
+    make = partial(_make_instance, found, ref, models)
+    instance = make()
+    system, meter = instance.members.system, instance.meter
+    name = instance.members.name if own_name else mask_reference(ref.text)
     takes = read_signature(found)
-    meter = None
-    if _ASKS in takes and models.answerer is not None:
-        meter = Meter(models.answerer, free_port(), models.prices)
-    if ref is None:
-        ref = Ref(getattr(found, "__name__", "a memory system"), "", None, {})
-        own_name = True
-    else:
-        own_name = "name" in ref.parameters
-    filled = {
-        key: value for key, value in models.list_arguments(None if meter is None else meter.url).items() if key in takes
-    }
-    _check_answered(found, ref, filled)
-    # the first parameter gets the text after the colon of a reference
-    first = next((name for name, each in takes.items() if each.kind is not each.KEYWORD_ONLY), None)
-    system = call_with(found, Ref(ref.text, ref.target, ref.argument, {**filled, **ref.parameters}), first)
-    members = read_members(system)
-    name = members.name if own_name else mask_reference(ref.text)
-    fingerprint = _identify(found, system, ref, {key: filled.get(key) for key in ("model", "embedding_model", "seed")})
+    known = {key: value for key, value in models.list_arguments(None).items() if key in takes}
+    fingerprint = _identify(found, system, ref, {key: known.get(key) for key in ("model", "embedding_model", "seed")})
     if meter is not None and fingerprint is not None:
         behind = models.answerer.fingerprint if models.answerer is not None else None
         fingerprint = None if behind is None else f"{fingerprint}, tap: {behind}"
     quiet = is_ours(type(system)) and _ASKS not in takes
-    return Host(f"{name}{suffix}", members, fingerprint, settings, meter, asks_nobody=quiet)
+    return Host(f"{name}{suffix}", instance, fingerprint, settings, make, asks_nobody=quiet)
+
+
+def _make_instance(found: Any, ref: Ref, models: Models) -> Instance:
+    """Make a memory system by its class, with a tap of its own if it asks models."""
+    takes, meter = read_signature(found), None
+    if _ASKS in takes and models.answerer is not None:
+        meter = Meter(models.answerer, free_port(), models.prices)
+    given = models.list_arguments(None if meter is None else meter.url)
+    filled = {key: value for key, value in given.items() if key in takes}
+    _check_answered(found, ref, filled)
+    # the first parameter gets the text after the colon of a reference
+    first = next((name for name, each in takes.items() if each.kind is not each.KEYWORD_ONLY), None)
+    system = call_with(found, Ref(ref.text, ref.target, ref.argument, {**filled, **ref.parameters}), first)
+    return Instance(read_members(system), meter)
+
+
+def _find_single(hosts: Sequence[Host], workers: int) -> bool:
+    """Find systems that cannot be made twice, and say that conversations are then written one by one."""
+    obstacles = {host.name: host.find_obstacle() for host in hosts} if workers > 1 else {}
+    for name, reason in obstacles.items():
+        if reason:
+            warn(f"conversations are written one by one, since {name} cannot be made twice: {reason}")
+    return any(obstacles.values())
 
 
 def _check_answered(found: Any, ref: Ref, filled: dict[str, Any]) -> None:

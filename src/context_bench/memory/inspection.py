@@ -11,7 +11,7 @@ some.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -59,6 +59,16 @@ class PhaseCosts:
 
     def as_dict(self) -> dict[str, Any]:
         return dict(vars(self))
+
+    @staticmethod
+    def add_up(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+        """Add two sums; dollars that are unknown in either are unknown."""
+        unknown = one["usd"] is None or other["usd"] is None
+        return {
+            **{key: one[key] + other[key] for key in one if key not in ("usd", "unpriced")},
+            "usd": None if unknown else one["usd"] + other["usd"],
+            "unpriced": one["unpriced"] or other["unpriced"],
+        }
 
 
 @dataclass

@@ -39,6 +39,7 @@ class Members:
         self._methods = {name: found for name in (*_REQUIRED, *_OPTIONAL) if (found := _find_method(system, name))}
         self.is_control = getattr(system, "is_control", False) is True
         self.takes_dates = getattr(system, "takes_dates", False) is True
+        self.one_at_a_time = getattr(system, "one_at_a_time", False) is True
         asked = [name for name in ("ingest", "query", "retrieve") if name in self]
         self.takes_user = all(_accepts(self._methods[name], "user") for name in asked)
 
@@ -196,8 +197,8 @@ def find_broken_rules(members: Members, timeout: float) -> Iterator[str]:
 
 
 def _try_conversations(members: Members, call: Callable[..., Any]) -> Iterator[str]:
-    if "restore" in members and not isinstance(call("restore", "a conversation"), bool):
-        yield "must return True or False from restore()"
+    if "restore" in members and not isinstance(call("restore", "a conversation"), int):
+        yield "must return True, False or a number of turns from restore()"
     for turns in (_FIRST, _SECOND):
         given = copy.deepcopy(turns)
         call("reset")

@@ -101,7 +101,7 @@ class MemoryOptions(MemoryParameters, CommandOptions):
     )
     seed: int = redeclare(CommandOptions, "seed", help="seed for generated data and systems (default: %(default)s)")
     max_workers: int | None = redeclare(
-        CommandOptions, "max_workers", help="questions at a time (default: 8 with a reader, else 1)"
+        CommandOptions, "max_workers", help="conversations at a time (default: 8 with a reader, else 1)"
     )
 
 

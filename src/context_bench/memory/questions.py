@@ -53,6 +53,7 @@ class History:
     number: int  # which conversation of the dataset it is
     hidden: list[str]  # texts that must not be kept: what was to be forgotten, and secrets
     kept: list[str]  # texts that may be kept, and show where a look at the store can see anything
+    place: int = 0  # its place among the conversations that are open at the same time
     _tokens: dict[str | None, int] = field(default_factory=dict)
     _pieces: dict[str | None, _Pieces] = field(default_factory=dict)
 
@@ -91,8 +92,22 @@ class History:
         return digest(orjson.dumps(self.turns, default=str)).hex()
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A conversation whose questions are asked; the first of them has the place `first` in the result."""
+
+    history: History
+    questions: list[Question]
+    conversation: Mapping[str, Any]
+    first: int
+
+
 class Questions:
-    """The examples of a memory dataset, read lazily; `tag` is for conversations that do not name their dataset."""
+    """The examples of a memory dataset, read lazily; `tag` is for conversations that do not name their dataset.
+
+    As many conversations as `width` says are open at the same time. Their questions come in turn, and the next
+    conversation takes the place of one that has no more.
+    """
 
     def __init__(
         self,
@@ -105,11 +120,45 @@ class Questions:
         self._conversations, self._tag, self._count, self._limit = conversations, tag, count, limit
         self._types = None if types is None else frozenset(types)
         self._histories: dict[str, tuple[History, int]] = {}
+        self._places: dict[str, int] = {}
+        self.width = 1
 
     def find(self, name: str) -> History:
         return self._histories[name][0]
 
     def __iter__(self) -> Iterator[Example]:
+        unread: Iterator[_Asked] | None = self._read()
+        opened: dict[int, Iterator[Example]] = {}
+        asked, failure = 0, None
+        while True:
+            for place in [each for each in range(self.width) if each not in opened and unread is not None]:
+                try:
+                    found = next(unread, None) if unread is not None else None
+                except DataError as error:  # it ends the input after the conversations before it
+                    found, failure = None, error
+                if found is None:
+                    unread = None
+                else:
+                    found.history.place = place
+                    opened[place] = self._ask(found)
+            if not opened:
+                break
+            for place, examples in list(opened.items()):
+                example = next(examples, None)
+                if example is None:
+                    del opened[place]
+                    continue
+                asked += 1
+                name = example["memory"]["conversation"]
+                self._histories[name] = self._histories[name][0], asked
+                yield example
+            for old in [each for each, (_, last) in self._histories.items() if 0 < last < asked - KEPT_EXAMPLES]:
+                del self._histories[old]
+        if failure is not None:
+            raise failure
+
+    def _read(self) -> Iterator[_Asked]:
+        """Read conversations, those alone that have questions to ask."""
         asked, seen_types = 0, set()
         seen: set[str] = set()
         for number, conversation in enumerate(islice(self._conversations, self._limit), 1):
@@ -123,20 +172,26 @@ class Questions:
             if not questions:
                 continue
             history = History(name, turns, number, list_hidden_texts(questions), list_kept_texts(questions))
-            for question in questions:
-                asked += 1
-                self._histories[name] = history, asked
-                yield self._make_example(history, question, conversation)
-            for old in [each for each, (_, last) in self._histories.items() if last < asked - KEPT_EXAMPLES]:
-                del self._histories[old]
+            yield _Asked(history, questions, conversation, asked)
+            asked += len(questions)
         if not asked and self._types is not None and seen_types:
             known = ", ".join(sorted(str(each) for each in seen_types if each))
             raise DataError(f"no question is of type {', '.join(sorted(self._types))}: there are {known or 'no types'}")
 
+    def _ask(self, found: _Asked) -> Iterator[Example]:
+        self._histories[found.history.name] = found.history, 0
+        for number, question in enumerate(found.questions, found.first):
+            example = self._make_example(found.history, question, found.conversation)
+            self._places[example["id"]] = number
+            yield example
+
     def __context_bench_traits__(self) -> DatasetTraits:
         whole = isinstance(self._conversations, Sized) and len(self._conversations) <= (self._limit or 0)
         sample = "first" if self._limit is not None and not whole else "all"
-        return DatasetTraits(name_samples=lambda counts: dict.fromkeys(counts, sample))
+        return DatasetTraits(
+            name_samples=lambda counts: dict.fromkeys(counts, sample),
+            find_place=lambda example: self._places.pop(example["id"]),
+        )
 
     def _make_example(self, history: History, question: Question, conversation: Mapping[str, Any]) -> Example:
         gold: dict[str, Any] = {key: question[key] for key in _GOLD_FIELDS if key in question}  # type: ignore[literal-required]

@@ -1,0 +1,371 @@
+"""One instance of a memory system in a run: it holds one conversation at a time, and answers one question at a time.
+
+If a conversation cannot be written, each of its questions gets that error, and the next conversation is tried. After
+the last question of a conversation the seat asks a tenth of them again, to detect memories that reading changes.
+
+A system with `restore` continues a conversation in whose middle an earlier run ended, where it is known how far that
+run came: the system says how many turns it holds, or the last call that was begun had also ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from zlib import crc32
+
+from context_bench.errors import BadOutput, SystemFailure
+from context_bench.memory.conversations import Retrieved, Step, check_retrieved, plan_steps
+from context_bench.memory.inspection import Inspection, Meter, PhaseCosts
+from context_bench.memory.members import Members, Worker
+from context_bench.memory.questions import History
+from context_bench.memory.scoring import STOOD_IN
+from context_bench.store.origin import digest
+from context_bench.traits import is_script
+
+REASK_EVERY = 10  # re-ask one question in ten to detect memories that reading changes
+
+QUIET_POLL_SECONDS = 0.02  # pause between two checks whether a memory still makes calls
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    granularity: str = "session"  # what one call of `ingest` brings: a turn, a pair or a session
+    timeout: float = 600.0  # seconds for one call of the system
+    quiet: float = 5.0  # seconds without a call at the tap after which a memory counts as written
+    max_quiet: float = 120.0  # the most seconds that are waited for that
+    folder: Path | None = None  # where it is kept which conversations are written, for systems that can restore them
+    reuse: bool = True  # whether what an earlier run wrote may be used
+
+
+@dataclass
+class Instance:
+    """A memory system that was made for a run, and the tap that counts its calls."""
+
+    members: Members
+    meter: Meter | None = None
+
+
+@dataclass
+class Counts:
+    """What the seats of one memory system saw."""
+
+    ingested: set[str] = field(default_factory=set)
+    written_again: int = 0
+    restored: int = 0
+    continued: int = 0
+    reasked: dict[str, int] = field(default_factory=lambda: {"asked": 0, "changed": 0, "failed": 0})
+
+
+@dataclass
+class _Progress:
+    """How far an earlier run came with a conversation."""
+
+    done: int = 0  # calls that ended
+    seconds: float = 0.0
+    spent: dict[str, Any] | None = None
+
+
+@dataclass
+class _Written:
+    history: History  # its turns
+    failure: SystemFailure | None = None  # why it could not be written
+    facts: dict[str, Any] = field(default_factory=dict)  # what writing it took
+    store: dict[str, Any] | None = None  # what must not be kept and is: see `find_leftovers`
+    # what was found for the questions that will be asked again
+    asked: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
+
+
+class Seat:
+    """Writes conversations into one instance of a memory system, one after the other, and asks it questions."""
+
+    def __init__(
+        self,
+        name: str,
+        instance: Instance,
+        fingerprint: str | None,
+        settings: HostSettings,
+        counts: Counts,
+        lock: asyncio.Lock,
+        *,
+        asks_nobody: bool,
+    ) -> None:
+        self.name, self.members, self.meter = name, instance.members, instance.meter
+        self.fingerprint, self.settings, self.lock, self.asks_nobody = fingerprint, settings, lock, asks_nobody
+        self.status_text = ""
+        self.inspection = Inspection(
+            name,
+            self.members,
+            Worker(name, settings.timeout),
+            self.meter,
+            0.0 if asks_nobody else settings.quiet,  # what asks nobody has nothing to wait for
+            settings.max_quiet,
+        )
+        self._counts, self._worker = counts, self.inspection.worker
+        self._written: _Written | None = None
+        self._last: History | None = None
+        self._scripted = self.meter is not None and is_script(self.meter.answerer)
+
+    async def start(self) -> None:
+        if self.meter is not None:
+            await self.meter.start()
+
+    async def finish(self, *, check_reset: bool) -> None:
+        """Re-ask the questions of the last conversation, and close the tap.
+
+        Args:
+            check_reset: Empty the memory and look for that conversation, where no other one came after it.
+        """
+        try:
+            async with self.lock:
+                await self._reask_questions()
+                if check_reset and self.inspection.resets == 1 and self._last and "restore" not in self.members:
+                    await self.inspection.reset()
+                    await self.inspection.check_reset(self._last)
+        except SystemFailure:
+            pass  # a reset that fails here is no fault of any question
+        finally:
+            self._worker.close()
+            if self.meter is not None:
+                await self.meter.stop()
+
+    # -- a conversation
+
+    async def ensure_written(self, history: History) -> dict[str, Any]:
+        """Write a conversation into the memory unless it is there already; return what writing it took."""
+        if self._written is None or self._written.history.name != history.name:
+            await self._reask_questions()
+            self._written, self._last = _Written(history), history
+            try:
+                await self._write(self._written)
+            except SystemFailure as failure:
+                self._written.failure = failure
+            finally:
+                self.status_text = ""
+                self._set_phase("late")
+        if self._written.failure is not None:
+            raise SystemFailure(str(self._written.failure))
+        return self._written.facts
+
+    async def _write(self, written: _Written) -> None:
+        history, counts = written.history, self._counts
+        key = digest(self.fingerprint or "", self.name, self.settings.granularity, history.digest).hex()
+        steps = list(
+            plan_steps(
+                history.turns,
+                self.settings.granularity,
+                takes_dates=self.members.takes_dates,
+                forgets="forget" in self.members,
+            )
+        )
+        self._set_phase("ingest")
+        noted = self._read_note(key) if self.settings.reuse else None
+        held = await self._restore(key)
+        if held and noted is not None and "turns" in noted:
+            counts.restored += 1
+            written.facts, written.store = noted, noted.get("store")
+            return
+        before = _read_progress(held, noted or {}, steps)
+        if before is None:
+            counts.written_again += noted is not None or history.name in counts.ingested
+            counts.ingested.add(history.name)
+            self._save_note(key, {})  # begun, and not whole
+            await self.inspection.reset()
+            await self.inspection.check_reset(history)
+            before = _Progress()
+        else:
+            counts.continued += 1
+        started = perf_counter()
+        await self._ingest(key, steps, history, before, started)
+        ended = perf_counter()
+        searchable = await self._wait_until_quiet(history, started)
+        written.facts = {
+            "turns": len(history.turns),
+            "writes": len(steps),
+            "seconds": before.seconds + ended - started,
+            **searchable,
+            "spent": self._take_with(before, "ingest"),
+            "background": self.take_costs("background"),
+            **await self.inspection.measure(history),
+        }
+        written.store = written.facts.get("store")
+        self._save_note(key, written.facts)
+
+    async def _ingest(self, key: str, steps: Sequence[Step], history: History, before: _Progress, since: float) -> None:
+        members, written = self.members, 0
+        keeps = "restore" in members
+        for place, (kind, user, given) in enumerate(steps):
+            if place >= before.done:
+                self.status_text = f"{self.name}: {written:,} of {len(history.turns):,} turns written"
+                if keeps:
+                    self._note_progress(key, before, place, place + 1, since)
+                named = members.filter_arguments(kind, user=user)
+                await self._call(kind, f"{kind}() of conversation {history.name!r}", given, **named)
+                if keeps:
+                    self._note_progress(key, before, place + 1, place + 1, since)
+            written += len(given) if kind == "ingest" else 1
+
+    async def _wait_until_quiet(self, history: History, started: float) -> dict[str, Any]:
+        """Wait until the turns can be found: call `flush()`, probe for them, then wait until the tap is quiet."""
+        self._set_phase("background")
+        if "flush" in self.members:
+            await self._call("flush", "flush()")
+        searchable = await self.inspection.wait_until_found(history, started)
+        meter = self.meter
+        if meter is not None and (meter.has_calls("ingest") or meter.has_calls("background")):
+            deadline = perf_counter() + self.settings.max_quiet
+            while meter.seconds_since_last_call() < self.settings.quiet and perf_counter() < deadline:
+                await asyncio.sleep(min(QUIET_POLL_SECONDS, self.settings.quiet))
+        if await self.inspection.is_changed():
+            self._counts.reasked["asked"] += 1
+            self._counts.reasked["changed"] += 1
+        return searchable
+
+    async def _reask_questions(self) -> None:
+        """Ask a tenth of the questions of a conversation again, before the memory is emptied."""
+        written, self._written = self._written, None
+        if written is None or written.failure is not None:
+            return
+        for question, (named, before) in written.asked.items():
+            self._set_phase("again")
+            try:
+                found = await self._retrieve(question, named)
+            except SystemFailure:
+                self._counts.reasked["failed"] += 1
+            else:
+                self._counts.reasked["asked"] += 1
+                self._counts.reasked["changed"] += _join_texts(found) != before
+        if self.meter is not None:
+            self.meter.take("again")
+        self._set_phase("late")
+
+    # -- a question
+
+    async def retrieve(self, example: Mapping[str, Any], k: int | None, budget: int | None) -> list[Retrieved]:
+        about = example["memory"]
+        if "point_to" in self.members and self.members.is_control:
+            await self._call("point_to", "point_to()", about.get("evidence_ids") or [])
+        named = self.members.filter_arguments("retrieve", k=k, budget_tokens=budget, user=about.get("user"))
+        self._set_phase("query")
+        try:
+            found = await self._retrieve(example["question"], named)
+        finally:
+            self._set_phase("late")
+        written = self._written
+        if written is not None and not self.members.is_control and _is_asked_again(example, written):
+            written.asked.setdefault(example["question"], (named, _join_texts(found)))
+        return found
+
+    async def _retrieve(self, question: str, named: dict[str, Any]) -> list[Retrieved]:
+        return check_retrieved(await self._call("retrieve", "retrieve()", question, **named), self.name)
+
+    async def query(self, example: Mapping[str, Any]) -> str:
+        named = self.members.filter_arguments("query", user=example["memory"].get("user"))
+        self._set_phase("query")
+        try:
+            answer = await self._call("query", "query()", example["question"], **named)
+        finally:
+            self._set_phase("late")
+        if not isinstance(answer, str):
+            given = "None" if answer is None else f"a {type(answer).__name__}"
+            raise BadOutput(f"{self.name}: query() returned {given}; it must return a text")
+        return answer
+
+    def list_evidence(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """List what evaluators must know of the memory beside the answer."""
+        evidence: dict[str, Any] = {"takes_user": self.members.takes_user, "is_control": self.members.is_control}
+        if self._written is not None and self._written.store is not None:
+            evidence["store"] = self._written.store
+        if self._scripted and _has_asked(facts):
+            evidence["unscorable"] = STOOD_IN
+        return evidence
+
+    # -- the system
+
+    async def _call(self, name: str, what: str, *arguments: Any, **named: Any) -> Any:
+        return await self._worker.call(what, self.members[name], *arguments, **named)
+
+    def _set_phase(self, phase: str) -> None:
+        if self.meter is not None:
+            self.meter.phase = phase
+
+    def take_costs(self, phase: str) -> dict[str, Any] | None:
+        """Return the sums of a phase; None where no tap counts, since what was not measured is not 0."""
+        if self.meter is not None:
+            return self.meter.take(phase).as_dict()
+        return PhaseCosts().as_dict() if self.asks_nobody else None
+
+    def _take_with(self, before: _Progress, phase: str) -> dict[str, Any] | None:
+        spent = self.take_costs(phase)
+        return spent if spent is None or before.spent is None else PhaseCosts.add_up(before.spent, spent)
+
+    # -- what outlives the process
+
+    async def _restore(self, key: str) -> int:
+        """Ask the system for the memory of a conversation; return True or the turns that it holds, 0 for none."""
+        if "restore" not in self.members or self.fingerprint is None:
+            return 0
+        held = await self._call("restore", "restore()", key)
+        return held if isinstance(held, int) else 0
+
+    def _note_progress(self, key: str, before: _Progress, done: int, begun: int, since: float) -> None:
+        spent = None if self.meter is None else (self.meter.read("ingest") or PhaseCosts()).as_dict()
+        if spent is not None and before.spent is not None:
+            spent = PhaseCosts.add_up(before.spent, spent)
+        seconds = before.seconds + perf_counter() - since
+        self._save_note(key, {"done": done, "begun": begun, "seconds": seconds, "spent": spent})
+
+    def _read_note(self, key: str) -> dict[str, Any] | None:
+        """Read what an earlier run noted of a conversation: what writing it took, or nothing if it did not end."""
+        if self.settings.folder is None or self.fingerprint is None:
+            return None
+        try:
+            noted = json.loads((self.settings.folder / f"{key}.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return noted if isinstance(noted, dict) else None
+
+    def _save_note(self, key: str, facts: Mapping[str, Any]) -> None:
+        """Record that writing has begun, or what it took, for a run that is killed and resumed."""
+        folder = self.settings.folder
+        if folder is None or self.fingerprint is None:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f"{key}.{os.getpid()}.part"
+        draft.write_text(json.dumps(facts), encoding="utf-8")
+        draft.replace(folder / f"{key}.json")
+
+
+def _read_progress(held: int, noted: Mapping[str, Any], steps: Sequence[Step]) -> _Progress | None:
+    """Find how far an earlier run came with what the memory holds now; None where that cannot be known."""
+    done, begun = int(noted.get("done", 0)), int(noted.get("begun", 0))
+    sizes = [len(given) if kind == "ingest" else 0 for kind, _, given in steps]
+    turns = list(accumulate(sizes, initial=0))
+    if not held or "done" not in noted or begun >= len(turns):
+        return None
+    ended = [place for place in range(done, begun + 1) if turns[place] == held]
+    if held is True:
+        ended = [done] if done == begun else []
+    return _Progress(ended[0], float(noted.get("seconds") or 0.0), noted.get("spent")) if ended else None
+
+
+def _has_asked(facts: Mapping[str, Any]) -> bool:
+    """Whether a model or an embedder was asked to write the conversation, or for the question."""
+    ingest, query = facts["ingest"], facts["query"]
+    phases = (ingest.get("spent"), ingest.get("background"), query.get("spent"))
+    return any(phase["calls"] or phase["embed_calls"] for phase in phases if phase)
+
+
+def _join_texts(found: list[Retrieved]) -> str:
+    return "\n".join(item["text"] for item in found)
+
+
+def _is_asked_again(example: Mapping[str, Any], written: _Written) -> bool:
+    """Choose a tenth of the questions by their ids, and the first of each conversation."""
+    return not written.asked or crc32(str(example["id"]).encode()) % REASK_EVERY == 0
