@@ -19,6 +19,8 @@ from context_bench.replay.report import ArmOutcome, conclude, describe, gather, 
 from context_bench.systems import MessagesSystem
 from context_bench.systems.adapt import build_systems
 from context_bench.tap.address import free_port
+from context_bench.tap.answering import Answerer
+from context_bench.tap.scripted import Scripted
 from context_bench.utils.tokens import get_tokenizer
 from toy_proxies import KINDS, Toy, toy_proxy
 
@@ -271,28 +273,37 @@ class Shortens(Toy):
 
 
 class AsksAlso(Toy):
-    """Asks the model for a summary of its own before it passes a request on."""
+    """Asks the model a question of its own before it passes a request on."""
+
+    question = "What is one and one?"
 
     async def exchange(self, request: Any, headers: dict[str, str], body: bytes) -> Any:
         document = json.loads(body)
-        question = [{"role": "user", "content": f"Summarize this conversation: {document['messages'][-1]}"}]
+        question = [{"role": "user", "content": self.question.format(document["messages"][-1])}]
         own = json.dumps({**document, "system": "You summarize.", "messages": question, "tools": []}).encode()
         own_headers = {name: value for name, value in headers.items() if name.lower() != "content-length"}
         async with self.ask(request, own_headers, own) as reply:
-            assert reply.status == 503  # it gets no recorded reply, which would hold the evidence
-            await reply.read()
+            said = (await reply.read()).decode()
+            assert "msg_1_" not in said  # it gets no recorded reply, which would hold the evidence
         return await super().exchange(request, headers, body)
+
+
+class Summarizes(AsksAlso):
+    """Asks for a summary of the conversation."""
+
+    question = "Summarize this conversation: {}"
 
 
 @pytest.fixture
 def proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, "shortens", Shortens)
     monkeypatch.setitem(KINDS, "asks-also", AsksAlso)
+    monkeypatch.setitem(KINDS, "summarizes", Summarizes)
 
 
-def run_proxy(kind: str, folder: Path, unused_port: int) -> ArmOutcome:
+def run_proxy(kind: str, folder: Path, unused_port: int, helper: Answerer | None = None) -> ArmOutcome:
     with toy_proxy(kind, f"http://127.0.0.1:{unused_port}") as url:
-        (outcome,) = replay(folder, ProxyArm(kind, url, port=unused_port, known_as=kind))
+        (outcome,) = replay(folder, ProxyArm(kind, url, port=unused_port, known_as=kind, helper=helper))
     return outcome
 
 
@@ -319,13 +330,26 @@ def test_dropped_breakpoints_cost_more_than_the_tokens_saved(tmp_path: Path, por
 
 
 @pytest.mark.usefixtures("proxies")
-def test_a_call_of_the_proxys_own_never_gets_the_recorded_reply(tmp_path: Path, port: int) -> None:
+@pytest.mark.parametrize(("kind", "helper"), [("asks-also", None), ("summarizes", Scripted.from_text("echo"))])
+def test_a_call_of_the_proxys_own_never_gets_the_recorded_reply(
+    tmp_path: Path, port: int, kind: str, helper: Answerer | None
+) -> None:
     write_session(tmp_path, 1, 4)
-    outcome = run_proxy("asks-also", tmp_path, port)
+    outcome = run_proxy(kind, tmp_path, port, helper)
     assert outcome.side_calls == 4
     assert not outcome.errors
     assert outcome.saved_tokens == 0
     assert "asked a model 4 times on its own" in render([outcome], None)
+
+
+@pytest.mark.usefixtures("proxies")
+def test_a_session_of_which_a_proxy_asks_a_model_needs_one_to_be_replayed(tmp_path: Path, port: int) -> None:
+    write_session(tmp_path, 1, 4)
+    outcome = run_proxy("summarizes", tmp_path, port)
+    assert not outcome.sessions
+    (reason,) = outcome.failed.values()
+    assert "not replayable: in request 2 summarizes asked a model" in reason
+    assert "add --tap-model local" in reason
 
 
 def test_a_dead_proxy_is_one_clear_sentence(tmp_path: Path, port: int) -> None:

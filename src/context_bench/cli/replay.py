@@ -72,6 +72,7 @@ def _build_parser() -> Parser:
     add = parser.add_argument
     add("paths", nargs="+", metavar="FILE|DIR", help="recorded sessions, in any format of `context-bench traffic show`")
     add_flags(parser, "proxy", "name", "start", "start_dir", "vendor", "tap", "tap_host", "header")
+    add_flags(parser, "tap_model", help="model of this machine that answers what a proxy asks on its own")
     add_flags(parser, "system", help="policy, messages function or compressor (repeatable)")
     add("--controls", action="store_true", help="add truncation, random deletion and others at the size of each system")
     add("--timeout", type=amount, default=60.0, metavar="S", help="seconds for one request (default: %(default)g)")
@@ -132,14 +133,17 @@ def _build_arms(given: argparse.Namespace, options: RunOptions) -> list[Arm]:
     """Build the proxies, each with a tap of its own, then the systems of this process."""
     from context_bench.cli.build_systems import parse_headers, plan_arms, plan_ports
     from context_bench.http.secrets import find_api_root
+    from context_bench.local import LocalModel
     from context_bench.processes.started_proxy import StartedProxy
     from context_bench.replay.arms import ProxyArm, SystemArm
     from context_bench.systems.adapt import build_systems
     from context_bench.tap.address import port_of
+    from context_bench.tap.answering import Shared
 
     planned = plan_arms(options)
     host, ports = plan_ports(options, planned)
     headers = {name: secret.reveal() for name, secret in parse_headers(options.header).items()}
+    helper = Shared(LocalModel(options.tap_model)) if options.tap_model else None
     arms: list[Arm] = []
     for arm, port in zip(planned, ports):
         launch = arm.launch
@@ -157,6 +161,7 @@ def _build_arms(given: argparse.Namespace, options: RunOptions) -> list[Arm]:
                 start=start if launch is not None else None,
                 known_as=arm.known_as or (launch.known_as if launch is not None else root),
                 headers={**(arm.headers or {}), **headers},
+                helper=helper,
                 host=host,
                 port=port,
                 timeout=given.timeout,

@@ -1,12 +1,14 @@
 """What a recorded request is sent through: a proxy with a tap behind it, or a system of this process.
 
 The tap answers with the recorded reply, so that the conversation goes on as it did. A proxy that asks a model for help
-of its own never gets that reply, which would hand it the evidence: such a call is refused, and the request is marked.
+of its own never gets that reply, which would hand it the evidence: a model of this machine answers such a call. Without
+one the session is not replayable.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -15,7 +17,8 @@ from typing import Any, Protocol
 from context_bench.conformance.bench import CheckFailed, Client
 from context_bench.errors import describe
 from context_bench.processes.started_proxy import StartedProxy
-from context_bench.tap.answering import Incoming, Outgoing, build_error, build_json
+from context_bench.replay.copied_text import read_sent
+from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_error, build_json
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
 from context_bench.traffic.calls import read_claimed_tokens
@@ -25,7 +28,8 @@ from context_bench.wire.forms import get_form
 from context_bench.wire.prompts import Prompt, dump_body
 
 MAX_OPENING_CHARS = 200
-SIDE_CALL_REFUSED = "no model answers a proxy's own calls in a replay"
+SIDE_CALL_REFUSED = "no model answers a proxy's own calls in this replay"
+SHARED_WORDS = 6  # in a row, from which on a call counts as one about the conversation
 
 
 @dataclass(slots=True)
@@ -33,7 +37,8 @@ class Sent:
     """What became of one recorded request."""
 
     body: Mapping[str, Any] | None  # that reached the model in its place; None when nothing did
-    side_calls: int = 0  # calls of the proxy's own, which were refused
+    side_calls: int = 0  # calls of the proxy's own
+    refused: int = 0  # those about the conversation that no model could answer
     calls: int = 0  # calls that carried the conversation
     status: int = 200  # of what came back
     error: str = ""  # why nothing came back
@@ -60,11 +65,14 @@ class Arm(Protocol):
 
 
 class RecordedUpstream:
-    """Answers for the tap: the recorded reply to the request that is being replayed, an error to anything else."""
+    """Answers for the tap: the recorded reply to the request that is being replayed, and the proxy's own calls.
 
-    fingerprint = "replay/1"
+    `helper` is the model that is asked about the conversation. A call about something else, such as a question by which
+    a gateway sees whether its upstream is there, gets a fixed answer.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, helper: Answerer | None = None) -> None:
+        self._helper = helper
         self._others = Scripted.from_text("text:ok")
         self._body: Mapping[str, Any] = {}
         self._reply: Mapping[str, Any] = {}
@@ -74,11 +82,18 @@ class RecordedUpstream:
         """Answer the calls for this request from now on."""
         self._body, self._reply, self.sent = body, reply or {}, Sent(None)
 
+    @property
+    def fingerprint(self) -> str | None:
+        """Who answers the proxy's own calls decides on what it makes of a request."""
+        return "replay/1" if self._helper is None else self._helper.fingerprint
+
     async def open(self) -> None:
-        pass
+        if self._helper is not None:
+            await self._helper.open()
 
     async def close(self) -> None:
-        pass
+        if self._helper is not None:
+            await self._helper.close()
 
     async def answer(self, request: Incoming) -> Outgoing:
         if request.method != "POST" or request.form is None or request.path.endswith("/count_tokens"):
@@ -86,10 +101,22 @@ class RecordedUpstream:
         document = request.document()
         if not carries_conversation(self._body, document):
             self.sent.side_calls += 1
+            if not shares_text(self._body, document):
+                return await self._others.answer(request)
+            if self._helper is not None:
+                return await self._helper.answer(request)
+            self.sent.refused += 1
             return build_error(503, SIDE_CALL_REFUSED, request.form)
         self.sent.calls += 1
         self.sent.body = document
         return build_json(self._reply)
+
+
+def shares_text(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+    """Tell whether a call holds text of the recorded request, however it is written there."""
+    known, asked = (re.findall(r"\w+", read_sent(body).replace("\\n", " ")) for body in (recorded, sent))
+    runs = {tuple(known[place : place + SHARED_WORDS]) for place in range(len(known) - SHARED_WORDS + 1)}
+    return any(tuple(asked[place : place + SHARED_WORDS]) in runs for place in range(len(asked) - SHARED_WORDS + 1))
 
 
 def carries_conversation(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
@@ -139,6 +166,7 @@ class ProxyArm:
         start: Starts the proxy, given the address of the tap; None for one that is running.
         known_as: Identifies the proxy in the store; None keeps no answers.
         headers: Sent with every request.
+        helper: The model that answers what the proxy asks on its own; None refuses.
         host: Where the tap listens.
         port: Its port; 0 takes a free one.
         timeout: Seconds for one request.
@@ -152,12 +180,13 @@ class ProxyArm:
         start: Callable[[str], StartedProxy] | None = None,
         known_as: str | None = None,
         headers: Mapping[str, str] | None = None,
+        helper: Answerer | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         timeout: float = 60.0,
     ) -> None:
         self.name, self._url, self._start, self._known_as = name, url, start, known_as
-        self._upstream = RecordedUpstream()
+        self._upstream = RecordedUpstream(helper)
         self.tap = Tap(self._upstream, host=host, port=port)
         self._client = Client(url, timeout, headers)
         self._stack = AsyncExitStack()
@@ -165,7 +194,8 @@ class ProxyArm:
 
     @property
     def fingerprint(self) -> str | None:
-        return None if self._known_as is None else f"replay proxy/1 {self._known_as}"
+        helped = self._upstream.fingerprint
+        return None if None in (self._known_as, helped) else f"replay proxy/2 {self._known_as}, helped by {helped}"
 
     async def prepare(self) -> None:
         """Open the tap, and start the proxy if that is ours to do."""

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from context_bench.errors import SystemFailure
 from context_bench.http.loop import run_sync
 from context_bench.pricing.price_table import Prices
 from context_bench.pricing.prompt_cache import Block, CacheUse
@@ -141,6 +142,11 @@ class Replayer:
             request = thread.requests[place]
             body = job.make_body(request)
             sent = await self.arm.send(request.api, body, f"{session.id}:{thread.id}", request.reply)
+            if sent.refused:
+                raise SystemFailure(
+                    f"not replayable: in request {number} {self.name} asked a model about the conversation on its own; "
+                    "add --tap-model local to let a small model of this machine answer"
+                )
             job.take(thread.id, place, request, body, sent)
         return {"response": "", "metadata": {"replay": job.summarize()}}
 

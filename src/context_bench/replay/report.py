@@ -313,7 +313,7 @@ def list_notes(arms: Sequence[ArmOutcome]) -> list[str]:
     for arm in arms:
         if arm.side_calls:
             notes.append(
-                f"{arm.name} asked a model {_count(arm.side_calls, 'time')} on its own: refused here, and not billed."
+                f"{arm.name} asked a model {_count(arm.side_calls, 'time')} on its own, which is not billed here."
             )
         if arm.errors or arm.failed:
             notes.append(
