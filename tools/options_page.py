@@ -62,6 +62,7 @@ def _list_tables(options: type[Options], groups: Mapping[str, Sequence[str]], ow
 def _show_flags(option: Option) -> str:
     shown = option.metavar or "\\|".join(option.choices)
     value = "" if option.kind is SWITCH else " " + shown.replace("|", "\\|").replace("\\\\|", "\\|")
+    value = f"[={value.strip()}]" if option.bare else value
     return f"`{', '.join(option.flags)}{value}`"
 
 

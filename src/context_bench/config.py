@@ -343,10 +343,11 @@ class RunOptions(CommandOptions):
     vendor: list[str] = option(
         "proxy that we know how to start: kompact or headroom (repeatable)", **_REPEATABLE, metavar="NAME"
     )
-    controls: bool = option(
-        "also ask the model with no context (floor), the evidence only (ceiling) and everything (direct)",
-        SWITCH,
-        False,
+    controls: str | None = option(
+        "also ask the model with no context (floor), the evidence only (ceiling) and everything (direct); matched: "
+        "with truncations and random deletion at the size of each system; all: both",
+        choices=("standard", "matched", "all"),
+        bare="standard",
     )
     # how it is scored
     plan: str | None = option(

@@ -213,6 +213,7 @@ class Option:
         flags: Of the command line, the long one first; none for an option of Python alone.
         metavar: How the help calls the value.
         choices: The texts that are allowed; none for any.
+        bare: Its value where the flag is given without one; None where it needs one.
         repeatable: The flag may be given several times, and the value is a list.
         variable: The environment variable that sets it.
     """
@@ -226,11 +227,12 @@ class Option:
         flag: str | None = None,
         metavar: str | None = None,
         choices: Collection[str] = (),
+        bare: str | None = None,
         repeatable: bool = False,
         variable: str | None = None,
     ) -> None:
         self.help, self.kind, self.default = help, kind, default
-        self.metavar, self.choices, self.repeatable = metavar, choices, repeatable
+        self.metavar, self.choices, self.bare, self.repeatable = metavar, choices, bare, repeatable
         self._flag, self._variable = flag, variable
         self.name = ""
 
@@ -262,6 +264,10 @@ class Option:
         """The help with the default filled in."""
         shown = f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
         return self.help.replace("%(default)s", shown)
+
+    def read_switch(self, text: str) -> bool | None:
+        """Read a text that turns a flag without a value on or off; None where it is a value."""
+        return None if self.bare is None else _SWITCH_WORDS.get(text.lower())
 
     def parse(self, text: str) -> Any:
         """Parse one value.

@@ -49,6 +49,8 @@ class SystemTraits:
     report: Callable[[Callable[[str], int]], dict[str, Any]] | None = None
     status_text: Callable[[], str] | None = None  # progress text while a slow system produces no rows; "" for none
     list_unmatched: Callable[[], Sequence[Any]] | None = None  # requests that its tap saw and that belong to no example
+    # what waits for the rows of another system: its `system` is the name, `note` and `close` are told of them
+    follows: Any = None
     # takes what runs the first of its parts elsewhere, or None to run it here again
     place_compressor: Callable[[Any], None] | None = None
 

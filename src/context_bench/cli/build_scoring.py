@@ -76,7 +76,7 @@ class ScoringOptions:
             unsafe_code=options.unsafe_code,
             sees_upstream=options.wants_tap or bool(options.reader),
             ranks_by_upstream=options.wants_tap or bool(options.reader and not options.proxy),
-            controls=options.controls,
+            controls=options.controls in ("standard", "all"),
             answering_model=options.model if options.proxy or options.reader else None,
             judges_contexts=bool(options.system) and not options.reader,
             repeats=options.repeats,

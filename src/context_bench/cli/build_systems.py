@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, product, repeat, zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,10 @@ from context_bench.processes.started_proxy import SCRATCH
 from context_bench.systems import WithReader, rename_system
 from context_bench.systems.adapt import build_systems
 from context_bench.systems.chat import TAP_PLACEHOLDER, build_proxy
+from context_bench.systems.reference import Passthrough
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 from context_bench.text.masking import MASK, mask_command, mask_text
+from context_bench.traits import find_parts, never_wins
 from context_bench.wire.forms import get_form
 
 if TYPE_CHECKING:
@@ -46,14 +49,21 @@ def build_system_list(options: RunOptions) -> list[Any]:
     for flag, text in (("--header", "".join(options.header)), ("--extra-body", options.extra_body or "")):
         if TAP_PLACEHOLDER in text:
             raise UsageError(f"{flag} has {{tap}} in it, and this run has no tap: add --tap-forward or --tap-reply")
-    if options.controls:
+    if options.controls in ("standard", "all"):
         raise UsageError("--controls asks the model behind a tap: add --tap-forward, --tap-model or --tap-reply")
+    if options.controls and not options.reader:
+        raise UsageError(
+            "--controls=matched asks a model: add --reader, or a tap; without one, cuts of the same size are judged in "
+            "every run, and nothing is sent"
+        )
     names = _name_proxies(options.name, len(options.proxy))
     systems = [_build_server(url, options, name) for url, name in zip(options.proxy, names)]
     reader = _build_server(options.reader, options, None) if options.reader else None
     for text in options.system:
         built = build_systems(text, options.seed)
         systems.extend(rename_system(WithReader(each, reader), each.name) if reader else each for each in built)
+    if options.controls:
+        systems += _match_controls([each for each in systems if find_parts(each)], lambda _: reader)
     return systems
 
 
@@ -142,8 +152,12 @@ def _build_tapped(options: RunOptions) -> list[Any]:
         more: dict[str, Any] = {"launch": arm.launch, "known_as": arm.known_as, "hosts": options.tap_host}
         systems.append(Tapped(server, answerer, host=host, port=port, **more))
     systems += _read_systems(options, answerer)
-    if options.controls:
+    matched: list[Any] = []
+    if options.controls in ("matched", "all"):
+        matched = _match_controls(systems, partial(_build_reader, options, answerer))
+    if options.controls in ("standard", "all"):
         systems += _build_controls(options, answerer)
+    systems += matched
     if not options.tap_forward:
         # Answers that are made here take turns, so that the time of one is not counted as another's.
         for system in systems:
@@ -221,14 +235,26 @@ def plan_ports(options: RunOptions, arms: Sequence[_Arm]) -> tuple[str, Iterator
 
 def _read_systems(options: RunOptions, answerer: Any) -> list[Any]:
     """Build the systems of this process, read by whoever answers for the proxies, or by a reader of their own."""
-    systems = []
-    for each in (each for text in options.system for each in build_systems(text, options.seed)):
-        if options.reader:
-            reader = _build_server(options.reader, options, None)
-        else:
-            reader = _ask_directly("reader", options, answerer)
-        systems.append(rename_system(WithReader(each, reader), each.name))
-    return systems
+    built = (each for text in options.system for each in build_systems(text, options.seed))
+    return [rename_system(WithReader(each, _build_reader(options, answerer, "reader")), each.name) for each in built]
+
+
+def _build_reader(options: RunOptions, answerer: Any, name: str) -> Any:
+    """Build who answers for a system of this process: the --reader, else who answers behind the taps."""
+    return _build_server(options.reader, options, None) if options.reader else _ask_directly(name, options, answerer)
+
+
+def _match_controls(systems: Sequence[Any], build_reader: Callable[[str], Any]) -> list[Any]:
+    """Build the cuts at the size of each system that may leave anything out."""
+    from context_bench.systems.matched_control import CUTS, MatchedControl, SavedTokens
+
+    found = []
+    for each in systems:
+        compressor = next(iter(find_parts(each)), None)
+        if not never_wins(each) and not isinstance(compressor, Passthrough):
+            saved = SavedTokens(each.name)
+            found += [MatchedControl(kind, each, saved, build_reader(f"{each.name} ({kind})")) for kind in CUTS]
+    return found
 
 
 def _ask_directly(name: str, options: RunOptions, answerer: Any) -> Any:

@@ -104,7 +104,7 @@ def _read_parser(parser: Parser) -> CommandSpec:
             words = (*command.arguments.words, *values.words)
             command.arguments = Offered(words, command.arguments.files or values.files)
         for flag in action.option_strings:
-            command.flags[flag] = None if action.nargs == 0 else _read_values(action)
+            command.flags[flag] = None if action.nargs in (0, "?") else _read_values(action)
             command.texts[flag] = parser._get_formatter()._expand_help(action)
     return command
 

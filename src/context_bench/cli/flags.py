@@ -130,6 +130,8 @@ def _add_flag(group: Any, option: Option, **more: Any) -> None:
             given["type"] = _make_type(option.kind)
         if option.repeatable:
             given["action"] = "append"
+        if option.bare is not None:
+            given |= {"nargs": "?", "const": option.bare}
     group.add_argument(*sorted(option.flags, key=lambda flag: flag.startswith("--")), **given)
 
 
@@ -182,6 +184,8 @@ def _read_variable(option: Option) -> list[str]:
         return []
     from context_bench.errors import ContextBenchError, UsageError
 
+    if (switched := option.read_switch(text)) is not None:
+        return [option.flags[0]] if switched else []
     values = [line for line in text.splitlines() if line.strip()] if option.repeatable else [text]
     try:
         parsed = [option.parse(value) for value in values]

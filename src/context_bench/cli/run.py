@@ -67,7 +67,7 @@ def _read_flags(path: Path, values: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _read_flag(where: str, name: str, action: argparse.Action, value: Any) -> list[str]:
-    if action.nargs == 0:
+    if action.nargs == 0 or (action.nargs == "?" and isinstance(value, bool)):
         if not isinstance(value, bool):
             raise UsageError(f"{where} must be true or false (got {value!r})")
         return [f"--{name}"] if value else []

@@ -149,6 +149,7 @@ class Comparer:
         twin: str | None = None,
         keep_apart: bool = True,
     ) -> None:
+        systems = list(systems)
         self.baseline, self._read, self._repeats, self._keep_apart = baseline, read, repeats, keep_apart
         self._threshold, self._twin, self._flips = threshold, twin, 0
         self._pairs = {name: Pairs() for name in systems if name != baseline}
@@ -156,7 +157,7 @@ class Comparer:
         self._pairing = Pairing(self._pairs, baseline, self._pair, repeats=repeats, on_example=self._count)
         self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
         self._seen: dict[tuple[str, str], _Seen] = {}
-        self._blind_spots = BlindSpots()
+        self._blind_spots = BlindSpots(systems, baseline, repeats)
         self._failed, self._least, self._most = False, math.inf, -math.inf
 
     @property
@@ -175,6 +176,7 @@ class Comparer:
             if self._again is not None and row.system == self.baseline:
                 self._again.add((row.dataset, row.example_id), answer.value)
             self._pairing.add(row.system, answer)
+            self._blind_spots.add_answer(row, answer)
 
     def _look_at(self, row: EvalRow, score: float | None) -> None:
         seen = self._seen.get((row.system, row.dataset))
@@ -241,6 +243,7 @@ class Comparer:
         if self._pairing.is_open:  # more answers may come: close a copy
             closed = copy.deepcopy(self)
             closed._pairing.close()
+            closed._blind_spots.close()
             return closed.compare(metric, margin, controls, settled, fixed_groups)
         measured = self._list_measured()
         if not measured:

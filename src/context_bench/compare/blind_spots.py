@@ -3,7 +3,8 @@
 A cut that keeps one stretch of the context, or deletes sentences at random, knows nothing about the question. Where it
 is not worse than the whole context, "equivalent" says more about where the evidence stands than about the system. The
 cuts are judged by the rule of every verdict, never by their mean alone. Rows hold what each cut would have kept
-(`matched_controls`), so all of this can be computed from rows.
+(`matched_controls`), so all of this can be computed from rows. With `--controls=matched` a model answers from the cuts:
+then these answers are judged, in place of where the evidence stands.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from context_bench.compare.pairing import Pairs, ScoredAnswer, is_unread_row, read_group
+from context_bench.compare.pairing import Pairing, Pairs, ScoredAnswer, is_unread_row, read_group
 from context_bench.stats import DEFAULT_MARGIN, Verdict, judge_family
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class MatchedControl:
 
     Attributes:
         name: A key of `CONTROL_NAMES`.
-        kept: The mean share of the evidence that it keeps.
+        kept: The mean share of the evidence that it keeps; of cuts that a model answered from, the mean score.
         loss: The verdict on it against the whole context.
         gain: The verdict on the system against it; None where what the system kept is not known.
     """
@@ -102,6 +104,7 @@ class Sensitivity:
         reason: One sentence, without the name of the system.
         beats_controls: Whether the system is shown to keep more than each of them.
         needed_n: Where it is undecided, the examples that would tell.
+        asked: Whether a model answered from the cuts.
     """
 
     word: str
@@ -111,6 +114,7 @@ class Sensitivity:
     reason: str = ""
     beats_controls: bool = False
     needed_n: int | None = None
+    asked: bool = False
 
     def name_blind_cuts(self) -> str:
         """Name the cuts that are as good as the whole context, as in "truncation and random deletion"."""
@@ -149,13 +153,66 @@ class _Arm:
     rows: int = 0
     least_depth: float = 1.0
     most_depth: float = 0.0
+    asked: bool = False
+
+
+def find_matched(systems: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Find the controls that a model answers for, by their names: the system and the cut of each."""
+    names = list(systems)
+    every = {f"{system} ({cut})": (system, cut) for system in names for cut in CONTROL_NAMES}
+    return {name: every[name] for name in names if name in every}
 
 
 class BlindSpots:
-    """Adds up the naive cuts of all systems of a run, as the rows come."""
+    """Adds up the naive cuts of all systems of a run, as the rows come.
 
-    def __init__(self) -> None:
+    Args:
+        systems: The systems of the run.
+        baseline: The one that sends the whole context.
+        repeats: How often each example is answered.
+    """
+
+    def __init__(self, systems: Iterable[str] = (), baseline: str = "", repeats: int = 1) -> None:
         self._arms: dict[tuple[str, str], _Arm] = {}  # by system and dataset
+        self._asked: dict[tuple[str, str], _Arm] = {}  # the same, of cuts that a model answered from
+        self._matched = find_matched(systems)
+        against = {baseline, *(system for system, _ in self._matched.values())} if self._matched else ()
+        self._pairings = {
+            name: Pairing(
+                [control for control, (system, _) in self._matched.items() if name in (system, baseline)],
+                *(name, partial(self._pair, name)),
+                repeats=repeats,
+            )
+            for name in against
+        }
+        self._baseline = baseline
+
+    def add_answer(self, row: EvalRow, answer: ScoredAnswer) -> None:
+        """Take in the answer of a system, or of a control that a model answered for."""
+        if row.system in self._pairings:
+            self._pairings[row.system].add(row.system, answer)
+        elif row.system in self._matched and row.error is None and "not_applied" not in row.metadata:
+            system, cut = self._matched[row.system]
+            arm = self._asked.setdefault((system, row.dataset), _Arm(asked=True))
+            for name in {system, self._baseline}:
+                self._pairings[name].add(row.system, answer)
+            if cut == "head" and not row.repeat:
+                whole, kept = row.metadata["matched_to"]["tokens"]
+                arm.whole_tokens, arm.kept_tokens = arm.whole_tokens + whole, arm.kept_tokens + kept
+
+    def close(self) -> None:
+        """Average the answers that have come where some of an example have not."""
+        for each in self._pairings.values():
+            each.close()
+
+    def _pair(self, against: str, control: str, own: ScoredAnswer, other: ScoredAnswer) -> None:
+        system, cut = self._matched[control]
+        arm = self._asked[system, own.dataset]
+        if against == system:
+            arm.gains[cut].add(other, own)
+        elif arm.losses[cut].add(own, other):
+            arm.kept[cut] += own.value or 0.0
+            arm.rows = max(arm.rows, arm.losses[cut].n)
 
     def add(self, row: EvalRow, score: float | None) -> None:
         """Take in a row; those without cuts, and repeated answers, say nothing here.
@@ -203,11 +260,13 @@ class BlindSpots:
         """
         found: dict[str, Sensitivity] = {}
         for name in systems:
-            arms = [
-                arm for (own, tag), arm in self._arms.items() if own == name and (datasets is None or tag in datasets)
-            ]
-            if arms:
-                found[name] = _judge_arm(_join_arms(arms), margin, fixed_groups)
+            asked, placed = (
+                _join_arms([arm for (own, tag), arm in known.items() if own == name and tag in (datasets or (tag,))])
+                for known in (self._asked, self._arms)
+            )
+            arm = asked if all(pairs.n for pairs in asked.losses.values()) else placed
+            if arm.rows:
+                found[name] = _judge_arm(arm, margin, fixed_groups)
         return found
 
 
@@ -229,7 +288,7 @@ def _join_arms(arms: Sequence[_Arm]) -> _Arm:
             joined.whole_tokens + arm.whole_tokens,
             joined.kept_tokens + arm.kept_tokens,
         )
-        joined.rows += arm.rows
+        joined.rows, joined.asked = joined.rows + arm.rows, joined.asked or arm.asked
         joined.least_depth = min(joined.least_depth, arm.least_depth)
         joined.most_depth = max(joined.most_depth, arm.most_depth)
     return joined
@@ -244,32 +303,32 @@ def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:
     gains = judge_family([arm.gains[name].contrast(name) for name in known], margin=margin, fixed_groups=fixed_groups)
     gain_of = {each.name: each for each in gains}
     controls = tuple(
-        MatchedControl(each.name, arm.kept[each.name] / arm.rows, each, gain_of.get(each.name)) for each in losses
+        MatchedControl(each.name, arm.kept[each.name] / arm.losses[each.name].n, each, gain_of.get(each.name))
+        for each in losses
     )
+    tell = partial(Sensitivity, saving=saving, n=arm.rows, controls=controls, asked=arm.asked)
     if saving < MIN_SAVING:
-        return Sensitivity("small saving", saving, arm.rows, controls, "it saves too little to tell from a naive cut")
+        return tell("small saving", reason="it saves too little to tell from a naive cut")
     blind = [each for each in controls if each.loss.not_worse]
     if blind:
         best = max(blind, key=lambda each: each.kept)
         reason = f"no better than {CONTROL_NAMES[best.name]} at its size{_explain_places(best, arm)}"
-        return Sensitivity("none", saving, arm.rows, controls, reason)
+        return tell("none", reason=reason)
     if all(each.loss.word == "worse" for each in controls):
         beats = len(known) == len(controls) and all(each.difference > 0 and each.p_holm <= 0.05 for each in gains)
         reason = "beats truncation and random deletion at its size"
         if not beats:
             reason = "truncation and random deletion at its size are worse than the whole context"
-        return Sensitivity("shown", saving, arm.rows, controls, reason, beats)
+        return tell("shown", reason=reason, beats_controls=beats)
     needed = [each.loss.needed_n for each in controls if each.loss.word == "undecided" and each.loss.needed_n]
     most = max(needed, default=None)
     enough = f"; about {most:,} examples would tell" if most else ""
-    return Sensitivity(
-        "undecided", saving, arm.rows, controls, f"not shown that this data could have failed{enough}", needed_n=most
-    )
+    return tell("undecided", reason=f"not shown that this data could have failed{enough}", needed_n=most)
 
 
 def _explain_places(control: MatchedControl, arm: _Arm) -> str:
     """Say where the evidence stands, where a cut keeps all of it in every example."""
-    if control.kept < 1:
+    if control.kept < 1 or arm.asked:
         return ""
     if control.name == "head":
         return f"; this data cannot tell: the answer stands in the first {_percent(arm.most_depth)} of every context"

@@ -29,6 +29,7 @@ from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.errors import ContextBenchError, DataError, Interrupted, attach_result, describe, warn
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.monitors.budget import Budget
+from context_bench.monitors.followed import Followed
 from context_bench.monitors.limits import ErrorLimit, Limits
 from context_bench.monitors.looks import Decisions, LookOrder
 from context_bench.monitors.monitor import Debug, Monitor
@@ -255,7 +256,7 @@ class Run:
         self, preflight: Preflight, budget: Budget | None, looks: Decisions | None, debug: Debug
     ) -> None:
         """Choose the monitors that this run needs; requests are admitted, and rows are shown, in this order."""
-        plan = self._plan
+        plan, followed = self._plan, Followed(self._plan.systems)
         chosen: list[tuple[bool, Monitor | None]] = [
             (True, self._facts),
             (plan.preflight and not preflight.done, preflight),
@@ -264,6 +265,7 @@ class Run:
             (plan.debug, debug),
             (plan.limits.max_errors is not None, ErrorLimit(plan.limits, plan.expected)),
             (True, looks),
+            (followed.wanted, followed),
         ]
         self._monitors = [monitor for wanted, monitor in chosen if wanted and monitor is not None]
         self._watching = [each for each in self._monitors if type(each).on_row is not Monitor.on_row]
@@ -306,9 +308,10 @@ class Run:
             self.stop(str(failure))
 
     def _drop(self, name: str) -> None:
-        """Send nothing more to one system: it does not work, or its verdict is settled."""
+        """Send nothing more to one system, nor to those that follow it: it does not work, or its verdict is settled."""
         for system in self._plan.systems:
-            if system.name == name and self._feed is not None:
+            follows = system_traits(system).follows
+            if self._feed is not None and name in (system.name, follows and follows.system):
                 self._feed.drop(system)
         for monitor in self._monitors:
             monitor.drop(name)

@@ -1,0 +1,163 @@
+"""Controls that a model answers from: cuts that know nothing of the question, at the size that a system reached.
+
+Each waits for the row of the system on the same example, and leaves out as many tokens as the system did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from context_bench.errors import SystemFailure
+from context_bench.http.loop import run_sync
+from context_bench.systems.prompts import ask, merge
+from context_bench.systems.reference import Passthrough, RandomDrop, Truncate, shuffle_indices
+from context_bench.systems.with_reader import WithReader
+from context_bench.traits import SystemTraits, find_finish, find_model, find_prepare, may_read_gold, system_traits
+from context_bench.types import Example
+from context_bench.utils.tokens import count_tokens
+
+__all__ = ["CUTS", "MatchedControl", "SavedTokens"]
+
+DROP_SEEDS = 5
+"""Orders of random deletion, of which each example has one."""
+
+
+class Cut:
+    """A cut to a number of tokens; `fingerprint` makes it a part of a cache key."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.fingerprint = kind, f"matched-cut/1 {kind}"
+
+    def cut(self, example: Example, tokens: int) -> str:
+        """Cut the context of an example to so many tokens."""
+        made: Any = Truncate(budget=tokens, keep=self.kind) if self.kind != "random-drop" else None
+        if made is None:
+            made = RandomDrop(budget=tokens, seed=shuffle_indices(DROP_SEEDS, repr(example["id"]))[0])
+        return str(made.process(example)["context"])
+
+
+CUTS = ("head", "tail", "middle", "random-drop")
+"""The cuts of every system, as `matched_controls` of a row names them."""
+
+
+class SavedTokens:
+    """How many tokens a system left out of each example, known when its row is there.
+
+    Args:
+        system: Its name.
+    """
+
+    def __init__(self, system: str) -> None:
+        self.system = system
+        self._known: dict[Hashable, int | None] = {}
+        self._changed = asyncio.Event()
+        self._over = False
+
+    def note(self, example: Mapping[str, Any], saved: int | None) -> None:
+        """Note what was left out of an example; None where the system failed."""
+        self._known[_identify(example)] = saved
+        self._wake()
+
+    def close(self) -> None:
+        """Say that no more rows are to be waited for."""
+        self._over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def wait(self, example: Mapping[str, Any]) -> int:
+        """Wait for the row of the system on an example.
+
+        Raises:
+            SystemFailure: The system failed on it, or was stopped before it.
+        """
+        key = _identify(example)
+        while key not in self._known:
+            if self._over:
+                raise SystemFailure(f"{self.system} was stopped before this example, so its size is not known")
+            await self._changed.wait()
+        saved = self._known[key]
+        if saved is None:
+            raise SystemFailure(f"{self.system} has no size on this example, so there is nothing to cut to")
+        return saved
+
+
+def _identify(example: Mapping[str, Any]) -> Hashable:
+    return repr(example["id"]), example.get("dataset"), example.get("context")
+
+
+class MatchedControl:
+    """Asks a model with a cut of the context to the size that a system reached on the same example.
+
+    Args:
+        kind: One of `CUTS`.
+        followed: The system.
+        saved: What it left out, shared by all controls of this system.
+        reader: Answers; for a proxy the model behind it.
+    """
+
+    sends_elsewhere = True
+
+    def __init__(self, kind: str, followed: Any, saved: SavedTokens, reader: Any) -> None:
+        self._cut, self._followed, self._saved, self.reader = Cut(kind), followed, saved, reader
+        self.name = f"{followed.name} ({kind})"
+        self.model = find_model(reader)
+        self.max_workers: int | None = system_traits(reader).max_workers
+        self.local = False
+        self.tap = getattr(reader, "tap", None)
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return replace(
+            system_traits(self.reader),
+            parts=[self._cut, self._followed, self.reader],
+            max_workers=self.max_workers,
+            takes_turns=self.local,
+            competes=False,
+            asks_model=True,
+            follows=self._saved,
+            list_requests=WithReader(Passthrough(), self.reader).list_requests,
+        )
+
+    @property
+    def reads_gold(self) -> bool:
+        """Whether the system that it follows may look at the gold, on which the size then depends."""
+        return may_read_gold(self._followed)
+
+    async def prepare(self) -> None:
+        """Let the reader get ready."""
+        prepare: Callable[[], Any] | None = find_prepare(self.reader)
+        if prepare is not None:
+            await prepare()
+
+    async def finish(self) -> None:
+        """End what the reader keeps running."""
+        finish = find_finish(self.reader)
+        if finish is not None:
+            await finish()
+
+    async def aprocess(self, example: Example) -> Example:
+        """Answer from the cut; what it was matched to is in `metadata`."""
+        asked = time.perf_counter()
+        saved = await self._saved.wait(example)
+        waited = time.perf_counter() - asked
+        whole = count_tokens(str(example.get("context") or ""))
+        kept = min(max(whole - saved, 0), whole)
+        processed = {"context": self._cut.cut(example, kept)} if kept < whole else {}
+        result: Example = await ask(self.reader, merge(example, processed), example)
+        metadata = dict(result.get("metadata") or {})
+        metadata |= {"waited": waited + metadata.get("waited", 0.0), "upstream": "context"}
+        if not whole:
+            metadata["not_applied"] = "the example has no context that could be cut"
+        matched = {"system": self._followed.name, "cut": self._cut.kind, "tokens": [whole, kept]}
+        unchanged = {"context": example.get("context") or ""}
+        return {**unchanged, **processed, **result, "metadata": {**metadata, "matched_to": matched}}
+
+    def process(self, example: Example) -> Example:
+        """Call `aprocess` for a caller without an event loop."""
+        return run_sync(self.aprocess(example))
