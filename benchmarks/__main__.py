@@ -10,6 +10,7 @@ for name in (
     "instructions",
     "function",
     "store_size",
+    "bundles",
     "client",
     "full_endpoint",
     "memory",

@@ -114,6 +114,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "output": BASE | TOKENS | {"pricing", "datasets.catalog", "memory.findings", "wire", "traffic", "store"},
     # sends recorded traffic through systems, and shows what became of it
     "replay": BASE | TOKENS | {"conformance", "http", "output", "pricing", "processes", "tap", "traffic", "wire"},
+    # bundles of runs, and claims that are checked
+    "claims": BASE
+    | TOKENS
+    | {"pricing", "traffic", "store", "evaluators", "datasets", "systems", "core", "runner", "memory"},
     "reporters": BASE | {"output"},
     "pytest": BASE | {"runner"},
     # what checks a part as a run would use it
@@ -133,6 +137,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "conformance",
         "fuzz",
         "replay",
+        "claims",
         "output",
         "ray",
         "memory",

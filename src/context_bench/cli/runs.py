@@ -1,4 +1,4 @@
-"""`context-bench runs [list|show|export|requests|rm]`: what was recorded; without an action, a list of it."""
+"""`context-bench runs [list|show|export|requests|rm|bundle|verify]`: what was recorded; without an action, a list."""
 
 from __future__ import annotations
 
@@ -34,13 +34,24 @@ def main(arguments: Sequence[str]) -> int:
     export = actions.add_parser("export", help="write a run in any form of --output")
     requests = actions.add_parser("requests", help="print a tap's requests that belong to no example, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
-    for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
+    bundle = actions.add_parser("bundle", help="write a run as one sealed file that others can verify")
+    verify = actions.add_parser(
+        "verify", help="compute a bundle's hashes, scores, counts, intervals and verdicts again"
+    )
+    for action, many in ((show, False), (export, False), (requests, False), (remove, True), (bundle, False)):
         action.add_argument("run", metavar="RUN", nargs="*" if many else None, help="an id, the start of one, or last")
         add_store(action)
     remove.add_argument("--older-than", type=_read_age, metavar="AGE", help="all runs older than AGE: 30d, 12h or 4w")
     add_flags(listed, "wide")
     add_flags(show, "wide", "slice", "volume", "merge_seeds")
     add_flags(export, "output", "out", "wide", "slice", "volume", "merge_seeds")
+    bundle.add_argument("--out", required=True, type=Path, metavar="FILE.ctxb", help="file to write")
+    bundle.add_argument("--private", action="store_true", help="keep hashes in place of examples and replies")
+    bundle.add_argument("--sign", type=Path, metavar="KEY.pem", help="sign with an Ed25519 key (extra `sign`)")
+    verify.add_argument("file", type=Path, metavar="FILE.ctxb", help="a bundle")
+    verify.add_argument("--data", type=Path, metavar="DIR", help="folder with the datasets, to join and check examples")
+    verify.add_argument("--signed-by", type=Path, metavar="KEY.pem", help="public key that must have signed it")
+    verify.add_argument("--output", choices=("text", "json"), default="text", help="how to print it (default: text)")
     given = arguments[1:]
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given = ["list", *given]
@@ -194,4 +205,33 @@ def _measure_folder(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("store.db*"))
 
 
-_ACTIONS = {"list": _list, "show": _show, "export": _export, "requests": _requests, "rm": _remove}
+def _bundle(options: Any) -> int:
+    from context_bench.claims.bundle import write_bundle
+
+    with _open_store(options) as store:
+        info = store.run(options.run)
+        root = write_bundle(store, info, options.out, private=options.private, key=options.sign)
+    say(f"wrote {options.out}, {format_bytes(options.out.stat().st_size)}, root {root}")
+    return 0
+
+
+def _verify(options: Any) -> int:
+    from context_bench.claims.verify import verify_bundle
+
+    if options.data is not None and not options.data.is_dir():
+        raise UsageError(f"--data {options.data} is not a folder")
+    found = verify_bundle(options.file, options.data, options.signed_by)
+    shown = json.dumps(found.to_dict(), indent=1) + "\n" if options.output == "json" else found.render()
+    sys.stdout.write(shown)
+    return found.code
+
+
+_ACTIONS = {
+    "list": _list,
+    "show": _show,
+    "export": _export,
+    "requests": _requests,
+    "rm": _remove,
+    "bundle": _bundle,
+    "verify": _verify,
+}

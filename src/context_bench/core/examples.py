@@ -170,6 +170,7 @@ class Evaluators:
         settings: Parameters for evaluators that are wired, by name.
         score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of its examples.
         keep_reasoning: Show the reasoning in replies to the evaluators.
+        made: Evaluators that are used where one of their name is wired.
     """
 
     def __init__(
@@ -179,6 +180,7 @@ class Evaluators:
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         score_field: str = "score",
         keep_reasoning: bool = False,
+        made: Mapping[str, Evaluator] | None = None,
     ) -> None:
         self.score_field, self.keep_reasoning = score_field, keep_reasoning
         self._settings = settings or {}
@@ -187,7 +189,7 @@ class Evaluators:
         refuse_repeats([*(self._given or ()), *self._extra])
         self._wirings: dict[tuple[str, tuple[str, ...]], Wiring] = {}
         self._cards: dict[str, Card | None] = {}
-        self._made: dict[str, Evaluator] = {}
+        self._made: dict[str, Evaluator] = dict(made or {})
         self._fingerprints: dict[int, tuple[Evaluator, str | None]] = {}
         self._chosen: dict[tuple[str, bool], str] = {}
         self._settled: set[str] = set()
@@ -299,6 +301,11 @@ class Evaluators:
                     votes.setdefault((tag, unread), Counter())[score] += count
         for place, found in votes.items():
             self._chosen[place] = max(found, key=lambda score: (found[score], score == "evidence_recall", score))
+
+    def settle_as(self, primaries: Mapping[str, str], context_primaries: Mapping[str, str]) -> None:
+        """Choose the scores that an earlier run recorded for its datasets, where each has one."""
+        for unread, recorded in ((False, primaries), (True, context_primaries)):
+            self._chosen |= {(tag, unread): score for tag, score in recorded.items() if " or " not in score}
 
     def _choose_scores(self, tag: str, example: Example) -> None:
         """Choose the scores of a dataset by its first example that any fits, where they are not chosen yet."""

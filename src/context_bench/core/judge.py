@@ -175,6 +175,7 @@ class Scorer(Evaluators):
         settings: Parameters for evaluators that are wired, by name.
         score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of its examples.
         keep_reasoning: Show the reasoning in replies to the evaluators.
+        made: Evaluators that are used where one of their name is wired.
 
     A dataset has one such score for answers and one for contexts that no model has read, so that a mean is over one
     score; an example without it is unscored.
@@ -191,8 +192,9 @@ class Scorer(Evaluators):
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         score_field: str = "score",
         keep_reasoning: bool = False,
+        made: Mapping[str, Evaluator] | None = None,
     ) -> None:
-        super().__init__(evaluators, extra, settings, score_field, keep_reasoning)
+        super().__init__(evaluators, extra, settings, score_field, keep_reasoning, made)
         self.primaries: dict[str, str] = {}
         self.context_primaries: dict[str, str] = {}
 

@@ -1,0 +1,228 @@
+"""Writes a recorded run as one sealed file: rows, replies, examples and the record of the run, each with its SHA-256.
+
+The same run gives the same bytes. The root hash covers the contents and their order, so it does not depend on how the
+file was compressed. A private bundle has hashes in place of the texts of examples and replies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from context_bench._version import __version__
+from context_bench.errors import MissingExtra, UsageError
+from context_bench.store import RunInfo, Store
+from context_bench.store.backend import RunRecord
+from context_bench.store.records import pack_processed, to_bytes
+
+FORMAT = "context-bench bundle 1"
+MANIFEST, SIGNATURE = "manifest.json", "signature.json"
+PARTS = ("run.json", "environment.json", "examples.jsonl", "answers.jsonl", "rows.jsonl", "requests.jsonl")
+"""All parts, in the order in which they stand in the file; the manifest follows, and then the signature."""
+WINDOW = 256
+"""Examples that a reader keeps at hand: one that is needed again later is written again."""
+MAX_PART_BYTES = (1 << 32) - 1
+"""The size of a part that no bundle exceeds."""
+MAX_PLAIN_CHARS = 48
+"""Characters of a text in metadata that a private bundle keeps: names and words, not replies."""
+
+_WITHHELD = re.compile("sha256:[0-9a-f]{64}")
+_RECORDED_APART = ("notes", "intervals", "comparison")
+_PACKAGES = ("orjson", "rapidfuzz", "splintr-rs", "zstandard", "math-verify", "nltk", "langdetect")
+_LEVEL = 1  # the usual one takes several times as long
+
+
+def canonical(value: Any) -> bytes:
+    """Write a value that came from JSON so that equal values give equal bytes."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def hash_value(value: Any) -> str:
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def write_bundle(store: Store, info: RunInfo, out: Path, *, private: bool = False, key: Path | None = None) -> str:
+    """Write a run as a bundle, and return its root hash.
+
+    Args:
+        store: The store that has the run.
+        info: The run, which has come to its end.
+        out: The file to write.
+        private: Keep hashes in place of the texts of examples and replies.
+        key: A PEM file with the Ed25519 key that signs the bundle.
+
+    Raises:
+        UsageError: The run has no result, or the key cannot be used.
+    """
+    if not info.summary:
+        raise UsageError(f"run {info.id} did not come to its end: finish it with --resume, then bundle it")
+    signer = None if key is None else _load_key(key)
+    with ExitStack() as opened:
+        parts = {name: opened.enter_context(tempfile.TemporaryFile()) for name in PARTS}
+        datasets = _write_rows(store, info, parts, private)
+        for request in () if private else store.run_requests(info):
+            parts["requests.jsonl"].write(to_bytes(request) + b"\n")
+        parts["run.json"].write(to_bytes(_describe_run(info, datasets)))
+        parts["environment.json"].write(canonical(_describe_environment()))
+        partial = out.with_name(f"{out.name}.partial")
+        try:
+            with zipfile.ZipFile(partial, "w") as archive:
+                listed = [_add_part(archive, name, file) for name, file in parts.items()]
+                manifest: dict[str, Any] = {"format": FORMAT, "run": info.id, "private": private, "parts": listed}
+                root = hash_value(manifest)
+                archive.writestr(_name_entry(MANIFEST), canonical({**manifest, "root": root}))
+                if signer is not None:
+                    archive.writestr(_name_entry(SIGNATURE), canonical(_sign(signer, root)))
+            partial.replace(out)
+        except OSError as error:
+            raise UsageError(f"{out}: cannot be written: {error.strerror or error}") from error
+        finally:
+            partial.unlink(missing_ok=True)
+    return root
+
+
+def _describe_run(info: RunInfo, datasets: Mapping[str, Any]) -> dict[str, Any]:
+    apart = {name: info.config.get(name) for name in _RECORDED_APART}
+    config = {name: value for name, value in info.config.items() if name not in _RECORDED_APART}
+    run = {"id": info.id, "created": info.created, "status": info.status, "rows": info.row_count, "config": config}
+    document = {**run, "timing": info.timing, "summary": info.summary, **apart, "datasets": datasets}
+    return orjson.loads(to_bytes(document))  # type: ignore[no-any-return]
+
+
+def _describe_environment() -> dict[str, Any]:
+    """Name the versions of the packages that counts and scores depend on, as they are when the bundle is written."""
+    return {"context_bench": __version__, "packages": {name: _find_version(name) for name in _PACKAGES}}
+
+
+def _find_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+# --- rows, answers and examples
+
+
+def _write_rows(store: Store, info: RunInfo, parts: Mapping[str, IO[bytes]], private: bool) -> dict[str, Any]:
+    """Write all rows with their answers and examples, and return the hash of the examples of each dataset."""
+    window: dict[bytes, str] = {}
+    digests: dict[str, dict[str, None]] = {}
+    for record in store.run_records(info):
+        digest = window.get(record.example_key)
+        new = digest is None or not record.example_key
+        if digest is None or new:
+            digest = hash_value(record.example)
+            window[record.example_key] = digest
+            if len(window) > WINDOW:
+                del window[next(iter(window))]
+            digests.setdefault(record.row.dataset, {})[digest] = None
+            parts["examples.jsonl"].write(_write_example(record, digest, private) + b"\n")
+        parts["answers.jsonl"].write(to_bytes(_describe_answer(record, private)) + b"\n")
+        parts["rows.jsonl"].write(to_bytes(_describe_row(record, digest, new, private)) + b"\n")
+    return {
+        tag: {"examples": len(found), "sha256": hashlib.sha256("".join(sorted(found)).encode()).hexdigest()}
+        for tag, found in digests.items()
+    }
+
+
+def _write_example(record: RunRecord, digest: str, private: bool) -> bytes:
+    if not private:
+        return to_bytes(record.example)
+    return to_bytes({"id": record.row.example_id, "dataset": record.row.dataset, "sha256": digest})
+
+
+def _describe_answer(record: RunRecord, private: bool) -> dict[str, Any] | None:
+    answer = record.answer
+    if answer is None:
+        return None
+    packed = pack_processed(answer.processed, record.example)
+    metadata: Any = answer.metadata
+    if private:
+        metadata = withhold_texts(metadata)
+        packed |= {"changed": {}, "withheld": hash_value(packed["changed"])} if packed["changed"] else {}
+    return {"processed": packed, "metadata": metadata, "latency": answer.latency, "returns": answer.returns}
+
+
+def _describe_row(record: RunRecord, digest: str, new: bool, private: bool) -> dict[str, Any]:
+    row = record.row.as_dict()
+    del row["response"]  # it stands in the answer
+    if private:
+        row |= {name: withhold_texts(row[name]) for name in ("metadata", "unscored")}
+        row["error"] = row["error"] and f"{row['error'].partition(':')[0]}: {withhold_texts(row['error'], 0)}"
+    return {**row, "example": digest, "new": new}
+
+
+def withhold_texts(value: Any, longest: int = MAX_PLAIN_CHARS) -> Any:
+    """Replace every long text in a value by its hash; a hash stays as it is."""
+    if isinstance(value, str):
+        kept = len(value) <= longest or _WITHHELD.fullmatch(value)
+        return value if kept else f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
+    if isinstance(value, list):
+        return [withhold_texts(each, longest) for each in value]
+    if isinstance(value, Mapping):
+        return {key: withhold_texts(each, longest) for key, each in value.items()}
+    return value
+
+
+# --- the file
+
+
+def _name_entry(name: str) -> zipfile.ZipInfo:
+    """Name an entry without the time and the machine that it was written on."""
+    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o100644 << 16
+    entry._compresslevel = _LEVEL  # type: ignore[attr-defined] # an entry has no public name for it before Python 3.13
+    return entry
+
+
+def _add_part(archive: zipfile.ZipFile, name: str, file: IO[bytes]) -> dict[str, Any]:
+    digest, size = hashlib.sha256(), file.tell()
+    if size > MAX_PART_BYTES:
+        raise UsageError(f"{name} of this run takes {size:,} bytes, and a part of a bundle at most {MAX_PART_BYTES:,}")
+    file.seek(0)
+    with archive.open(_name_entry(name), "w") as entry:
+        for chunk in _read_chunks(file):
+            digest.update(chunk)
+            entry.write(chunk)
+    return {"name": name, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def _read_chunks(file: IO[bytes]) -> Iterator[bytes]:
+    while chunk := file.read(1 << 18):
+        yield chunk
+
+
+# --- the signature
+
+
+def _load_key(path: Path) -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    except ImportError as error:
+        raise MissingExtra("--sign", "sign") from error
+    wanted = f"{path}: --sign needs an Ed25519 key in PEM (openssl genpkey -algorithm ed25519 -out FILE)"
+    try:
+        key = load_pem_private_key(path.read_bytes(), None)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, TypeError) as error:
+        raise UsageError(wanted) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageError(wanted)
+    return key
+
+
+def _sign(key: Any, root: str) -> dict[str, str]:
+    public = key.public_key().public_bytes_raw().hex()
+    return {"algorithm": "ed25519", "public_key": public, "signature": key.sign(root.encode()).hex()}

@@ -1,0 +1,233 @@
+"""Reads a bundle that may come from a stranger: nothing is written to disk, and memory stays small.
+
+Only the entries of a bundle are accepted, in their order, as plain files; so no path, link or nested archive can do
+harm. Sizes are checked before anything is unpacked, and contents are read in pieces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from context_bench.claims.bundle import FORMAT, MANIFEST, MAX_PART_BYTES, PARTS, SIGNATURE, hash_value
+from context_bench.errors import DataError, MissingExtra, UsageError
+
+MAX_DIRECTORY_BYTES = 1 << 16
+MAX_SMALL_BYTES = 64 << 20
+"""The largest part that is read as a whole, and the longest line of the others."""
+MAX_RATIO, RATIO_FROM_BYTES = 400, 256 << 20
+"""How well a large part may be compressed: the texts of a run do not reach this, a bomb does."""
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+
+
+class Damage(Exception):
+    """A part of the bundle is not as it was sealed."""
+
+
+class Bundle:
+    """An open bundle.
+
+    Attributes:
+        path: The file.
+        damage: What is not as it was sealed, one sentence each; empty if all hashes hold.
+        manifest: What the file says of itself.
+
+    Raises:
+        DataError: The file is not a bundle, or must not be unpacked.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        _check_directory(path)
+        try:
+            self._archive = zipfile.ZipFile(path)
+            self._entries = _check_entries(path, self._archive)
+        except _DAMAGE as error:
+            raise _refuse(path, f"it cannot be read ({error})") from None
+        self.damage: list[str] = []
+        self.manifest = self._read_manifest()
+        self._check_order()
+        self._check_parts()
+
+    def close(self) -> None:
+        self._archive.close()
+
+    def __enter__(self) -> Bundle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def private(self) -> bool:
+        return bool(self.manifest.get("private"))
+
+    @property
+    def root(self) -> str:
+        return str(self.manifest.get("root"))
+
+    def _read_manifest(self) -> dict[str, Any]:
+        manifest = self.read_json(MANIFEST) if MANIFEST in self._entries else None
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise _refuse(self.path, f"its {MANIFEST} is not that of {FORMAT!r}")
+        return manifest
+
+    def _check_order(self) -> None:
+        names = [entry.filename for entry in self._archive.infolist()]
+        wanted = [*PARTS, MANIFEST, *([SIGNATURE] if SIGNATURE in names else [])]
+        if names != wanted:
+            odd = sorted(set(wanted) ^ set(names)) or sorted({each for each in names if names.count(each) > 1})
+            self.damage.append(f"parts are missing, added, doubled or out of order: {', '.join(odd) or 'their order'}")
+
+    def _check_parts(self) -> None:
+        """Hash every part, and compare it with the manifest."""
+        sealed = {key: value for key, value in self.manifest.items() if key != "root"}
+        if hash_value(sealed) != self.manifest.get("root"):
+            self.damage.append(f"{MANIFEST}: the root hash is not that of its contents")
+        listed = self.manifest.get("parts")
+        listed = listed if isinstance(listed, list) else []
+        if [each.get("name") for each in listed if isinstance(each, dict)] != list(PARTS):
+            self.damage.append(f"{MANIFEST}: it lists other parts than a bundle has")
+        for each in listed:
+            name = each.get("name") if isinstance(each, dict) else None
+            if name not in PARTS or name not in self._entries:
+                continue
+            digest, size = hashlib.sha256(), 0
+            try:
+                for chunk in self._read_chunks(name):
+                    digest.update(chunk)
+                    size += len(chunk)
+            except Damage as error:
+                self.damage.append(str(error))
+                continue
+            if (size, digest.hexdigest()) != (each.get("bytes"), each.get("sha256")):
+                self.damage.append(f"{name}: its hash is not the one in the manifest")
+
+    def _read_chunks(self, name: str) -> Iterator[bytes]:
+        if name not in self._entries:
+            raise Damage(f"{name}: it is missing")
+        try:
+            with self._archive.open(self._entries[name]) as file:
+                while chunk := file.read(1 << 18):
+                    yield chunk
+        except _DAMAGE as error:
+            raise Damage(f"{name}: it cannot be unpacked ({error})") from None
+
+    def read_json(self, name: str) -> Any:
+        """Read a small part as a whole."""
+        if name in self._entries and self._entries[name].file_size > MAX_SMALL_BYTES:
+            raise _refuse(self.path, f"{name} would take more than {MAX_SMALL_BYTES:,} bytes")
+        try:
+            return orjson.loads(b"".join(self._read_chunks(name)))
+        except (Damage, orjson.JSONDecodeError) as error:
+            if name == MANIFEST:
+                raise _refuse(self.path, f"its {MANIFEST} cannot be read ({error})") from None
+            raise Damage(f"{name}: it is not JSON ({error})") from None
+
+    def read_lines(self, name: str) -> Iterator[Any]:
+        """Yield the JSON values of a part, line by line."""
+        pieces, size, number = list[bytes](), 0, 0
+        for chunk in self._read_chunks(name):
+            first, *others = chunk.split(b"\n")
+            for ending in others:
+                number += 1
+                yield _read_line(name, number, b"".join([*pieces, first]))
+                pieces, size, first = [], 0, ending
+            pieces.append(first)
+            size += len(first)
+            if size > MAX_SMALL_BYTES:
+                raise Damage(f"{name}: line {number + 1} is longer than {MAX_SMALL_BYTES:,} bytes")
+        if size:
+            raise Damage(f"{name}: its last line is cut off")
+
+    def check_signature(self, signer: Path | None) -> str:
+        """Return what is known of the signature; `signer` is a PEM file with the public key that is expected.
+
+        Raises:
+            Damage: The signature is not that of the root hash, is not by the expected key, or is missing.
+        """
+        if SIGNATURE not in self._entries:
+            if signer is not None:
+                raise Damage("the bundle is not signed")
+            return "not signed"
+        try:
+            from cryptography.exceptions import InvalidSignature
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+            from cryptography.hazmat.primitives.serialization import load_pem_public_key
+        except ImportError as error:
+            if signer is not None:
+                raise MissingExtra("--signed-by", "sign") from error
+            return "signed; not checked, as the extra `sign` is not installed"
+        try:
+            signed = self.read_json(SIGNATURE)
+            public = bytes.fromhex(signed["public_key"])
+            Ed25519PublicKey.from_public_bytes(public).verify(bytes.fromhex(signed["signature"]), self.root.encode())
+        except (InvalidSignature, ValueError, KeyError, TypeError):
+            raise Damage(f"{SIGNATURE}: it is not a signature of this bundle") from None
+        if signer is None:
+            return f"signed by the key {public.hex()[:16]}…, which is not known to be anybody's (--signed-by KEY.pem)"
+        try:
+            wanted: Any = load_pem_public_key(signer.read_bytes())
+            expected = wanted.public_bytes_raw()
+        except (OSError, ValueError, AttributeError) as error:
+            raise UsageError(f"{signer}: --signed-by needs an Ed25519 public key in PEM ({error})") from None
+        if expected != public:
+            raise Damage(f"{SIGNATURE}: another key than {signer.name} signed this bundle")
+        return f"signed by {signer.name}"
+
+
+def _read_line(name: str, number: int, line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raise Damage(f"{name}: line {number} is not JSON") from None
+
+
+def _refuse(path: Path, why: str) -> DataError:
+    return DataError(f"{path}: not a bundle: {why}")
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse a file whose list of entries is large, before that list is read."""
+    try:
+        with path.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _refuse(path, "it is not a plain file")
+            end = file.seek(0, 2)
+            file.seek(max(0, end - 66_000))
+            tail = file.read()
+            place = tail.rfind(b"PK\5\6")
+            if place < 0 or len(tail) < place + 22:
+                raise _refuse(path, "it is not a zip file")
+            count, size = struct.unpack_from("<H2xL", tail, place + 8)[0], struct.unpack_from("<L", tail, place + 12)[0]
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if b"PK\6\7" in tail or size > MAX_DIRECTORY_BYTES or count > 2 * len(PARTS):
+        raise _refuse(path, "it has more or larger entries than a bundle")
+
+
+def _check_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Refuse entries that no bundle has: other names, links, folders, encryption, sizes that only a bomb has."""
+    known = {*PARTS, MANIFEST, SIGNATURE}
+    for entry in archive.infolist():
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if any(sign in entry.filename for sign in ("/", "\\", "..", ":", "\0")):
+            raise _refuse(path, f"it has an entry outside its folder: {entry.filename[:80]!r}")
+        if kind not in (0, stat.S_IFREG) or entry.is_dir():
+            raise _refuse(path, f"{entry.filename[:80]!r} is not a plain file")
+        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise _refuse(path, f"{entry.filename[:80]!r} is encrypted or compressed in another way")
+        too_well = entry.file_size > RATIO_FROM_BYTES and entry.file_size > MAX_RATIO * max(1, entry.compress_size)
+        if entry.file_size > MAX_PART_BYTES or too_well:
+            raise _refuse(path, f"{entry.filename[:80]!r} would take {entry.file_size:,} bytes")
+    return {entry.filename: entry for entry in archive.infolist() if entry.filename in known}

@@ -1,0 +1,268 @@
+"""Recomputes the rows of a bundle: scores from replies and golds, token counts from texts and recorded requests.
+
+The parts that made the rows make them again. An evaluator that asks a model, runs programs, is not known here or is
+another version is not asked: its scores are taken as recorded, and that is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from context_bench.claims.bundle import withhold_texts
+from context_bench.core.call import Outcome
+from context_bench.core.examples import BY_FIELD, Item
+from context_bench.core.judge import Scorer
+from context_bench.core.row import Job, RowMaker
+from context_bench.datasets.catalog import card_for
+from context_bench.datasets.joined import FieldCounts
+from context_bench.errors import ContextBenchError, UsageError
+from context_bench.evaluators import CodeExecution
+from context_bench.pricing import Price, Prices
+from context_bench.registry import import_object, registry
+from context_bench.results import EvalRow, Scores
+from context_bench.settings import RunSettings, read_settings
+from context_bench.systems.chat import OpenAIProxy
+from context_bench.systems.with_reader import WithReader
+from context_bench.traffic.row_facts import count_request
+from context_bench.traits import find_model, find_score_fields, scores_asynchronously
+from context_bench.types import Example
+from context_bench.utils.tokens import Tokenizer, get_tokenizer
+
+TOLERANCE = 1e-9
+"""Relative difference of two floats that another order of adding explains."""
+
+_MEMORY_EVALUATORS = {
+    "memory-retrieval": "context_bench.memory.scoring:MemoryRetrieval",
+    "longmemeval-retrieval": "context_bench.memory.scoring:LongMemEvalRetrieval",
+    "abstention": "context_bench.memory.scoring:Abstention",
+    "memory-choice": "context_bench.memory.scoring:MemoryChoice",
+    "locomo": "context_bench.memory.scoring:LocomoScore",
+    "memory-probes": "context_bench.memory.probes:MemoryProbes",
+}
+_INPUTS = frozenset({"judge_cost_usd", "timed_out_cost_usd"})
+"""Metadata that follows from calls which are not in the bundle."""
+_UNREACHABLE = "http://127.0.0.1:9"  # nothing is sent there
+
+
+class AsRecorded:
+    """Stands for an evaluator that is not asked: it gives the scores that the row has."""
+
+    def __init__(self, name: str, fields: Sequence[str] | None, others: set[str]) -> None:
+        self.name, self.fields, self.others = name, fields, others
+        self.row: EvalRow | None = None
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:  # noqa: ARG002 - a Protocol's
+        assert self.row is not None
+        scores = self.row.scores
+        keys = [key for key in scores if key not in self.others] if self.fields is None else self.fields
+        return Scores({key: scores[key] for key in keys if key in scores}, reason=self.row.unscored.get(self.name))
+
+
+class RecordedSystem:
+    """A system of a recorded run: its name and the model that it asked."""
+
+    def __init__(self, name: str, model: str | None) -> None:
+        self.name, self.model = name, model
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        raise AssertionError(f"{self.name} is not asked again: {example.get('id')}")
+
+
+class Recomputer:
+    """Makes the rows of a recorded run again.
+
+    Args:
+        config: The record of the run.
+        fields: The examples of the bundle, counted by dataset and by the fields that decide how they are judged.
+        private: Long texts in the rows are hashes.
+
+    Attributes:
+        counted: How many scores and counts were recomputed, by what they are.
+        missing: How many could not be, by the reason.
+    """
+
+    def __init__(self, config: Mapping[str, Any], fields: FieldCounts, *, private: bool = False) -> None:
+        self._private = private
+        self.counted, self.missing = Counter[str](), Counter[str]()
+        settings = read_settings(config)
+        self._settings = settings
+        versions = config.get("evaluator_versions") or {}
+        self._recorded: dict[str, AsRecorded] = {}
+        self._why: dict[str, str] = {}
+        self._scorer = self._build_scorer(settings, versions, fields)
+        self._scorer.settle(fields)
+        self._scorer.settle_as(settings.primary, settings.context_primary)
+        self._count = _find_tokenizer(settings.tokenizer)
+        models = settings.prices.get("models") or {}
+        self._systems = {name: RecordedSystem(name, (models.get(name) or {}).get("model")) for name in settings.systems}
+        self._maker = RowMaker(
+            self._count or len,
+            settings.text_fields,
+            Prices({each["model"]: Price.from_dict(each["price"]) for each in models.values() if each.get("price")}),
+            list(self._systems.values()),
+            repeats=settings.repeats > 1,
+        )
+        self._readers: dict[str, WithReader] = {}
+
+    def _build_scorer(self, settings: RunSettings, versions: Mapping[str, Any], fields: FieldCounts) -> Scorer:
+        how: dict[str, Any] = {"score_field": settings.score_field, "keep_reasoning": settings.keep_reasoning}
+        names = list(settings.evaluators or ())
+        plain = Scorer(**how)
+        wired = {each.name for tag in settings.datasets for each in plain.evaluators_for(tag)}
+        by_field = {
+            BY_FIELD[field][0] for tag, found in fields if card_for(tag) is None for field in found if field in BY_FIELD
+        }
+        built = {name: self._build_evaluator(name, versions.get(name), how) for name in names}
+        known = {key for each in built.values() if each is not None for key in find_score_fields(each) or ()}
+        for name, evaluator in built.items():
+            if evaluator is None or name in self._why:
+                own = None if evaluator is None else find_score_fields(evaluator)
+                self._recorded[name] = AsRecorded(name, own, {*known, "score"})
+        made: dict[str, Any] = {name: self._recorded.get(name) or built[name] for name in names}
+        if wired <= {*names}:
+            extra = [made[name] for name in names if name not in wired | by_field]
+            return Scorer(extra=extra, made=made, **how)
+        return Scorer([made[name] for name in names], **how)
+
+    def _build_evaluator(self, name: str, recorded: str | None, how: Mapping[str, Any]) -> Any:
+        """Build an evaluator by its name, and note why it cannot be asked again, if so."""
+        try:
+            made = import_object(_MEMORY_EVALUATORS[name]) if name in _MEMORY_EVALUATORS else None
+            evaluator: Any = (made or registry.get("evaluator", name))()
+        except (ContextBenchError, TypeError):
+            self._why[name] = f"the evaluator {name!r} is not known here"
+            return None
+        if scores_asynchronously(evaluator) or find_model(evaluator):
+            self._why[name] = f"the evaluator {name!r} asks a model"
+        elif isinstance(evaluator, CodeExecution):
+            self._why[name] = f"the evaluator {name!r} runs programs, which a bundle may not"
+        elif Scorer([], keep_reasoning=how["keep_reasoning"]).fingerprint(evaluator) != recorded:
+            self._why[name] = f"the evaluator {name!r} is another version or has other parameters here"
+        return evaluator
+
+    def check(self, row: EvalRow, item: Item, answer: Mapping[str, Any] | None) -> Iterator[str]:
+        """Yield what differs between a row and what its texts give.
+
+        Args:
+            row: As it is recorded.
+            item: Its example.
+            answer: The answer with its texts; None of a row that has no answer.
+        """
+        if self._count is None:
+            self.missing["token counts: the tokenizer of the run is not known here"] += 1
+        elif answer is None:
+            self.counted["token counts"] += 1
+            yield from _compare("input_tokens", self._maker.count_input(item), row.input_tokens)
+        if answer is None:
+            return
+        for each in self._recorded.values():
+            each.row = row
+        judgement = self._scorer.judge_at_once(item, answer["processed"], answer["metadata"])
+        applied = {each.name for each in self._scorer.wire(item).evaluators}
+        for name in self._recorded.keys() & applied:
+            if name not in row.unscored or self._recorded[name].score({}, {}):
+                self.missing[f"scores: {self._why[name]}"] += 1
+        if judgement.transient:
+            self.missing["scores: an evaluator failed here"] += 1
+        else:
+            self.counted["scores"] += len(judgement.scores)
+            yield from _compare("scores", judgement.scores, row.scores)
+            yield from self._compare_texts("unscored", judgement.unscored, row.unscored)
+        if self._count is not None:
+            outcome = Outcome(
+                answer["processed"], dict(answer["metadata"]), answer["latency"], returns=answer["returns"]
+            )
+            made = self._maker.row(Job(0, self._find_system(row, outcome), item, row.repeat), outcome, judgement)
+            yield from self._compare_counts(made, row)
+            yield from self._check_memory(item.example, answer, row)
+            if "replay" in row.metadata:
+                self.missing["token counts of a replay: a run keeps none of its requests"] += 1
+
+    def _compare_counts(self, made: EvalRow, row: EvalRow) -> Iterator[str]:
+        self.counted["token counts"] += 1
+        for name in ("input_tokens", "output_tokens", "upstream_tokens"):
+            yield from _compare(name, getattr(made, name), getattr(row, name))
+        left_out = _INPUTS | self._recorded.keys()
+        yield from self._compare_texts(
+            "metadata",
+            {key: value for key, value in made.metadata.items() if key not in left_out},
+            {key: value for key, value in row.metadata.items() if key not in left_out},
+        )
+
+    def _compare_texts(self, what: str, made: Any, recorded: Any) -> Iterator[str]:
+        if self._private:
+            made, recorded = withhold_texts(made), withhold_texts(recorded)
+        yield from _compare(what, made, recorded)
+
+    def _check_memory(self, example: Example, answer: Mapping[str, Any], row: EvalRow) -> Iterator[str]:
+        """Count what the reader of a memory was sent, and what it would be sent with the whole history."""
+        facts, context = row.metadata, answer["processed"].get("context")
+        if "memory" not in example or "sent_tokens" not in facts or not isinstance(context, str):
+            return
+        assert self._count is not None
+        reader = self._make_reader(row.system)
+        around = sum(
+            count_request(body, self._count) for body in reader.list_requests({**example, "context": ""}, [""])
+        )
+        yield from _compare("upstream_tokens", around + self._count(context), row.upstream_tokens)
+        yield from _compare("sent_tokens", around + example["memory"]["history_tokens"], facts["sent_tokens"])
+
+    def _find_system(self, row: EvalRow, outcome: Outcome) -> Any:
+        """Return what stands for the system of a row: a reader is sent the same messages as then."""
+        if outcome.metadata.get("upstream") != "context":
+            return self._systems.get(row.system) or RecordedSystem(row.system, None)
+        return self._make_reader(row.system)
+
+    def _make_reader(self, name: str) -> WithReader:
+        if name not in self._readers:
+            reader = OpenAIProxy(_UNREACHABLE, model="recorded", system_prompt=_find_prompt(self._settings))
+            self._readers[name] = WithReader(RecordedSystem(name, None), reader, name)
+        return self._readers[name]
+
+
+def _find_tokenizer(name: str | None) -> Tokenizer | None:
+    try:
+        return None if name is None else get_tokenizer(name)
+    except UsageError:
+        return None
+
+
+def _find_prompt(settings: RunSettings) -> str | None:
+    """Find the system prompt that a recorded command line gives."""
+    words = list(settings.command)
+    for place, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if flag == "--system-prompt":
+            return value if equals else words[place + 1]
+    return None
+
+
+def find_unlike(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield where two JSON values differ, with both values; floats may differ by rounding."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key in dict.fromkeys((*one, *other)):
+            yield from find_unlike(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
+        for place, (first, second) in enumerate(zip(one, other)):
+            yield from find_unlike(first, second, f"{path}[{place}]")
+    elif not _are_equal(one, other):
+        yield path, one, other
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, float | int) and isinstance(other, float | int) and not isinstance(one, bool):
+        return one == other or math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return bool(one == other)
+
+
+def _compare(what: str, made: Any, recorded: Any) -> Iterator[str]:
+    for path, one, other in find_unlike(made, recorded, what):
+        yield f"{path} is {_show(other)}, recomputed {_show(one)}"
+
+
+def _show(value: Any) -> str:
+    text = f"{value:.10g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

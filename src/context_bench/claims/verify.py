@@ -1,0 +1,275 @@
+"""Verifies a bundle offline: hashes first, then every number again from the rows, and every row from its texts.
+
+A reply and a latency are inputs: nobody can compute them again. So are prices and versions. Who changes them and seals
+the bundle again is found by the signature or, for examples, by the dataset itself (`--data`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from context_bench.claims.bundle import WINDOW, hash_value
+from context_bench.claims.reading import Bundle, Damage
+from context_bench.claims.recompute import Recomputer, find_unlike
+from context_bench.claims.texts import Texts, join_answer
+from context_bench.core.examples import Item
+from context_bench.results import EvalResult, EvalRow
+from context_bench.settings import read_settings
+from context_bench.store.records import unpack_processed
+from context_bench.summary import rebuild_metrics, summarize
+from context_bench.text import count_things, dump_json
+from context_bench.text.golds import list_scoring_fields
+
+MAX_SHOWN = 20
+LIMITS = (
+    "replies, latencies, prices and versions are taken as recorded: a bundle that was changed there and sealed again "
+    "is found by its signature (--signed-by) only, changed examples also by --data"
+)
+_WRONG_CONTENT = (TypeError, ValueError, KeyError, AttributeError, IndexError, ArithmeticError)
+
+
+@dataclass
+class Verification:
+    """What came of verifying a bundle.
+
+    Attributes:
+        path: The file.
+        recomputed: How many values were recomputed and are equal, by what they are.
+        missing: What could not be recomputed, with how often.
+        differs: What differs, one sentence each.
+        result: The run, with its numbers as they were recomputed; None where that was not possible.
+    """
+
+    path: Path
+    root: str = ""
+    run: str = ""
+    private: bool = False
+    signature: str = "not signed"
+    recomputed: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    differs: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    result: EvalResult | None = None
+
+    @property
+    def code(self) -> int:
+        """The exit code: 1 if something differs, 4 if something could not be recomputed, else 0."""
+        return 1 if self.differs else 4 if self.missing else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        shown = {key: value for key, value in vars(self).items() if key not in ("path", "result")}
+        return {"file": self.path.name, "verdict": self.word, **shown, "limits": LIMITS}
+
+    @property
+    def word(self) -> str:
+        return {0: "all recomputed", 1: "differs", 4: "not all recomputed"}[self.code]
+
+    def render(self) -> str:
+        """Return it as text."""
+        lines = [f"{self.path.name}: {self.word}", f"  run {self.run}, root {self.root[:16]}…, {self.signature}"]
+        lines += [f"  recomputed: {number:,} {what}" for what, number in self.recomputed.items()]
+        lines += [f"  could not be recomputed ({number:,}): {what}" for what, number in self.missing.items()]
+        lines += [f"  differs: {each}" for each in self.differs[:MAX_SHOWN]]
+        if len(self.differs) > MAX_SHOWN:
+            lines.append(f"  differs: {len(self.differs) - MAX_SHOWN:,} more")
+        return "\n".join([*lines, *(f"  {each}" for each in self.notes), f"  {LIMITS}", ""])
+
+
+def verify_bundle(path: Path, data: Path | None = None, signer: Path | None = None) -> Verification:
+    """Verify a bundle.
+
+    Args:
+        path: The file.
+        data: A folder with the datasets, or with bundles that keep their texts.
+        signer: A PEM file with the public key that must have signed it.
+
+    Raises:
+        DataError: The file is not a bundle.
+    """
+    with Bundle(path) as bundle, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = Verification(path, bundle.root, str(bundle.manifest.get("run")), bundle.private)
+        found.differs += bundle.damage
+        try:
+            found.signature = bundle.check_signature(signer)
+        except Damage as error:
+            found.signature = "its signature does not hold"
+            found.differs.append(str(error))
+        if bundle.damage:
+            found.notes.append("nothing was recomputed, as the contents are not those that were sealed")
+            return found
+        found.recomputed["hashes of parts"] = len(bundle.manifest["parts"])
+        try:
+            _Check(bundle, found, data).run()
+        except Damage as error:
+            found.differs.append(str(error))
+        except _WRONG_CONTENT as error:
+            found.differs.append(f"the contents are not those of a run: {type(error).__name__}: {error}")
+    return found
+
+
+class _Check:
+    """Recomputes one bundle, row by row."""
+
+    def __init__(self, bundle: Bundle, found: Verification, data: Path | None) -> None:
+        self._bundle, self._found, self._data = bundle, found, data
+        self._run = bundle.read_json("run.json")
+        self._config: dict[str, Any] = self._run["config"]
+        self._settings = read_settings(self._config)
+        self._seen: set[int] = set()
+        self._digests: dict[str, set[bytes]] = {}
+        self._rows = 0
+
+    def run(self) -> None:
+        found = self._found
+        wanted, fields = self._read_examples()
+        self._texts = Texts(self._data, self._settings, wanted)
+        if self._bundle.private:
+            examples = self._texts.examples.values()
+            fields = Counter((str(each.get("dataset") or ""), list_scoring_fields(each)) for each in examples)
+        self._recomputer = Recomputer(self._config, fields, private=self._bundle.private)
+        names = list(self._run["summary"])
+        metrics = rebuild_metrics(self._settings.metrics)
+        summary = summarize(self._read_rows(), names, metrics, self._config)
+        result = EvalResult.from_summary([], summary, self._config, metrics, self._run["timing"])
+        self._compare_summary(result)
+        self._compare_lists()
+        self._compare_data(wanted)
+        found.recomputed += self._recomputer.counted
+        found.missing += self._recomputer.missing
+        found.result = result
+
+    def _read_examples(self) -> tuple[set[str], Counter[tuple[str, tuple[str, ...]]]]:
+        """Read the hashes of all examples where texts are to be joined, and the fields that decide about scores."""
+        wanted: set[str] = set()
+        fields: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        for example in self._bundle.read_lines("examples.jsonl"):
+            if self._bundle.private:
+                wanted.add(example["sha256"])
+            else:
+                fields[str(example.get("dataset") or ""), tuple(list_scoring_fields(example))] += 1
+                if self._data is not None:
+                    wanted.add(hash_value(example))
+        return wanted, fields
+
+    def _read_rows(self) -> Iterator[EvalRow]:
+        """Yield the rows as they are recorded; each is held against its texts on the way."""
+        examples = self._bundle.read_lines("examples.jsonl")
+        answers = self._bundle.read_lines("answers.jsonl")
+        window: dict[str, Item | None] = {}
+        for number, stored in enumerate(self._bundle.read_lines("rows.jsonl"), 1):
+            digest, new = stored.pop("example"), stored.pop("new")
+            row = EvalRow(**stored)
+            if new:
+                window.pop(digest, None)
+                window[digest] = self._read_item(digest, next(examples, None), row)
+                if len(window) > WINDOW:
+                    del window[next(iter(window))]
+            if digest not in window:
+                raise Damage(f"rows.jsonl: line {number} has an example that is not at hand")
+            answer = next(answers, _END)
+            if answer is _END:
+                raise Damage("answers.jsonl: it has fewer lines than rows.jsonl")
+            self._note(row, number)
+            for each in self._check_row(row, window[digest], answer):
+                self._found.differs.append(f"{row.system} on {row.dataset} {row.example_id!r}: {each}")
+            yield row
+        if next(answers, _END) is not _END or next(examples, _END) is not _END:
+            raise Damage("rows.jsonl: it has fewer lines than answers.jsonl or examples.jsonl")
+
+    def _read_item(self, digest: str, example: Any, row: EvalRow) -> Item | None:
+        if example is None:
+            raise Damage("examples.jsonl: it has fewer lines than rows.jsonl needs")
+        self._digests.setdefault(row.dataset, set()).add(bytes.fromhex(digest))
+        if self._bundle.private:
+            if example["sha256"] != digest:
+                raise Damage(f"examples.jsonl: the example {example.get('id')!r} is not that of its row")
+            example = self._texts.examples.get(digest)
+        elif hash_value(example) != digest:
+            raise Damage(f"examples.jsonl: the example {example.get('id')!r} is not that of its row")
+        return None if example is None else Item(example, row.dataset)
+
+    def _note(self, row: EvalRow, number: int) -> None:
+        self._rows += 1
+        key = hashlib.blake2b(repr((row.system, row.dataset, row.example_id, row.repeat)).encode(), digest_size=8)
+        identity = int.from_bytes(key.digest(), "big")
+        if identity in self._seen:
+            raise Damage(f"rows.jsonl: line {number} repeats a row of {row.system} on {row.example_id!r}")
+        self._seen.add(identity)
+
+    def _check_row(self, row: EvalRow, item: Item | None, answer: Any) -> Iterator[str]:
+        missing = self._recomputer.missing
+        if item is None:
+            missing["rows whose texts are withheld (--data DIR joins them)"] += 1
+            return
+        if str(item.example.get("id")) != str(row.example_id):
+            yield f"its example is {item.example.get('id')!r}"
+        if answer is None and row.error is None:
+            yield "it has neither an answer nor an error"
+        if answer is not None:
+            joined = join_answer(answer, self._texts)
+            if joined is None:
+                missing["replies that are withheld, with their scores and counts"] += 1
+                return
+            answer = {**joined, "processed": unpack_processed(joined["processed"], item.example)}
+            row.response = answer["processed"].get("response", "")
+        yield from self._recomputer.check(row, item, answer)
+
+    def _compare_summary(self, result: EvalResult) -> None:
+        made = orjson.loads(dump_json({"summary": result.summary, "notes": result.notes, **result.describe_accuracy()}))
+        recorded = {name: self._run[name] for name in made}
+        numbers = {name: dict.fromkeys(values) for name, values in recorded["summary"].items()}
+        for name, values in numbers.items():
+            for key in values.keys() - made["summary"].get(name, {}).keys():
+                self._found.missing[f"the number {key!r}: its metric is not known here"] += 1
+                made["summary"].setdefault(name, {})[key] = recorded["summary"][name][key]
+                for part in ("notes", "intervals"):
+                    if (value := ((recorded[part] or {}).get(name) or {}).get(key)) is not None:
+                        made[part].setdefault(name, {})[key] = value
+        for part, what in _SHOWN.items():
+            unlike = list(find_unlike(made[part] or {}, recorded[part] or {}, part))
+            self._found.differs += [f"{path} is {other!r}, recomputed {one!r}" for path, one, other in unlike]
+            if what and not unlike:
+                self._found.recomputed[what] = _count_values(part, recorded[part])
+        if self._settings.looks:
+            self._found.missing["verdicts of interim looks, which are taken as recorded"] += 1
+
+    def _compare_lists(self) -> None:
+        if self._run["rows"] not in (None, self._rows):
+            self._found.differs.append(f"the run has {self._run['rows']:,} rows, the bundle {self._rows:,}")
+        for tag in dict.fromkeys((*self._run["datasets"], *self._digests)):
+            found = sorted(each.hex() for each in self._digests.get(tag, ()))
+            known = {"examples": len(found), "sha256": hashlib.sha256("".join(found).encode()).hexdigest()}
+            if known != self._run["datasets"].get(tag):
+                self._found.differs.append(f"the examples of {tag or 'data without a tag'} are not those of its hash")
+
+    def _compare_data(self, wanted: set[str]) -> None:
+        """Check that the examples are those of the datasets in the folder."""
+        if self._data is None:
+            return
+        self._found.missing.update(f"data: {each}" for each in self._texts.problems)
+        lost = len(wanted - self._texts.examples.keys())
+        if self._texts.datasets and lost and not self._texts.problems:
+            names = ", ".join(self._texts.datasets)
+            self._found.differs.append(f"{count_things(lost, 'example')} of the bundle not found in {names}")
+        elif self._texts.datasets and not lost:
+            self._found.recomputed["examples found in the data"] = len(wanted)
+
+
+_END = object()
+_SHOWN = {"summary": "numbers of the summary", "intervals": "intervals", "comparison": "verdicts", "notes": ""}
+
+
+def _count_values(part: str, recorded: Any) -> int:
+    if part == "comparison":
+        return len((recorded or {}).get("verdicts", ()))
+    return sum(len(values) for values in (recorded or {}).values())

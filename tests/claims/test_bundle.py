@@ -1,0 +1,394 @@
+"""Bundles: every kind of run goes round, changed bundles are found, and hostile files do no harm."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import tracemalloc
+import warnings
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from banks import each_case
+from command import called
+from context_bench.tap.address import free_port
+from numbered import number_of, right, write
+from servers import Server, reply
+from toy_proxies import toy_proxy
+
+DATA = ("--dataset", "json-logs:length=800,n=2", "--dataset", "needle:length=800,n=2")
+OWN = """
+class Vowels:
+    name = "vowels"
+    version = 1
+
+    def score(self, original, processed):
+        return {"vowels": 0.5}
+"""
+
+
+def bench(*words: str, cwd: Path, code: int = 0) -> str:
+    done = called(*words, cwd=cwd)
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def bundle(cwd: Path, *words: str, name: str = "run.ctxb") -> Path:
+    bench("runs", "bundle", "last", "--out", name, *words, cwd=cwd)
+    return cwd / name
+
+
+def verify(path: Path, *words: str, cwd: Path) -> tuple[int, dict[str, Any]]:
+    done = called("runs", "verify", str(path), "--output", "json", *words, cwd=cwd)
+    return done.returncode, json.loads(done.stdout) if done.stdout else {"refused": done.stderr}
+
+
+# --- runs that go round
+
+
+def run_reader(cwd: Path) -> None:
+    systems = ("--system", "passthrough", "--system", "truncate:ratio=0.5", "--system", "bm25:ratio=0.3")
+    bench(*systems, "--tap-reply", "extract", *DATA, "--repeats", "2", "--quiet", cwd=cwd)
+
+
+def run_contexts(cwd: Path) -> None:
+    bench("--system", "passthrough", "--system", "minify", "--system", "closed-book", *DATA, "--quiet", cwd=cwd)
+
+
+def run_tap(cwd: Path) -> None:
+    port = free_port()
+    with toy_proxy("truncates", f"http://127.0.0.1:{port}") as url:
+        tap = ("--tap", f":{port}", "--tap-reply", "extract", "--controls")
+        bench("--proxy", url, "--name", "cuts", *tap, *DATA, "--quiet", cwd=cwd)
+
+
+def run_memory(cwd: Path) -> None:
+    systems = ("--system", "naive", "--system", "bm25", "--system", "closed-book")
+    bench(
+        "memory",
+        *systems,
+        "--dataset",
+        "synthetic-memory:length=4000",
+        "-n",
+        "1",
+        "--types",
+        "single_hop,forget",
+        "--quiet",
+        cwd=cwd,
+    )
+
+
+def run_errors(cwd: Path) -> None:
+    write(cwd / "data.jsonl", 1, 2, 3)
+    broken = reply(400, {"error": {"message": "no"}})
+    with Server(lambda request: broken if number_of(request) == 2 else right(request)) as server:
+        bench("--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", "--quiet", cwd=cwd, code=3)
+    bench("score", "last", "--quiet", cwd=cwd)
+
+
+def run_own_evaluator(cwd: Path) -> None:
+    (cwd / "own.py").write_text(OWN)
+    bench("--system", "minify", "--evaluator", "own.py:Vowels", "--dataset", "kv:n=3", "--quiet", cwd=cwd)
+
+
+@pytest.mark.parametrize("run", [run_reader, run_contexts, run_tap, run_memory, run_errors])
+def test_a_run_goes_round(run: Callable[[Path], None], tmp_path: Path) -> None:
+    """Bundled, moved away from its store and its data, every number is computed again."""
+    (tmp_path / "made").mkdir()
+    (tmp_path / "away").mkdir()
+    run(tmp_path / "made")
+    first = bundle(tmp_path / "made").read_bytes()
+    assert bundle(tmp_path / "made", name="again.ctxb").read_bytes() == first
+    moved = tmp_path / "away" / "it.ctxb"
+    moved.write_bytes(first)
+    code, found = verify(moved, cwd=tmp_path / "away")
+    assert (code, found["differs"], found["missing"]) == (0, [], {})
+    assert min(found["recomputed"][each] for each in ("numbers of the summary", "scores", "token counts")) > 0
+
+
+def test_what_cannot_be_recomputed_is_said(tmp_path: Path) -> None:
+    run_own_evaluator(tmp_path)
+    code, found = verify(bundle(tmp_path), cwd=tmp_path)
+    assert (code, found["missing"]) == (4, {"scores: the evaluator 'vowels' is not known here": 3})
+
+
+# --- private bundles and signatures
+
+
+def test_a_private_bundle_has_no_text_and_takes_it_from_the_data(tmp_path: Path) -> None:
+    write(tmp_path / "data.jsonl", *range(4))
+    bench("--system", "passthrough", "--system", "truncate:ratio=0.5", "--dataset", "data.jsonl", cwd=tmp_path)
+    private = bundle(tmp_path, "--private")
+    texts = b"".join(read_parts(private).values())
+    assert b"has the code" not in texts
+    assert b"code of item" not in texts
+    (tmp_path / "data").mkdir()
+    code, found = verify(private, cwd=tmp_path)
+    assert code == 4
+    assert [each for each in found["missing"] if "withheld" in each]
+    (tmp_path / "data.jsonl").rename(tmp_path / "data" / "data.jsonl")
+    code, found = verify(private, "--data", "data", cwd=tmp_path)
+    assert found["recomputed"]["examples found in the data"] == 4
+    assert list(found["missing"]) == ["replies that are withheld, with their scores and counts"]
+    bundle(tmp_path, name="data/whole.ctxb")
+    assert verify(private, "--data", "data", cwd=tmp_path)[0] == 0
+    write(tmp_path / "data" / "data.jsonl", *range(10, 14))
+    (tmp_path / "data" / "whole.ctxb").unlink()
+    code, found = verify(private, "--data", "data", cwd=tmp_path)
+    assert (code, found["differs"]) == (1, ["4 examples of the bundle not found in data.jsonl"])
+
+
+def test_a_signature_names_its_key(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    from cryptography.hazmat.primitives import serialization as forms
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    for name in ("ours", "theirs"):
+        key = Ed25519PrivateKey.generate()
+        pem = (forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+        (tmp_path / f"{name}.pem").write_bytes(key.private_bytes(*pem))
+        public = (forms.Encoding.PEM, forms.PublicFormat.SubjectPublicKeyInfo)
+        (tmp_path / f"{name}.pub").write_bytes(key.public_key().public_bytes(*public))
+    run_contexts(tmp_path)
+    signed = bundle(tmp_path, "--sign", "ours.pem")
+    assert verify(signed, "--signed-by", "ours.pub", cwd=tmp_path)[1]["signature"] == "signed by ours.pub"
+    code, found = verify(signed, "--signed-by", "theirs.pub", cwd=tmp_path)
+    assert (code, found["signature"]) == (1, "its signature does not hold")
+    assert verify(bundle(tmp_path, name="plain.ctxb"), "--signed-by", "ours.pub", cwd=tmp_path)[1]["differs"] == [
+        "the bundle is not signed"
+    ]
+    parts = read_parts(signed)
+    prices = json.loads(parts["run.json"]) | {"created": "2020-01-01T00:00:00+0000"}
+    parts["run.json"] = json.dumps(prices).encode()
+    changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
+    code, found = verify(changed, "--signed-by", "ours.pub", cwd=tmp_path)
+    assert (code, found["differs"]) == (1, ["signature.json: it is not a signature of this bundle"])
+
+
+# --- tampering: a bundle is made once, and changed many times
+
+
+def read_parts(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {entry.filename: archive.read(entry) for entry in archive.infolist()}
+
+
+def write_zip(path: Path, entries: Sequence[tuple[str, bytes]]) -> Path:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        warnings.filterwarnings("ignore", message="Duplicate name")
+        for name, content in entries:
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
+    return path
+
+
+def reseal(parts: dict[str, bytes]) -> dict[str, bytes]:
+    """Give the parts a manifest that fits them, as somebody would who knows the format."""
+    manifest = json.loads(parts["manifest.json"])
+    del manifest["root"]
+    for each in manifest["parts"]:
+        content = parts[each["name"]]
+        each |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    whole = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    manifest["root"] = hashlib.sha256(whole).hexdigest()
+    return {**parts, "manifest.json": json.dumps(manifest).encode()}
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sealed")
+    bench(
+        *("--system", "passthrough", "--system", "truncate:ratio=0.5", "--system", "bm25:ratio=0.5"),
+        *("--tap-reply", "extract", "--dataset", "needle:length=800,n=4", "--quiet"),
+        cwd=folder,
+    )
+    return bundle(folder)
+
+
+def flip(content: bytes) -> bytes:
+    place = len(content) // 2
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+NAMES = ("run.json", "environment.json", "examples.jsonl", "answers.jsonl", "rows.jsonl", "manifest.json")
+
+
+def test_what_is_not_sealed_again_is_found(sealed: Path, tmp_path: Path) -> None:
+    parts = read_parts(sealed)
+    order = list(parts.items())
+    changed: dict[str, list[tuple[str, bytes]]] = {f"a byte of {name}": [] for name in NAMES}
+    for name in NAMES:
+        changed[f"a byte of {name}"] = [(each, flip(text) if each == name else text) for each, text in order]
+    changed |= {f"{name} removed": [each for each in order if each[0] != name] for name in NAMES}
+    changed["a part added"] = [*order, ("more.json", b"{}")]
+    changed["a part doubled"] = [*order, order[4]]
+    changed["parts in another order"] = [order[1], order[0], *order[2:]]
+    changed["a line added"] = [(each, text + b"{}\n" if each == "requests.jsonl" else text) for each, text in order]
+    missed = []
+    for kind, entries in changed.items():
+        code, _ = verify(write_zip(tmp_path / "changed.ctxb", entries), cwd=tmp_path)
+        if code != (2 if "manifest" in kind and code != 1 else 1):
+            missed.append((kind, code))
+    assert missed == []
+
+
+def edit_lines(name: str, edit: Callable[[list[Any]], object]) -> Callable[[dict[str, bytes]], None]:
+    def change(parts: dict[str, bytes]) -> None:
+        lines = [json.loads(line) for line in parts[name].splitlines()]
+        edit(lines)
+        parts[name] = "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+    return change
+
+
+def edit_run(edit: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, bytes]], None]:
+    def change(parts: dict[str, bytes]) -> None:
+        run = json.loads(parts["run.json"])
+        edit(run)
+        parts["run.json"] = json.dumps(run).encode()
+
+    return change
+
+
+def set_at(place: Any, *path: Any, value: Any) -> None:
+    for key in path[:-1]:
+        place = place[key]
+    assert place[path[-1]] != value
+    place[path[-1]] = value
+
+
+def drop_row(parts: dict[str, bytes]) -> None:
+    for name in ("rows.jsonl", "answers.jsonl"):
+        edit_lines(name, lambda lines: lines.pop(1))(parts)
+
+
+def double_row(parts: dict[str, bytes]) -> None:
+    for name in ("rows.jsonl", "answers.jsonl"):
+        edit_lines(name, lambda lines: lines.append(lines[-1]))(parts)
+
+
+CUT = "truncate:ratio=0.5"
+SEALED_AGAIN: dict[str, Callable[[dict[str, bytes]], None]] = {
+    "a score": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "scores", "f1", value=0.123)),
+    "the primary score": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "scores", "score", value=0.5)),
+    "input tokens": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "input_tokens", value=1)),
+    "output tokens": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "output_tokens", value=1)),
+    "upstream tokens": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "upstream_tokens", value=1)),
+    "the cost of a row": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "metadata", "cost_usd", value=0.1)),
+    "what cuts would keep": edit_lines(
+        "rows.jsonl", lambda rows: set_at(rows, 1, "metadata", "matched_controls", "tail", value=[0.9])
+    ),
+    "a latency": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "latency", value=9.0)),
+    "an error": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "error", value="Timeout: late")),
+    "a name": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "system", value="passthrough")),
+    "a row removed": drop_row,
+    "a row doubled": double_row,
+    "rows without answers": edit_lines("answers.jsonl", lambda answers: set_at(answers, 1, value=None)),
+    "a gold answer": edit_lines("examples.jsonl", lambda found: set_at(found, 0, "answer", value="42")),
+    "an example removed": edit_lines("examples.jsonl", lambda found: found.pop()),
+    "a mean": edit_run(lambda run: set_at(run, "summary", CUT, "mean_score", value=0.99)),
+    "savings": edit_run(lambda run: set_at(run, "summary", CUT, "compression_ratio", value=0.9)),
+    "a rank": edit_run(lambda run: set_at(run, "summary", CUT, "pareto_rank", value=7.0)),
+    "a number added": edit_run(lambda run: run["summary"][CUT].update(extra=1.0)),
+    "an interval": edit_run(lambda run: set_at(run, "intervals", CUT, "mean_score", "low", value=0.98)),
+    "a verdict": edit_run(lambda run: set_at(run, "comparison", "verdicts", 0, "word", value="better")),
+    "a p-value": edit_run(lambda run: set_at(run, "comparison", "verdicts", 0, "p_holm", value=1e-6)),
+    "the number of rows": edit_run(lambda run: set_at(run, "rows", value=13)),
+    "the hash of a dataset": edit_run(lambda run: run["datasets"][next(iter(run["datasets"]))].update(examples=9)),
+    "the margin": edit_run(lambda run: set_at(run, "config", "margin", value=0.5)),
+}  # fmt: skip
+
+
+@each_case("kind", SEALED_AGAIN)
+def test_what_is_sealed_again_is_found_by_recomputing(kind: str, sealed: Path, tmp_path: Path) -> None:
+    parts = read_parts(sealed)
+    SEALED_AGAIN[kind](parts)
+    changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
+    code, found = verify(changed, cwd=tmp_path)
+    assert code in ((1, 4) if kind == "a number added" else (1,)), found
+
+
+def test_the_limit_of_recomputing_is_printed(sealed: Path, tmp_path: Path) -> None:
+    """A price that is changed everywhere, or a version, is found by a signature only."""
+    parts = read_parts(sealed)
+    edit_run(lambda run: set_at(run, "config", "version", value="9.9"))(parts)
+    changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
+    code, found = verify(changed, cwd=tmp_path)
+    assert code == 0
+    assert "prices and versions are taken as recorded" in found["limits"]
+    assert found["limits"] in bench("runs", "verify", str(changed), cwd=tmp_path)
+
+
+# --- hostile files
+
+
+def declare(path: Path, name: str, size: int) -> None:
+    """Let the list of entries say that one of them has so many bytes."""
+    content = bytearray(path.read_bytes())
+    place = content.rfind(name.encode()) - 46
+    content[place + 24 : place + 28] = struct.pack("<L", size)
+    path.write_bytes(bytes(content))
+
+
+def make_link() -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo("rows.jsonl")
+    entry.external_attr = 0o120777 << 16
+    return entry
+
+
+def write_hostile(kind: str, path: Path, sealed: Path) -> None:
+    parts = list(read_parts(sealed).items())
+    if kind in ("../evil.json", "/tmp/evil.json", "a\\..\\evil.json", "C:evil.json"):
+        write_zip(path, [*parts, (kind, b"{}")])
+    elif kind == "a link":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in parts:
+                archive.writestr(make_link() if name == "rows.jsonl" else name, content)
+    elif kind == "a folder":
+        write_zip(path, [*parts, ("folder/", b"")])
+    elif kind == "many entries":
+        write_zip(path, [*parts, *((f"{number}.json", b"") for number in range(2000))])
+    elif kind == "no zip":
+        path.write_bytes(b"PK but not a zip")
+    elif kind == "another zip":
+        write_zip(path, [("a.txt", b"a")])
+    elif kind == "a large manifest":
+        write_zip(path, [*parts[:-1], ("manifest.json", b" " * (70 << 20))])
+    else:
+        write_zip(path, parts)
+        declare(path, "rows.jsonl", 0xFFFF_FFFF if kind == "ten gigabytes" else 3_900_000_000)
+
+
+HOSTILE = (
+    *("../evil.json", "/tmp/evil.json", "a\\..\\evil.json", "C:evil.json", "a link", "a folder", "many entries"),
+    *("no zip", "another zip", "a large manifest", "ten gigabytes", "a bomb"),
+)
+
+
+@each_case("kind", HOSTILE)
+def test_a_hostile_file_is_refused(kind: str, sealed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.ctxb"
+    write_hostile(kind, path, sealed)
+    before = sorted(tmp_path.rglob("*"))
+    tracemalloc.start()
+    try:
+        code, found = verify(path, cwd=tmp_path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (code, "not a bundle" in found["refused"]) == (2, True)
+    assert most < 20e6
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not Path("/tmp/evil.json").exists()
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(sealed: Path, tmp_path: Path) -> None:
+    parts = read_parts(sealed)
+    parts["examples.jsonl"] = b"[" * (66 << 20)
+    path = write_zip(tmp_path / "long.ctxb", list(reseal(parts).items()))
+    code, found = verify(path, cwd=tmp_path)
+    assert (code, "longer than" in found["differs"][0]) == (1, True)
