@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import splintr
+from typing_extensions import Self
 
-__all__ = ["Recorder", "count", "post"]
+__all__ = ["Recorder", "Relay", "count", "post"]
 
 
 class Recorder:
@@ -19,22 +21,22 @@ class Recorder:
 
     def __init__(self) -> None:
         kept = self.bodies = list[dict[str, Any]]()
+        reply_to = self.reply_to
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                kept.append({"path": self.path, **body})
-                forms = {"/v1/messages": MESSAGE, "/v1/responses": RESPONSE}
-                self.answer(forms.get(self.path.partition("?")[0], COMPLETION))
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                kept.append({"path": self.path, **json.loads(body)})
+                self.answer(body)
 
             def do_GET(self) -> None:
-                self.answer({"data": []})
+                self.answer(b"")
 
-            def answer(self, document: dict[str, Any]) -> None:
-                reply = json.dumps(document).encode()
-                self.send_response(200)
+            def answer(self, body: bytes) -> None:
+                status, reply = reply_to(self.command, self.path, dict(self.headers), body)
+                self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(reply)))
                 self.end_headers()
@@ -46,13 +48,34 @@ class Recorder:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
 
-    def __enter__(self) -> Recorder:
+    def reply_to(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        """Make the answer to a request."""
+        forms = {"/v1/messages": MESSAGE, "/v1/responses": RESPONSE}
+        document = forms.get(path.partition("?")[0], COMPLETION) if method == "POST" else {"data": []}
+        return 200, json.dumps(document).encode()
+
+    def __enter__(self) -> Self:
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._http.shutdown()
         self._http.server_close()
+
+
+class Relay(Recorder):
+    """A recorder between a proxy and its upstream: what it keeps goes on to `upstream`, and the answer comes back."""
+
+    upstream = ""
+
+    def reply_to(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        kept = {name: value for name, value in headers.items() if name.lower() not in ("host", "content-length")}
+        request = urllib.request.Request(self.upstream + path, body or None, kept, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=120) as reply:
+                return reply.status, reply.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
 
 
 COMPLETION = {

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from agent_logs import MODEL, write_session
+from agent_logs import MODEL, name_file, write_session
 from command import called
 from context_bench import evaluate
 from context_bench.pricing import Price, Prices
@@ -125,6 +126,9 @@ def test_every_second_result_that_is_dropped_is_found_and_no_other(tmp_path: Pat
             used.add(source)
     found = find_lost(outcome)
     assert found == planted
+    shown = outcome.sessions[0].facts["losses"][0]["diff"]
+    assert any(kind != "kept" and name_file(0, 1) in old for kind, old, _ in shown)
+    assert "[dropped]" in "".join(new for _, _, new in shown)
     loss = outcome.loss
     assert loss.of_uses is not None
     assert loss.of_uses == pytest.approx(len(planted) / sum(bool(turn["copied"]) for turn in outcome.turns), abs=0.02)
@@ -359,6 +363,23 @@ def test_a_dead_proxy_is_one_clear_sentence(tmp_path: Path, port: int) -> None:
     (reason,) = outcome.failed.values()
     assert f"no proxy answers at http://127.0.0.1:{port}" in reason
     assert conclude(outcome).startswith("dead: not measured")
+
+
+class Refuses(Toy):
+    """Refuses everything."""
+
+    async def exchange(self, request: Any, headers: dict[str, str], body: bytes) -> Any:
+        return web.json_response({"error": {"message": "no such model"}}, status=404)
+
+
+def test_a_proxy_that_refuses_everything_saves_nothing(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KINDS, "refuses", Refuses)
+    write_session(tmp_path, 1, 3)
+    outcome = run_proxy("refuses", tmp_path, port)
+    assert (outcome.saved_tokens, outcome.find_saved_dollars(), outcome.month) == (None, None, None)
+    assert conclude(outcome).startswith("refuses: not measured (HTTP 404")
 
 
 # --- the store, and what is shown

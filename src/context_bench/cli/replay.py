@@ -75,7 +75,7 @@ def _build_parser() -> Parser:
     add_flags(parser, "tap_model", help="model of this machine that answers what a proxy asks on its own")
     add_flags(parser, "system", help="policy, messages function or compressor (repeatable)")
     add("--controls", action="store_true", help="add truncation, random deletion and others at the size of each system")
-    add("--timeout", type=amount, default=60.0, metavar="S", help="seconds for one request (default: %(default)g)")
+    add("--timeout", type=amount, metavar="S", help="seconds for one request (default: 60; 600 with --tap-model)")
     add_flags(parser, "volume", help="requests that you expect, such as 70k/day: gives the dollars of a month")
     add_flags(parser, "imports", "seed", "prices_file", "cache_dir", "resume", "no_store", "output", "out", "wide")
     add("--report", dest="page", metavar="FILE.html", help="write a page that opens offline")
@@ -164,7 +164,7 @@ def _build_arms(given: argparse.Namespace, options: RunOptions) -> list[Arm]:
                 helper=helper,
                 host=host,
                 port=port,
-                timeout=given.timeout,
+                timeout=given.timeout or (60.0 if helper is None else 600.0),
             )
         )
     arms += [SystemArm(each) for text in options.system for each in build_systems(text, options.seed)]

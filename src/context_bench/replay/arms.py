@@ -29,6 +29,7 @@ from context_bench.wire.prompts import Prompt, dump_body
 
 MAX_OPENING_CHARS = 200
 SIDE_CALL_REFUSED = "no model answers a proxy's own calls in this replay"
+MAX_REPLY_TOKENS = 32_000  # as Claude Code asks for
 SHARED_WORDS = 6  # in a row, from which on a call counts as one about the conversation
 
 
@@ -218,6 +219,8 @@ class ProxyArm:
         async with self._turn:
             self._upstream.expect(body, reply)
             whole = {key: value for key, value in body.items() if key != "stream"}
+            if form.default_max_tokens is not None:  # the API asks for a limit, and transcripts do not store it
+                whole.setdefault(form.limit_fields[0], MAX_REPLY_TOKENS)
             headers = {"content-type": "application/json", **form.headers, **_identify(thread)}
             try:
                 arrived = await self._client.send("POST", path, dump_body(form.mark_request(whole, thread)), headers)

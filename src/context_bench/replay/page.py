@@ -71,6 +71,7 @@ def _draw_timeline(arms: Sequence[ArmOutcome], key: str, title: str, what: str) 
         lines.append(Line("curve", [(place + 1, sums[min(place, len(sums) - 1)]) for place in places], number))
     top = max(recorded[-1], *(sums[-1] for sums in sent.values()))
     show = write_amount if what == "tokens" else "${:.2f}".format
+    tick = _write_tick if what == "tokens" else "${:g}".format
     ends = {"as recorded": recorded[-1], **{name: sums[-1] for name, sums in sent.items()}}
     return Chart(
         f"timeline-{what}",
@@ -79,7 +80,7 @@ def _draw_timeline(arms: Sequence[ArmOutcome], key: str, title: str, what: str) 
         ["Dashed: as recorded."],
         Plane(
             Axis("requests", Scale(0.0, float(len(recorded)))),
-            Axis(title, Scale(0.0, top * 1.05 or 1.0), show),
+            Axis(title, Scale(0.0, top * 1.05 or 1.0), tick),
             [],
             lines,
             [Key(name, series=number) for number, name in enumerate(sent)],
@@ -87,6 +88,11 @@ def _draw_timeline(arms: Sequence[ArmOutcome], key: str, title: str, what: str) 
         ["system", f"{what} in all"],
         [[name, show(end)] for name, end in ends.items()],
     )
+
+
+def _write_tick(value: float) -> str:
+    """Write a number of tokens as short as the axis has room for."""
+    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"
 
 
 def _show_tools(arms: Sequence[ArmOutcome]) -> Markup:
@@ -116,20 +122,25 @@ def _show_losses(arms: Sequence[ArmOutcome]) -> Markup:
         return element("p", None, "No text that a next call copied was gone.")
     shown = []
     for name, session, loss in found[:MAX_LOSSES]:
-        held, span = str(loss.get("passage", "")), str(loss["span"])
-        before, marked, after = held.partition(span)
         where = f"session {shorten(session, MAX_NAME)}"
         source = f" in the result of {loss['tool']}" if loss.get("tool") else ""
         shown.append(
             element(
                 "details",
                 None,
-                element("summary", None, f"{name}: {span} ({where}, turn {loss['turn']}{source})"),
-                element("pre", None, before, element("del", None, marked) if marked else None, after),
+                element("summary", None, f"{name}: {loss['span']} ({where}, turn {loss['turn']}{source})"),
+                element("pre", None, *(_show_segment(*segment) for segment in loss.get("diff", ()))),
             )
         )
     more = [_note(f"{len(found) - MAX_LOSSES} more are in the JSON.")] if len(found) > MAX_LOSSES else []
     return join(*shown, *more)
+
+
+def _show_segment(kind: str, old: str, new: str) -> Markup:
+    """Show a stretch of a diff: what was recorded and gone, and what was sent in its place."""
+    if kind == "kept":
+        return join(old)
+    return join(*(element(tag, None, text) for tag, text in (("del", old), ("ins", new)) if text))
 
 
 def _note(text: str) -> Markup:

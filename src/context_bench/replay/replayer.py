@@ -32,9 +32,10 @@ from context_bench.replay.cache_bill import (
 from context_bench.replay.copied_text import Foreign, SessionSpans, ThreadJudge, Turn, count_turns, list_call_spans
 from context_bench.replay.integrity import find_faults
 from context_bench.text import dump_json
-from context_bench.traffic.parts import list_parts
+from context_bench.traffic.parts import Part, list_parts
 from context_bench.traffic.readers import Findings, read_sessions
 from context_bench.traffic.sessions import Request, Session
+from context_bench.traffic.text_diff import diff_texts
 from context_bench.traits import SystemTraits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
@@ -127,7 +128,7 @@ class Replayer:
     @property
     def fingerprint(self) -> str | None:
         own = self.arm.fingerprint
-        return None if own is None else f"{own}, replay/2 of {self._recording.digest}"
+        return None if own is None else f"{own}, replay/3 of {self._recording.digest}"
 
     def process(self, example: Example) -> Example:
         """Call `aprocess` for a caller without an event loop."""
@@ -192,8 +193,11 @@ class _SessionJob:
             "changed_reply": sent.changed_reply,
         }
         self._facts.append(facts | {key: value for key, value in optional.items() if value})
-        if turn.lost and len(self._losses) < MAX_LOSSES:
-            self._losses.append({"thread": thread, "turn": place + 1, **_show_loss(turn.lost[0], request)})
+        if turn.lost and sent.body is not None:
+            loss = {"thread": thread, "turn": place + 1, "lost": len(turn.lost)}
+            self._losses.append(loss | _show_loss(turn.lost[0], request, sent.body))
+            # The worst are kept: the turns that lost most.
+            self._losses = sorted(self._losses, key=lambda each: -each["lost"])[:MAX_LOSSES]
 
     def summarize(self) -> dict[str, Any]:
         """Bill the session by the simulated cache, and describe what became of it."""
@@ -239,16 +243,29 @@ def _count_body(body: Mapping[str, Any] | None, count: Tokenizer) -> int:
     return prompt.tokens(count) if prompt is not None else 0
 
 
-def _show_loss(span: str, request: Request) -> dict[str, Any]:
-    """Show the passage of the recorded request that held a lost span."""
-    tools: dict[str, str] = {}
-    parts = [part for message in request.messages for part in list_parts(message, tools)]
-    held = next((part for part in parts if part.kind in ("result", "user") and span in part.text), None)
+def _show_loss(span: str, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Show the passage of the recorded request that held a lost span, as a diff with what was sent in its place."""
+    held = next((part for part in _list_given(request.messages) if span in part.text), None)
     if held is None:
         return {"span": span}
-    place = held.text.index(span)
-    start = max(0, place - MAX_PASSAGE_CHARS // 2)
-    return {"span": span, "tool": held.tool, "passage": held.text[start : start + MAX_PASSAGE_CHARS]}
+    given = _list_given(sent.get("messages", sent.get("input")))
+    after = next((part.text for part in given if part.kind == held.kind and part.id == held.id), "") if held.id else ""
+    low, high = held.text.index(span) - MAX_PASSAGE_CHARS // 2, held.text.index(span) + MAX_PASSAGE_CHARS // 2
+    diff, at = [], 0
+    for segment in diff_texts(held.text, after):
+        start, end = max(low, at) - at, min(high, at + len(segment.text)) - at
+        if start < end or (not segment.text and low <= at <= high):
+            diff.append([segment.kind, segment.text[max(0, start) : end], segment.new[:MAX_PASSAGE_CHARS]])
+        at += len(segment.text)
+    return {"span": span, "tool": held.tool, "diff": diff}
+
+
+def _list_given(messages: Any) -> list[Part]:
+    """List the results of tools and the users' texts."""
+    tools: dict[str, str] = {}
+    listed = messages if isinstance(messages, list) else []
+    parts = [part for message in listed for part in list_parts(message, tools)]
+    return [part for part in parts if part.kind in ("result", "user")]
 
 
 def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: Prices) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from statistics import median
 from typing import Any
 
@@ -67,7 +68,9 @@ class ArmOutcome:
 
     @property
     def saved_tokens(self) -> float | None:
-        """The share of billed prompt tokens that were not sent."""
+        """The share of billed prompt tokens that were not sent; None where no request got through."""
+        if self.errors == len(self.turns):
+            return None
         recorded = sum(turn["recorded_prompt"] for turn in self.turns)
         return 1 - sum(turn["prompt"] for turn in self.turns) / recorded if recorded else None
 
@@ -80,7 +83,9 @@ class ArmOutcome:
         """Return the share of the dollars that is saved; negative where the arm costs more."""
         end = "_cold" if cold else ""
         recorded, sent = self.sum_dollars(f"recorded{end}"), self.sum_dollars(f"sent{end}")
-        return 1 - sent / recorded if recorded and sent is not None else None
+        if self.errors == len(self.turns) or not recorded or sent is None:
+            return None
+        return 1 - sent / recorded
 
     @property
     def hit_rate(self) -> float | None:
@@ -190,7 +195,8 @@ def conclude(arm: ArmOutcome) -> str:
     """Say in one sentence what an arm would have saved, and what would have been gone."""
     saved, saved_dollars, loss, broken = arm.saved_tokens, arm.find_saved_dollars(), arm.loss, arm.broken_turns
     if saved is None:
-        reason = next(iter(arm.failed.values()), "no session was replayed")
+        errors = (str(turn["error"]) for turn in arm.turns if "error" in turn)
+        reason = next(chain(arm.failed.values(), errors), "no session was replayed")
         return f"{arm.name}: not measured ({reason})."
     words = [f"{arm.name} would have {_tell_change(saved, 'tokens')}"]
     if saved_dollars is None:
