@@ -69,12 +69,14 @@ class Census:
         if row.error is not None:
             self.errors += 1
             return
-        self.outputs.add(row.metadata.get("output", ""))
-        self.kinds.add(is_unread_row(row))
-        if not row.response and row.metadata.get("output") == "response":
-            self.empty += row.metadata.get("finish_reason") not in ("tool_calls", "tool_use", "function_call")
-        if "not_applied" in row.metadata:
-            self._note(self.not_applied, str(row.metadata["not_applied"]))
+        metadata = row.metadata
+        output = metadata.get("output", "")
+        self.outputs.add(output)
+        self.kinds.add(output == "context" and is_unread_row(row))
+        if not row.response and output == "response":
+            self.empty += metadata.get("finish_reason") not in ("tool_calls", "tool_use", "function_call")
+        if "not_applied" in metadata:
+            self._note(self.not_applied, str(metadata["not_applied"]))
         if _JUDGE in row.unscored:
             self._note(self.unjudged, row.unscored[_JUDGE])
         if self.score_field not in row.scores:

@@ -110,7 +110,7 @@ class Caller:
         return asyncio.get_running_loop().run_in_executor(self._threads, self.call_here, example)
 
     async def _await_system(self, example: Example) -> Outcome:
-        system, outcome = self._system, Outcome()
+        system, outcome = self._system, Outcome({}, {})
         try:
             given = _copy_for_system(example)
             outcome.started = self._clock()

@@ -125,12 +125,12 @@ async def _ask(evaluator: Any, example: Example, processed: Example, threads: Ex
 
 
 def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
-    if type(scores) is not dict and not isinstance(scores, Mapping):
-        raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it must return a dict")
     own = judgement.scores
-    if type(scores) is dict and scores and not own and _are_finite_floats(scores):
+    if type(scores) is dict and scores and not own and _are_finite_floats(scores):  # as nearly all are
         judgement.scores = scores.copy()
         return
+    if not isinstance(scores, Mapping):
+        raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it must return a dict")
     for key, value in scores.items():
         if key in own:
             raise ScoreClash(f"the score {key!r} comes from two evaluators, one of them {evaluator.name!r}")

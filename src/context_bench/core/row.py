@@ -70,21 +70,22 @@ class RowMaker:
 
     def row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
         """Make the row of a job from its outcome and its scores."""
-        example, processed = job.item.example, outcome.processed
+        item, error, is_context = job.item, outcome.error, outcome.returns == "context"
+        example, processed, wiring = item.example, outcome.processed, item.wiring
+        meta, asks_memory = example.get("meta"), "memory" in example
         metadata = {**outcome.metadata, **judgement.details}
-        if "meta" in example:
-            metadata |= _read_aggregation_fields(example["meta"])
-        if "memory" in example:
+        if meta is not None:
+            metadata |= _read_aggregation_fields(meta)
+        if asks_memory:
             metadata |= _read_question_facts(example)
-        if self._repeats or "meta" in example or "cluster" in metadata:
+        if self._repeats or meta is not None or "cluster" in metadata:
             self.set_cluster(job, metadata)
-        unread = outcome.returns == "context" and is_unread(processed, outcome.metadata)
-        wiring = job.item.wiring
-        if wiring is not None and wiring.threshold is not None and not unread:
-            metadata["card_threshold"] = wiring.threshold
+        threshold = None if wiring is None else wiring.threshold
+        if threshold is not None and not (is_context and is_unread(processed, outcome.metadata)):
+            metadata["card_threshold"] = threshold
         if "ignored_usage" in metadata:
             self._warn_ignored_usage(job)
-        if "tapped" in processed and outcome.returns == "response":
+        if "tapped" in processed and not is_context:
             seen = read_exchanges(processed["tapped"])
             metadata |= measure_row(seen, self._count, repeated=self._repeats).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
@@ -93,9 +94,9 @@ class RowMaker:
             upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)
         output_tokens = response_tokens = 0
         response = processed.get("response", "")
-        if outcome.error is None:
+        if error is None:
             metadata["output"] = outcome.returns
-            if outcome.returns == "context":
+            if is_context:
                 passed_on = merge(example, processed)
                 if all(passed_on.get(key) == value for key, value in example.items()):
                     metadata["unchanged"] = True
@@ -110,29 +111,29 @@ class RowMaker:
                 response_tokens = output_tokens
         metadata["response_tokens"] = response_tokens
         upstream_tokens = upstream if isinstance(upstream, int) else None
-        if outcome.error is None and "memory" not in example:
-            if outcome.returns == "context" and upstream is None:
-                metadata |= self._match_controls(job.item, self.count_input(job.item) - output_tokens)
+        if error is None and not asks_memory:
+            if is_context and upstream is None:
+                metadata |= self._match_controls(item, self.count_input(item) - output_tokens)
             elif upstream_tokens is not None and isinstance(sent := metadata.get("sent_tokens"), int):
-                metadata |= self._match_controls(job.item, sent - upstream_tokens)
-        self.price(job, metadata, upstream_tokens, failed=outcome.error is not None)
+                metadata |= self._match_controls(item, sent - upstream_tokens)
+        self.price(job, metadata, upstream_tokens, failed=error is not None)
         row = EvalRow(  # by position, which costs half as much
             job.system.name,
             example["id"],
             judgement.scores,
-            self.count_input(job.item),
+            self.count_input(item),
             output_tokens,
             metadata,
             outcome.latency,
-            job.item.tag,
+            item.tag,
             response,
-            outcome.error,
+            error,
             job.repeat,
             judgement.unscored,
             upstream_tokens,
         )
-        if "meta" in example:
-            row.meta = example["meta"]
+        if meta is not None:
+            row.meta = meta
         return row
 
     def _match_controls(self, item: Item, saved: int) -> dict[str, Any]:

@@ -130,15 +130,17 @@ class Facts(Monitor):
             if not self.gold.get(tag):
                 self.gold[tag] = has_gold(item.example)
         if row.error is None:
-            self.returns[name] = outcome.returns
-            if outcome.returns == "context" and is_unread_row(row):
+            self.returns[name] = returns = outcome.returns
+            if returns == "context" and is_unread_row(row):
                 self.unread.add(name)
         if ended := outcome.ended:
-            span, started = self._spans.get(name), outcome.started
+            span = self._spans.get(name)
             if span is None:
-                self._spans[name] = [started, ended]
-            elif started < span[0] or ended > span[1]:
-                self._spans[name] = [min(span[0], started), max(span[1], ended)]
+                span = self._spans[name] = [outcome.started, ended]
+            if outcome.started < span[0]:
+                span[0] = outcome.started
+            if ended > span[1]:
+                span[1] = ended
 
     def add_up(self, done: Sequence[Done]) -> None:
         """Hand rows to the metrics, unless that waits for the end. A metric may raise: the rows are taken by then."""

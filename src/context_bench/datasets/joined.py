@@ -26,7 +26,7 @@ def count_fields(dataset: Iterable[Example]) -> FieldCounts:
     """Count the examples of a list, or of a file that was checked; nothing of what is read as the run goes."""
     if not isinstance(dataset, list | tuple):
         return Counter(dataset_traits(dataset).count_fields())
-    examples = (each for each in dataset if isinstance(each, Mapping))
+    examples = (each for each in dataset if isinstance(each, (dict, Mapping)))
     return Counter((str(each.get("dataset") or ""), list_scoring_fields(each)) for each in examples)
 
 

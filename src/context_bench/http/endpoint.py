@@ -186,8 +186,9 @@ class Endpoint:
         finally:
             self._gate.leave()
         exchange.deadline += reply.held  # nobody listened meanwhile
-        exchange.waited += reply.queued
-        exchange.sent += reply.queued
+        if queued := reply.queued:
+            exchange.waited += queued
+            exchange.sent += queued
         self._gate.note_answer(served=reply.status != 429)
         if len(reply.body) < _LONG_REPLY:
             exchange.document = self._accept(reply, parse, verbose)

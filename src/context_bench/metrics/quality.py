@@ -171,7 +171,7 @@ class CardPassTally:
 
     def add(self, row: EvalRow) -> None:
         threshold = row.metadata.get("card_threshold")
-        if not isinstance(threshold, int | float):
+        if not isinstance(threshold, (int, float)):
             return
         self._thresholds.add(float(threshold))
         value = self._rows.take(row)

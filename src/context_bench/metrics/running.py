@@ -212,7 +212,7 @@ class RatioSpread:
 def read_fact(row: EvalRow, key: str) -> float | None:
     """Read a number of a row's metadata; None when there is none."""
     value = row.metadata.get(key)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def read_sides(row: EvalRow) -> tuple[float, float] | None:

@@ -85,6 +85,10 @@ class CostTally:
     def add(self, row: EvalRow) -> None:
         self._cost.add(row, row.output_tokens, self._rows.passes(row, self._threshold))
 
+    def add_all(self, rows: Sequence[EvalRow]) -> None:
+        """Add several rows at once."""
+        self._cost.add_all([(row, row.output_tokens, self._rows.passes(row, self._threshold)) for row in rows])
+
     def result(self) -> dict[str, float]:
         return {COST_OF_PASS: self._cost.ratio, "num_passing": float(self._cost.below)}
 

@@ -67,7 +67,12 @@ class Values:
 
     def extend(self, values: Iterable[float]) -> None:
         """Add many."""
-        for value in values:
+        new = array("d", values)
+        if not self.buckets and self.n + len(new) <= self.limit:
+            self.kept += new
+            self.n += len(new)
+            return
+        for value in new:
             self.add(value)
 
     def _count(self, value: float) -> None:

@@ -12,7 +12,7 @@ import string
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress, filterfalse
 from typing import Any
 
 _TAG = r"(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|analysis|scratchpad)\s*"
@@ -110,13 +110,11 @@ def has_gold(example: Mapping[str, Any]) -> bool:
 _SCORING_FIELDS = (
     *("evidence", "answer", "answers", "correct_letter", "test", "test_list", "instruction_id_list", "ground_truth"),
 )
-_SCORING_PLACES = {field: place for place, field in enumerate(_SCORING_FIELDS)}
 
 
 def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
     """List the fields of an example that decide which score fits it."""
-    found = _SCORING_PLACES.keys() & example.keys()
-    return tuple([field for field in sorted(found, key=_SCORING_PLACES.__getitem__) if example[field]])
+    return tuple(compress(_SCORING_FIELDS, map(example.get, _SCORING_FIELDS)))
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
@@ -170,6 +168,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 NORMALIZE_CHARS = 200_000  # characters that are normalised in one go
+_PUNCTUATION = string.punctuation.encode()
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -195,10 +194,12 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _normalize_words(text: str) -> list[str]:
-    plain = text.lower().translate(_WITHOUT_PUNCTUATION)
-    # Words then end at spaces only: no need to search for them.
-    if plain.isascii() and (plain.isprintable() or not _CONTROL.search(plain)):
-        return [word for word in plain.split() if word not in _ARTICLE_WORDS]
+    plain = text.lower()
+    if not plain.isascii():
+        return _ARTICLES.sub(" ", plain.translate(_WITHOUT_PUNCTUATION)).split()
+    plain = plain.encode().translate(None, _PUNCTUATION).decode()  # in a fifth of the time
+    if plain.isprintable() or not _CONTROL.search(plain):  # words end at spaces only: no need to search for them
+        return list(filterfalse(_ARTICLE_WORDS.__contains__, plain.split()))
     return _ARTICLES.sub(" ", plain).split()
 
 
