@@ -8,9 +8,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
-__all__ = ["Source", "find_cycles", "find_imports", "read_sources"]
+import context_bench
+
+__all__ = ["Source", "find_cycles", "find_imports", "read_package", "read_sources"]
+
+PACKAGE = Path(context_bench.__file__).parent
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,22 @@ class Source:
     def name(self) -> str:
         """The last part of its full name."""
         return self.module.rpartition(".")[2]
+
+    @property
+    def file(self) -> str:
+        """Its path inside the package of this project."""
+        return self.path.relative_to(PACKAGE).as_posix()
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of its tree."""
+        return list(ast.walk(self.tree))
+
+
+@cache
+def read_package() -> dict[str, Source]:
+    """Read the package of this project, once for all tests of a process."""
+    return read_sources(PACKAGE)
 
 
 def read_sources(root: Path) -> dict[str, Source]:

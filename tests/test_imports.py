@@ -8,15 +8,11 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-import context_bench
 from banks import each_case
-
-ROOT = Path(context_bench.__file__).parent
+from source_tree import Source, read_package
 
 BASE = {"_lazy", "_version", "caveats", "config", "errors", "refs", "registry", "results", "stats"} | {
     *("options", "compare", "numbers", "output.plots", "settings", "summary", "tallies", "text", "traits", "types")
@@ -154,12 +150,6 @@ REQUIRED = {"orjson", "pycurl", "rapidfuzz", "splintr", "tomli", "zstandard"}
 """Installed with the package, so that a module may import them at its top; all else is imported where it is used."""
 
 
-@cache
-def _sources() -> list[tuple[str, ast.Module]]:
-    paths = sorted(ROOT.rglob("*.py"))
-    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
-
-
 def _part(source: str) -> str:
     return source.split("/")[0].removesuffix(".py")
 
@@ -174,9 +164,9 @@ def _modules(node: ast.AST) -> list[str]:
     return []
 
 
-def _inner(tree: ast.Module) -> Iterator[str]:
+def _inner(source: Source) -> Iterator[str]:
     """Every module of ours that a source imports, without the leading `context_bench.`."""
-    for node in ast.walk(tree):
+    for node in source.nodes:
         for module in _modules(node):
             if module.split(".")[0] == "context_bench":
                 yield module.partition(".")[2]
@@ -187,21 +177,21 @@ def _allowed(module: str, allowed: set[str]) -> bool:
 
 
 def test_only_the_store_knows_its_database() -> None:
-    users = {source for source, tree in _sources() for node in ast.walk(tree) if "sqlite3" in _modules(node)}
+    users = {source.file for source in read_package().values() for node in source.nodes if "sqlite3" in _modules(node)}
     assert {_part(source) for source in users} == {"store"}
 
 
 def test_every_part_is_in_the_table() -> None:
-    assert {_part(source) for source, _ in _sources()} <= set(MAY_IMPORT)
+    assert {_part(source.file) for source in read_package().values()} <= set(MAY_IMPORT)
 
 
 @each_case("part", MAY_IMPORT)
 def test_a_part_imports_only_what_it_may(part: str) -> None:
     wrong = [
-        f"{source} imports {module}"
-        for source, tree in _sources()
-        if _part(source) == part
-        for module in _inner(tree)
+        f"{source.file} imports {module}"
+        for source in read_package().values()
+        if _part(source.file) == part
+        for module in _inner(source)
         if not _allowed(module, MAY_IMPORT[part] | {part})
     ]
     assert wrong == []
@@ -227,9 +217,9 @@ def test_the_table_itself_points_one_way() -> None:
 
 def test_imports_are_absolute() -> None:
     relative = [
-        source
-        for source, tree in _sources()
-        for node in ast.walk(tree)
+        source.file
+        for source in read_package().values()
+        for node in source.nodes
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert relative == []
@@ -252,14 +242,14 @@ def _at_the_top(tree: ast.Module) -> Iterator[str]:
 def test_optional_libraries_are_imported_where_they_are_used() -> None:
     known = REQUIRED | {"context_bench"} | set(sys.stdlib_module_names) | {"tomllib"}
     eager = [
-        f"{source} imports {module}"
-        for source, tree in _sources()
-        for module in _at_the_top(tree)
-        if module.split(".")[0] not in known and (source, module) != ("pytest.py", "pytest")  # which loads it
+        f"{source.file} imports {module}"
+        for source in read_package().values()
+        for module in _at_the_top(source.tree)
+        if module.split(".")[0] not in known and (source.file, module) != ("pytest.py", "pytest")  # which loads it
     ]
     assert eager == []
 
 
 @pytest.mark.parametrize("name", ["helpers", "common", "manager", "base", "misc"])
 def test_nothing_is_called_a_home_for_whatever_has_none(name: str) -> None:
-    assert not [source for source, _ in _sources() if Path(source).stem == name]
+    assert not [source.file for source in read_package().values() if source.path.stem == name]

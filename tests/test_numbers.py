@@ -6,12 +6,10 @@ import ast
 import importlib.util
 import math
 import re
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-import context_bench
 from banks import each_case
 from context_bench.numbers import (
     COUNTS,
@@ -29,8 +27,7 @@ from context_bench.numbers import (
 )
 from context_bench.registry import registry
 from pages import ROOT
-
-SOURCE = Path(context_bench.__file__).parent
+from source_tree import read_package
 
 
 def _load_tool() -> ModuleType:
@@ -110,19 +107,14 @@ def test_keys_by_metric_leave_out_what_only_a_second_metric_of_its_kind_gives() 
     assert list_keys("latency", by_dataset=True) == ()
 
 
-def _list_literals(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {
-        part
-        for node in ast.walk(tree)
+def test_the_text_of_a_shared_key_stands_in_numbers_alone() -> None:
+    keys = {MEAN_SCORE, MACRO_SCORE, *COUNTS}
+    found = {
+        (part, source.file)
+        for source in read_package().values()
+        for node in source.nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for part in re.split("[:@]", node.value)
+        if part in keys
     }
-
-
-@pytest.mark.parametrize("key", [MEAN_SCORE, MACRO_SCORE, *COUNTS])
-def test_the_text_of_a_shared_key_stands_in_numbers_alone(key: str) -> None:
-    found = [
-        path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.rglob("*.py")) if key in _list_literals(path)
-    ]
-    assert found == ["numbers.py"]
+    assert found == {(key, "numbers.py") for key in keys}

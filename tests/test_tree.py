@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-import context_bench
-from source_tree import Source, find_cycles, find_imports, read_sources
-
-
-@cache
-def _read_package() -> dict[str, Source]:
-    return read_sources(Path(context_bench.__file__).parent)
+from source_tree import find_cycles, find_imports, read_package, read_sources
 
 
 def _shorten(module: str) -> str:
@@ -25,7 +18,7 @@ def _shorten(module: str) -> str:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    assert find_cycles(find_imports(_read_package())) == []
+    assert find_cycles(find_imports(read_package())) == []
 
 
 CYCLIC_TREES: dict[str, dict[str, str]] = {
@@ -96,9 +89,9 @@ WITNESSES = ("context_bench.wire.", "context_bench.conformance.")
 def test_replies_of_apis_are_read_in_one_place() -> None:
     elsewhere = [
         f"{_shorten(module)}, line {node.lineno}: {node.value!r}"
-        for module, source in _read_package().items()
+        for module, source in read_package().items()
         if not module.startswith(WITNESSES)
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Constant) and node.value in STREAM_WORDS
     ]
     assert elsewhere == []

@@ -23,6 +23,7 @@ from context_bench.pricing import Price, Prices
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import Store
 from numbered import numbered
+from source_tree import read_package
 
 
 def _raises(*_: Any, **__: Any) -> Any:
@@ -283,14 +284,14 @@ PLACES = ("traits.py", "memory/members.py")
 
 def _asks() -> Iterator[tuple[str, int, str, str]]:
     """File, line, object and name of every look-up by a literal name."""
-    for path in sorted(SOURCES.rglob("*.py")):
-        asking = {"getattr", "hasattr", "_read_member", *(["partial"] if path.name == "traits.py" else [])}
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for source in read_package().values():
+        asking = {"getattr", "hasattr", "_read_member", *(["partial"] if source.file == "traits.py" else [])}
+        for node in source.nodes:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) < 2:
                 continue
             subject, name = node.args[:2]
             if node.func.id in asking and isinstance(name, ast.Constant):
-                yield path.relative_to(SOURCES).as_posix(), node.lineno, ast.unparse(subject), str(name.value)
+                yield source.file, node.lineno, ast.unparse(subject), str(name.value)
 
 
 def test_parts_are_asked_for_optional_members_in_one_place() -> None:

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import context_bench
 from context_bench.processes.child import LastLines, describe_exit, kill_group, kill_process, start_child, wait_for_end
-
-ROOT = Path(context_bench.__file__).parent
+from source_tree import read_package
 
 FORKS = """
 import subprocess, sys
@@ -93,10 +91,10 @@ def test_children_are_started_and_killed_in_one_place() -> None:
     """`subprocess.run`, which waits for the end and kills by itself, may be used anywhere."""
     starts = {"Popen", "killpg", "create_subprocess_exec", "create_subprocess_shell", "fork", "posix_spawn", "system"}
     found = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.func.attr}"
-        for path in ROOT.rglob("*.py")
-        if path.parent.name != "processes" and path.relative_to(ROOT).as_posix() != "cli/process.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        f"{source.file}:{node.lineno} {node.func.attr}"
+        for source in read_package().values()
+        if source.path.parent.name != "processes" and source.file != "cli/process.py"
+        for node in source.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in starts
     ]
     assert found == []
