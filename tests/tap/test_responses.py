@@ -19,7 +19,7 @@ from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
 from context_bench.tap.services import Conversations
 from context_bench.tap.system import Tapped
-from context_bench.traffic.text_diff import compare_passed_on
+from context_bench.traffic.passed_on import compare_passed_on
 from context_bench.utils.tokens import count_tokens
 from context_bench.wire.forms import read_completion
 from servers import free_port

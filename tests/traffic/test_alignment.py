@@ -10,8 +10,8 @@ import pytest
 from rapidfuzz.distance import LCSseq
 
 from banks import each_case
-from context_bench.traffic import text_diff
-from context_bench.traffic.text_diff import align
+from context_bench.traffic import alignment
+from context_bench.traffic.alignment import align
 
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> int:
@@ -54,8 +54,8 @@ def test_short_sequences_are_matched_as_well_as_can_be(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_divided_by_anchors_and_windows_it_is_still_an_alignment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_diff, "_MAX_CELLS", 400)
-    monkeypatch.setattr(text_diff, "_WINDOW", 80)
+    monkeypatch.setattr(alignment, "_MAX_CELLS", 400)
+    monkeypatch.setattr(alignment, "_WINDOW", 80)
     rng = random.Random(seed)
     old = [rng.choice([*"abcdef", *map(str, range(40))]) for _ in range(1000)]
     new = [piece for piece in old if rng.random() < 0.6]

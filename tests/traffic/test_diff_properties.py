@@ -17,7 +17,8 @@ from context_bench.output.page.examples import compare_context
 from context_bench.refs import call_with, parse, resolve
 from context_bench.registry import load_dataset
 from context_bench.systems.prompts import with_context
-from context_bench.traffic.text_diff import Segment, compare_passed_on, diff_texts
+from context_bench.traffic.passed_on import compare_passed_on
+from context_bench.traffic.text_diff import Segment, diff_texts
 
 SELECTORS = (
     *("passthrough", "closed-book", "truncate:ratio=0.4", "truncate:ratio=0.4,keep=tail"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from context_bench.traffic.text_diff import compare_passed_on
+from context_bench.traffic.passed_on import compare_passed_on
 
 
 def test_a_context_is_compared_with_what_became_of_it() -> None:

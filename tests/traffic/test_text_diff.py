@@ -13,7 +13,8 @@ import pytest
 from banks import each_case
 from context_bench.traffic.calls import Call
 from context_bench.traffic.exchanges import Exchange
-from context_bench.traffic.text_diff import Segment, diff_prompts, diff_texts, mark_evidence
+from context_bench.traffic.passed_on import diff_prompts
+from context_bench.traffic.text_diff import Segment, diff_texts, mark_evidence
 from context_bench.wire.prompts import Prompt
 
 

@@ -25,7 +25,8 @@ from context_bench.store import RunInfo, Store
 from context_bench.store.backend import RunRecord
 from context_bench.text.evidence_state import list_shown_turns, read_state
 from context_bench.text.golds import evidence_texts, gold_answers
-from context_bench.traffic.text_diff import DiffPart, compare_passed_on, mark_evidence
+from context_bench.traffic.passed_on import DiffPart, compare_passed_on
+from context_bench.traffic.text_diff import mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
 _MAX_NAMES = 5

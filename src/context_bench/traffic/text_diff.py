@@ -1,7 +1,6 @@
 """The diff of a text: which stretches a system kept, dropped, added or changed, and where the evidence is.
 
-Documents are aligned first, then lines, then sentences, and words only within what is left. `compare_passed_on` does so
-for what a system passed on to the model.
+Documents are aligned first, then lines, then sentences, and words only within what is left.
 """
 
 from __future__ import annotations
@@ -9,161 +8,32 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from rapidfuzz.distance import Indel
-
-from context_bench.text import dump_json
 from context_bench.text.words import STOP_WORDS, UNSPACED, split_words
-from context_bench.traffic.exchanges import Exchange, read_exchanges
-from context_bench.wire.prompts import Prompt
+from context_bench.traffic.alignment import Span, align, count_common
 
-_MAX_CELLS = 25_000_000  # pairs of pieces up to which the longest common subsequence is computed: some 3 MB and 10 ms
-_MAX_DEPTH = 8
-_WINDOW = 4_000  # pieces of each side that are compared at once where nothing divides a long text
 _MIN_MOVED_CHARS = 12
 _MAX_ISLAND_WORDS = 3
 _MAX_CANDIDATES = 20
 _MAX_LOOKAHEAD = 50
 
-Match = tuple[int, int, int]
-Span = tuple[int, int]
 Cut = Callable[[str], list[str]]
 
 
-# --- alignment
-
-
-def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, bool]]:
-    """Yield both sequences in stretches, (start, end) in each, that are the same or not."""
-    i = j = 0
-    for at, other, size in [*_find_runs(old, new), (len(old), len(new), 0)]:
-        if i < at or j < other:
-            yield (i, at), (j, other), False
-        i, j = at + size, other + size
-        if size:
-            yield (at, i), (other, j), True
-
-
-def _find_runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """Find the runs of equal pieces; pieces that only one side has are left out of the search."""
-    there, here = set(new), set(old)
-    places = [place for place, piece in enumerate(old) if piece in there]
-    others = [place for place, piece in enumerate(new) if piece in here]
-    start = end = (0, 0)
-    for at, other, size in _find_matches([old[place] for place in places], [new[place] for place in others]):
-        for pair in zip(places[at : at + size], others[other : other + size]):
-            if pair != end:
-                if end != start:
-                    yield *start, end[0] - start[0]
-                start = pair
-            end = pair[0] + 1, pair[1] + 1
-    if end != start:
-        yield *start, end[0] - start[0]
-
-
-def _find_matches(old: Sequence[str], new: Sequence[str], depth: int = 0) -> Iterator[Match]:
-    """Find where the same pieces stand in both, in order: (place in the one, place in the other, how many).
-
-    Pieces that occur once on each side divide the texts. A longest common subsequence alone would align two texts on
-    their most frequent words.
-    """
-    head = _count_common(old, new)
-    tail = _count_common(old[head:][::-1], new[head:][::-1])
-    if head:
-        yield 0, 0, head
-    inner_old, inner_new = old[head : len(old) - tail], new[head : len(new) - tail]
-    if inner_old and inner_new:
-        anchors = _find_anchors(inner_old, inner_new) if depth < _MAX_DEPTH else []
-        if anchors:
-            found: Iterable[Match] = _match_between(inner_old, inner_new, anchors, depth)
-        elif len(inner_old) * len(inner_new) <= _MAX_CELLS:
-            found = _match_all(inner_old, inner_new)
-        else:
-            found = _match_windows(inner_old, inner_new)
-        for at, other, size in found:
-            yield head + at, head + other, size
-    if tail:
-        yield len(old) - tail, len(new) - tail, tail
-
-
-def _count_common(old: Sequence[str], new: Sequence[str]) -> int:
-    return next((place for place, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
-
-
-def _match_all(old: Sequence[str], new: Sequence[str]) -> list[Match]:
-    """Find as many equal pieces as possible, in order; for short stretches."""
-    blocks = Indel.editops(old, new).as_matching_blocks()
-    return [(block.a, block.b, block.size) for block in blocks if block.size]
-
-
-def _match_between(
-    old: Sequence[str], new: Sequence[str], anchors: Sequence[tuple[int, int]], depth: int
-) -> Iterator[Match]:
-    """Yield the anchors, and what is found between them."""
-    i = j = 0
-    for at, other in [*anchors, (len(old), len(new))]:
-        if i < at and j < other:
-            for inner, across, size in _find_matches(old[i:at], new[j:other], depth + 1):
-                yield i + inner, j + across, size
-        if at < len(old):
-            yield at, other, 1
-        i, j = at + 1, other + 1
-
-
-def _match_windows(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """Move a window on both sides, which goes on by what was found in its first half."""
-    i = j = 0
-    half = _WINDOW // 2
-    while i < len(old) and j < len(new):
-        ended = i + _WINDOW >= len(old) and j + _WINDOW >= len(new)
-        found = _match_all(old[i : i + _WINDOW], new[j : j + _WINDOW])
-        if not ended:
-            found = [(at, other, min(size, half)) for at, other, size in found if at < half and other < half]
-        for at, other, size in found:
-            yield i + at, j + other, size
-        if ended:
-            return
-        step = (found[-1][0] + found[-1][2], found[-1][1] + found[-1][2]) if found else (half, half)
-        i, j = i + max(1, step[0]), j + max(1, step[1])
-
-
-def _find_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Find the longest row of pieces that occur once on each side and come in the same order on both."""
-    once, there = _find_unique(old), _find_unique(new)
-    return _find_rising([(place, there[piece]) for piece, place in once.items() if piece in there])
-
-
-def _find_unique(pieces: Sequence[str]) -> dict[str, int]:
-    counts = Counter(pieces)
-    return {piece: place for place, piece in enumerate(pieces) if counts[piece] == 1}
-
-
-def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Choose, of pairs that rise in the first number, the most that rise in the second too."""
-    tops: list[int] = []
-    ends: list[int] = []
-    before: list[int] = []
-    for number, (_, other) in enumerate(pairs):
-        place = bisect_left(tops, other)
-        before.append(ends[place - 1] if place else -1)
-        tops[place : place + 1], ends[place : place + 1] = [other], [number]
-    chosen = []
-    number = ends[-1] if ends else -1
-    while number >= 0:
-        chosen.append(pairs[number])
-        number = before[number]
-    return chosen[::-1]
-
-
-# --- texts
-
 _SENTENCE_END = re.compile(
-    r"""(?<=[.!?])["'”’)\]]*(?:\n+|(?=\s|[A-Z"'“‘(\[{]))|(?<=[。！？])[”’」』）]*\n*|(?<=[}\]"]),\n*|\n+"""
+    r"""[.!?。！？}\]"\n](?:"""  # first the sign itself, so that the search skips to the next one
+    r"""(?<=[.!?])["'”’)\]]*(?:\n+|(?=\s|[A-Z"'“‘(\[{]))|(?<=[。！？])[”’」』）]*\n*|(?<=[}\]"]),\n*|(?<=\n)\n*)"""
 )
 _MAX_EVIDENCE_WORDS = 400
+
+
+def _cut_documents(text: str) -> list[str]:
+    """Cut after empty lines: between documents and paragraphs."""
+    *ended, last = text.split("\n\n")
+    return [piece + "\n\n" for piece in ended] + [last] * bool(last)
 
 
 def _cut_sentences(text: str) -> list[str]:
@@ -173,7 +43,7 @@ def _cut_sentences(text: str) -> list[str]:
 
 
 _PASSAGES: tuple[Cut, ...] = (
-    re.compile(r"(?<=\n\n)").split,  # documents and paragraphs
+    _cut_documents,
     re.compile(r".*\n(?:[ \t]*\n)*|.+").findall,  # lines, with the empty ones after them
     _cut_sentences,
 )
@@ -194,13 +64,6 @@ class Segment(NamedTuple):
     text: str
     new: str
     evidence: bool = False
-
-
-class DiffPart(NamedTuple):
-    """One message, or another part of a prompt, before and after."""
-
-    title: str
-    segments: list[Segment]
 
 
 def diff_texts(before: str, after: str) -> list[Segment]:
@@ -272,6 +135,8 @@ def _compare_ends(segment: Segment) -> Sequence[Segment]:
 
 def _mark_moved(segments: list[Segment], cut: Cut) -> list[Segment]:
     """Find the pieces that were dropped in one place and added in another."""
+    if not any(segment.new for segment in segments if segment.kind not in ("kept", "moved")):
+        return segments
     counts: list[Counter[str]] = [Counter(), Counter()]
     for segment in segments:
         if segment.kind not in ("kept", "moved"):
@@ -344,7 +209,7 @@ def _find_selection(before: str, after: str) -> list[Segment]:
         first, last = bisect_left(known, start), bisect_right(known, latest[number])
         rest = new[number : number + _MAX_LOOKAHEAD]
         candidates = known[first : min(last, first + _MAX_CANDIDATES)]
-        at = max(candidates, key=lambda place: _count_common(old[place : place + _MAX_LOOKAHEAD], rest))
+        at = max(candidates, key=lambda place: count_common(old[place : place + _MAX_LOOKAHEAD], rest))
         size = 0
         while number + size < len(new) and at + size < len(old) and old[at + size] == new[number + size]:
             size += 1
@@ -383,54 +248,6 @@ def _is_island(kept: str, before: Segment, after: Segment) -> bool:
     return len(words) <= _MAX_ISLAND_WORDS and STOP_WORDS.issuperset(words)
 
 
-# --- prompts
-
-
-def diff_prompts(before: Prompt, after: Prompt) -> list[DiffPart]:
-    """Find what became of each part of a prompt; prompts that mean the same to a model show no change.
-
-    Messages are paired by their order. Where there are more or fewer of them than before, which of them became
-    which is anybody's guess: then all of their text is compared as one.
-    """
-    before, after = before.as_read(), after.as_read()
-    old, new = before.messages_and_system(), after.messages_and_system()
-    if len(old) == len(new):
-        parts = [_diff_messages(number, len(old), *pair) for number, pair in enumerate(zip(old, new), 1)]
-    else:
-        title = f"all messages ({len(old)} sent, {len(new)} passed on)"
-        parts = [DiffPart(title, diff_texts(*("\n\n".join(map(_join_texts, side)) for side in (old, new))))]
-    if before.tools or after.tools:
-        parts.append(DiffPart("tools", diff_texts(_list_tools(before.tools), _list_tools(after.tools))))
-    return parts
-
-
-def _diff_messages(number: int, total: int, old: Any, new: Any) -> DiffPart:
-    """Compare the texts of two messages; where those are equal and the messages are not, all that the messages hold."""
-    title = f"message {number} of {total}: {_read_role(old)}"
-    if _read_role(old) != _read_role(new):
-        title += f", passed on as {_read_role(new)}"
-    texts = _join_texts(old), _join_texts(new)
-    if texts[0] == texts[1] and _drop_role(old) != _drop_role(new):
-        texts = dump_json(old), dump_json(new)
-    return DiffPart(title, diff_texts(*texts))
-
-
-def _read_role(message: Any) -> str:
-    return str(message.get("role")) if isinstance(message, dict) else "?"
-
-
-def _join_texts(message: Any) -> str:
-    return "\n".join(filter(None, Prompt(messages=[message]).texts()))
-
-
-def _drop_role(message: Any) -> Any:
-    return {**message, "role": None} if isinstance(message, dict) else message
-
-
-def _list_tools(tools: Iterable[Any]) -> str:
-    return "".join(dump_json(tool) + "\n" for tool in tools)
-
-
 # --- evidence
 
 _MAX_EVIDENCE_PLACES = 50  # in one changed stretch, up to which they are told apart
@@ -439,9 +256,9 @@ _MAX_EVIDENCE_PLACES = 50  # in one changed stretch, up to which they are told a
 def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[Segment]:
     """Divide segments so that the evidence, on either side, stands in segments of its own."""
     segments = list(segments)
-    patterns = [pattern for span in evidence if (pattern := _compile_evidence(span)) is not None]
-    spans = _find_places(patterns, "".join(segment.text for segment in segments))
-    others = _find_places(patterns, "".join(segment.new for segment in segments))
+    evidence = list(evidence)
+    spans = _find_places(evidence, "".join(segment.text for segment in segments))
+    others = _find_places(evidence, "".join(segment.new for segment in segments))
     marked: list[Segment] = []
     i = j = 0
     for segment in segments:
@@ -457,26 +274,43 @@ def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[
     return marked
 
 
-def _compile_evidence(span: str) -> re.Pattern[str] | None:
-    """Compile a pattern that finds a span as it is, or by its words; a very long one by its beginning."""
-    if not span.strip():
-        return None
-    ways = [re.escape(span.strip())]
-    words = split_words(span)[:_MAX_EVIDENCE_WORDS]
-    if words:
-        ways.append(r"\b" + r"[\W_]*".join(map(re.escape, words)) + r"\b")
-    return re.compile("|".join(ways), re.IGNORECASE)
-
-
-def _find_places(patterns: Iterable[re.Pattern[str]], text: str) -> list[Span]:
+def _find_places(evidence: Iterable[str], text: str) -> list[Span]:
     """Find where evidence stands, in order; what overlaps is one."""
     places: list[Span] = []
-    for start, end in sorted(match.span() for pattern in patterns for match in pattern.finditer(text)):
+    for start, end in sorted(place for span in evidence for place in _find_span(span.strip(), text)):
         if places and start <= places[-1][1]:
             places[-1] = (places[-1][0], max(end, places[-1][1]))
         else:
             places.append((start, end))
     return places
+
+
+def _find_span(span: str, text: str) -> Iterator[Span]:
+    """Find a span as it is, or by its words, whatever their case; a very long one by its beginning."""
+    if not span:
+        return
+    ways = [re.escape(span)]
+    words = split_words(span)[:_MAX_EVIDENCE_WORDS]
+    if words:
+        ways.append(r"\b" + r"[\W_]*".join(map(re.escape, words)) + r"\b")
+    pattern = re.compile("|".join(ways), re.IGNORECASE)
+    if not (span.isascii() and text.isascii()):
+        yield from (match.span() for match in pattern.finditer(text))
+        return
+    # A search that ignores case is slow, so it is made only where the first character or word stands.
+    lower, first, end = text.lower(), words[0] if words else span, 0
+    heads = {head.lower() for head in (first, span[: len(first)])}
+    for start in sorted({start for head in heads for start in _list_places(head, lower)}):
+        if start >= end and (match := pattern.match(text, start)):
+            end = match.end()
+            yield match.span()
+
+
+def _list_places(part: str, text: str) -> Iterator[int]:
+    place = text.find(part)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1)
 
 
 def _clip_spans(spans: Sequence[Span], start: int, end: int) -> list[Span]:
@@ -495,67 +329,3 @@ def _divide(segment: Segment, spans: Sequence[Span]) -> Iterator[Segment]:
         evidence = any(a <= start and end <= b for a, b in spans)
         old, new = piece if segment.text else "", piece if segment.new else ""
         yield Segment(segment.kind, old, new, evidence)
-
-
-class PassedOn(NamedTuple):
-    """A request as sent against what was passed on; `parts` is empty where the title says it all."""
-
-    title: str
-    parts: list[DiffPart]
-
-
-def compare_passed_on(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[PassedOn]:
-    """Compare an example with what a system returned for it, or, with a tap, with each request that it sent on.
-
-    Args:
-        example: As the system got it.
-        processed: What the system returned; None where no answer is stored.
-    """
-    if processed is None:
-        return [PassedOn("nothing to compare: no answer is stored", [])]
-    if processed.get("tapped"):
-        exchanges = read_exchanges(processed["tapped"])
-        return [
-            each
-            for number, exchange in enumerate(exchanges, 1)
-            for each in _compare_tapped(exchange, f"request {number} of {len(exchanges)}")
-        ]
-    return _compare_contexts(example, processed)
-
-
-def _compare_tapped(exchange: Exchange, name: str) -> Iterator[PassedOn]:
-    """Compare what was sent with each request that it became."""
-    sent, calls = exchange.prompt or Prompt(), exchange.calls
-    seen: dict[str, int] = {}
-    if not calls:
-        why = "it is not known which request at the tap it became" if exchange.unmatched else "nothing was passed on"
-        yield PassedOn(f"{name}: {why}", [])
-    for number, call in enumerate(calls, 1):
-        title = f"{name}, call {number} of {len(calls)}, answered with {call.status or 'nothing'}"
-        if call.body in seen:
-            yield PassedOn(f"{title}: the same as call {seen[call.body]}", [])
-        elif call.prompt is None:
-            why = "goes on from a reply that the tap did not see" if call.conversation is None else "holds no messages"
-            yield PassedOn(f"{title}: {call.path} {why}", [])
-        else:
-            parts = diff_prompts(sent, call.prompt)
-            if changes := [each for each in exchange.list_changes(call) if each != "tools"]:
-                parts.append(DiffPart("settings", diff_texts("", "\n".join(changes))))
-            hidden = [f"{prompt.count_opaque()} encrypted or stored items" for prompt in (sent, call.prompt)]
-            if any(not each.startswith("0 ") for each in hidden):
-                parts.append(DiffPart("items that only the API can read", diff_texts(*hidden)))
-            if call.edits:
-                edits = "\n".join(", ".join(f"{key}: {edit[key]}" for key in edit) for edit in call.edits)
-                parts.append(DiffPart("edited by the API before the model read it", diff_texts("", edits)))
-            yield PassedOn(title if len(calls) > 1 else name, parts)
-        seen.setdefault(call.body, number)
-
-
-def _compare_contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) -> list[PassedOn]:
-    """Compare the context or conversation with what a compressor in this process made of it."""
-    context, turns = processed.get("context"), processed.get("turns")
-    if isinstance(turns, list) and turns != example.get("turns"):
-        return [PassedOn("", diff_prompts(Prompt(messages=example.get("turns") or []), Prompt(messages=turns)))]
-    if isinstance(context, str):
-        return [PassedOn("", [DiffPart("context", diff_texts(str(example.get("context") or ""), context))])]
-    return [PassedOn("nothing to compare: the system returned an answer only; --tap shows what it sends on", [])]

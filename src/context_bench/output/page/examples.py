@@ -14,7 +14,8 @@ from context_bench.output.page.run_facts import EVIDENCE, OUTCOMES, Source
 from context_bench.text import dump_json
 from context_bench.text.evidence_state import list_shown_turns
 from context_bench.text.golds import evidence_texts, gold_answers
-from context_bench.traffic.text_diff import Segment, compare_passed_on, mark_evidence
+from context_bench.traffic.passed_on import compare_passed_on
+from context_bench.traffic.text_diff import Segment, mark_evidence
 
 Piece = tuple[str, str, bool]
 """Kind (`k`ept, `d`ropped, `a`dded, `l`eft for another place, `m`oved here), text, and whether it is evidence."""
