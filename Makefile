@@ -1,5 +1,6 @@
 # make demo    set up, then compare seven systems offline; ends with the path of the report
 # make test    set up, then run the tests
+# make test-long  the tests that take longest: simulations, builds, every document
 # make check   lint, format, types
 # make ray-test  the tests on a real Ray cluster, which it installs first
 # make docs    the docs site, in build/site; any warning fails it
@@ -28,14 +29,17 @@ PARALLEL = -n $(WORKERS) --dist worksteal
 # Byte code is kept: else every worker, and every program that a test starts, compiles it again, which doubles its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test ray-test check format docs pictures coverage hooks dist bench vendors vendors-report agents-report memory-vendors system wheel-test clean
+.PHONY: demo test test-long ray-test check format docs pictures coverage hooks dist bench vendors vendors-report agents-report memory-vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	@echo "(to type context-bench in this shell: . $(BIN)/activate)"
 	$(BIN)/context-bench demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not long' $(PYTEST_ARGS)
+
+test-long: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest $(PARALLEL) -m long $(PYTEST_ARGS)
 
 # One cluster of three nodes is enough for a machine, so these run one after the other.
 ray-test: $(VENV)/ray.stamp

@@ -102,6 +102,7 @@ def test_a_name_of_a_variable_that_is_not_set_is_shown(tmp_path: Path) -> None:
 # --- more workers than examples
 
 
+@pytest.mark.long
 def test_a_million_workers_for_six_examples_take_no_memory(tmp_path: Path) -> None:
     write(tmp_path / "data.jsonl", *range(6))
     code = (

@@ -20,6 +20,8 @@ from context_bench.compare.conditions import parse_condition
 from context_bench.stats import PairedSums, paired_difference, share_interval
 from pages import ROOT, blocks
 
+pytestmark = pytest.mark.long
+
 yaml = pytest.importorskip("yaml")
 
 CI = ROOT / "examples" / "ci"

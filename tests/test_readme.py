@@ -102,6 +102,7 @@ def test_times_are_all_that_may_differ() -> None:
     assert told(one) != told(two.replace("= x", "= y"))
 
 
+@pytest.mark.long
 def test_the_table_is_what_the_demo_prints(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = readme.partition("<!-- demo:start -->")[2].partition("<!-- demo:end -->")[0]

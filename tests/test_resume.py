@@ -61,6 +61,7 @@ def after(delay: float) -> Callable[[Request], Reply]:
 # Death
 
 
+@pytest.mark.long
 @depends_on_time("an answer is on disk within 50 ms of the clock on the wall")
 def test_killed_again_and_again_it_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
     kills, count = (20, 2_000) if SLOW else (6, 480)
@@ -121,6 +122,7 @@ def test_a_killed_run_can_be_looked_at_and_judged(tmp_path: Path) -> None:
         assert re.search(rf"^\| p +\| +{len(exported['rows'])} \|", table, re.MULTILINE)
 
 
+@pytest.mark.long
 @depends_on_time("what is lost are the answers of the last milliseconds of the clock on the wall")
 def test_few_more_requests_are_repeated_than_were_in_flight(tmp_path: Path) -> None:
     """Eight workers have eight requests in flight; whatever is repeated beyond those had been answered."""
@@ -734,6 +736,7 @@ def test_rows_that_were_found_are_written_down_before_the_rest_is_asked(tmp_path
         assert [record.example["id"] for record in store.run_records(run)] == list(range(40))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", range(8))
 def test_a_run_that_is_removed_during_a_resume_takes_no_row_along(tmp_path: Path, moment: int) -> None:
     """Another process removes it as soon as the resumed run has begun, and a little later each time."""

@@ -13,10 +13,13 @@ import pytest
 
 from pages import ROOT
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("mkdocs") is None or not (ROOT / "mkdocs.yml").exists(),
-    reason="the docs site is built where requirements-project.txt is installed: make docs",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        importlib.util.find_spec("mkdocs") is None or not (ROOT / "mkdocs.yml").exists(),
+        reason="the docs site is built where requirements-project.txt is installed: make docs",
+    ),
+]
 
 SMALL = """
 INHERIT: {config}

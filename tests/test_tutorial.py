@@ -23,6 +23,8 @@ from command import environment
 from pages import ROOT, Block, blocks, tables
 from servers import Server, completion, free_port
 
+pytestmark = pytest.mark.long
+
 PAGES = ["first-result", "own-proxy", "own-data", "reading-numbers"]
 ORDER = [f"docs/tutorial/{name}.md" for name in PAGES]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from command import called, environment
+from fonts import require_font
 from terminal import bench_on_terminal
 
 RUN = (
@@ -83,6 +84,7 @@ def test_colour_in_a_pipe_is_for_those_who_ask(recorded: Path, monkeypatch: pyte
 
 
 def test_a_report_as_pictures(recorded: Path) -> None:
+    require_font()
     done = called("report", "last", "--plots", "pictures", cwd=recorded)
     assert done.returncode == 0
     names = ["pareto", "curve", "heatmap", "datasets", "latency"]
@@ -96,6 +98,7 @@ def test_a_report_as_pictures(recorded: Path) -> None:
 
 
 def test_a_run_writes_pictures_and_the_page_with_a_curve(tmp_path: Path) -> None:
+    require_font()
     words = [word for word in RUN if word != "--quiet"]
     done = called(*words, "--no-rows", "--plots", "a/b", "--report", "page.html", cwd=tmp_path)
     assert done.returncode == 0

@@ -202,6 +202,7 @@ def test_a_judge_is_checked_with_progress(tmp_path: Path) -> None:
         assert run.finish() == 130
 
 
+@pytest.mark.long
 def test_large_files_are_checked_with_progress(tmp_path: Path) -> None:
     with (tmp_path / "big.jsonl").open("w") as out:  # more than any machine checks in two seconds
         out.writelines(f'{{"id": {number}, "context": "word", "answer": "a"}}\n' for number in range(1_000_000))
@@ -217,6 +218,7 @@ def test_conformance_says_which_check_it_is_at(tmp_path: Path) -> None:
     assert run.finish() == 0
 
 
+@pytest.mark.long
 def test_a_log_has_lines_of_a_long_run_and_none_of_a_short_one(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(SLOW.format(0.5))
     flags = ["--system", "own.py:slow", "--no-store", "--dataset"]

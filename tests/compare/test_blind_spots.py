@@ -187,6 +187,7 @@ def test_public_data_raises_no_alarm_where_naive_cuts_lose_evidence(dataset: str
         assert found.word == ("shown" if share <= 0.7 else found.word)
 
 
+@pytest.mark.long
 def test_memories_are_compared_with_cuts_of_the_history() -> None:
     """One that finds facts anywhere keeps more than cuts of its size; one that keeps the last turns is such a cut."""
     result = evaluate_memory(

@@ -90,6 +90,7 @@ def test_the_responses_api(kind: Any, broken: set[str]) -> None:
     assert [outcome.name for outcome in findings.outcomes if outcome.status == "skip"] == ["several choices relayed"]
 
 
+@pytest.mark.long
 @each_case("api", ["openai", "anthropic"])
 @each_case("kind", BROKEN)
 def test_a_toy_proxy_fails_exactly_the_checks_that_name_its_fault(kind: str, api: str) -> None:

@@ -19,6 +19,8 @@ from context_bench.http.loop import new_event_loop
 from context_bench.results import EvalResult
 from servers import Server, chunk, completion, free_port, stream
 
+pytestmark = pytest.mark.long
+
 DELAY = 0.05
 
 _SERVER = """

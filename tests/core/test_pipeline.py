@@ -345,6 +345,7 @@ def test_what_was_gathered_is_kept_when_the_run_is_cancelled(
 # A store that is behind
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("long", [False, True], ids=["short contexts", "long contexts"])
 def test_a_run_waits_for_a_store_that_is_behind(tmp_path: Path, long: bool) -> None:
     """Another process holds the store up: examples are read until enough of them wait, and no further."""

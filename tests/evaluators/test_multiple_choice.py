@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from banks import each_case
 from context_bench.evaluators import MultipleChoiceAccuracy
 from context_bench.evaluators.choice.option_reading import read_choice
@@ -442,6 +444,7 @@ def test_details_tell_the_letter_that_was_read() -> None:
     assert SCORER.score({"correct_letter": "B"}, {}).details == {"letter": None}  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 @each_case(
     "reply",
     [

@@ -338,6 +338,7 @@ def test_an_unknown_gold_label_is_not_scored() -> None:
     assert NLILabelMatch().score({}, {"response": "Entailment"}).reason == "no gold label"  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 @each_case(
     "reply",
     [

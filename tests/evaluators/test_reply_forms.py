@@ -156,6 +156,7 @@ def test_a_verdict_stands_whatever_doubt_follows_it(verdict: str, statement: str
             assert read_as.value == verdict, reply
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "piece",
     [

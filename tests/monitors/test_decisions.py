@@ -14,6 +14,8 @@ from context_bench import EvalResult, OpenAIProxy, evaluate
 from context_bench.errors import UsageError
 from servers import Server, completion, reply
 
+pytestmark = pytest.mark.long
+
 CODE = """
 from hashlib import sha256
 

@@ -12,6 +12,8 @@ import pytest
 
 from pages import ROOT
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("numpy")
 RUNS = 1500
 

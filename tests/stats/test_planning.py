@@ -24,6 +24,8 @@ from context_bench.stats import (
     power_of_non_inferiority,
 )
 
+pytestmark = pytest.mark.long
+
 numpy = pytest.importorskip("numpy")
 scipy = pytest.importorskip("scipy.stats")
 

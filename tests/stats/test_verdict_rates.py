@@ -12,6 +12,8 @@ from benchmarks import stats_verdicts as bench
 
 from context_bench.stats import PairedSums, paired_difference
 
+pytestmark = pytest.mark.long
+
 # n = 263 was the worst: 10.2% of runs in which a system loses 2% and gains nothing were called equivalent
 LOSSES_ONLY = (149, 200, 235, 263, 312, 523, 1211, 2000)
 

@@ -215,6 +215,7 @@ def everything(directory: Path) -> Iterator[Any]:
             yield "answer", key, store.find_answer(key, examples[(identity & 0xFFFFFFFF) % COUNT])
 
 
+@pytest.mark.long
 def test_no_flipped_bit_is_silently_wrong(directory: Path, tmp_path: Path) -> None:
     original = (directory / FILE_NAME).read_bytes()
     right = list(everything(directory))

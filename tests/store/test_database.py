@@ -48,6 +48,7 @@ def _open_and_close(directory: str, gun: multiprocessing.synchronize.Event) -> N
         Store(directory).close()
 
 
+@pytest.mark.long
 def test_many_processes_make_one_store_at_the_same_moment(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     for attempt in range(5):

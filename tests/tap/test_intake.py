@@ -148,6 +148,7 @@ def test_the_largest_body_that_is_taken() -> None:
         assert peak() < 1200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("coding", "packer"),
     [("gzip", lambda: zlib.compressobj(9, wbits=31)), ("deflate", lambda: zlib.compressobj(9))],

@@ -259,6 +259,7 @@ def test_a_client_that_does_not_wait_for_the_first_byte_ends_it_too() -> None:
     run(test)
 
 
+@pytest.mark.long
 @depends_on_time("a thousand connections must be accepted before the slowest of them gives up")
 @pytest.mark.parametrize("forwarded", [False, True])
 def test_a_thousand_streams_at_once_are_not_mixed_up(forwarded: bool) -> None:

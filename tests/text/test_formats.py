@@ -34,6 +34,7 @@ for each in open("/proc/self/status"):  # ru_maxrss would count what the process
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units")
 @pytest.mark.parametrize(
     ("suffix", "start", "line"),

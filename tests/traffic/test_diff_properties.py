@@ -147,6 +147,7 @@ def _write_anew(_: Pieces, rng: random.Random) -> str:
     return "".join(_make_prose(rng, 1_000_000))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("edit", [_pick_sentences, _pick_words, _rewrite, _reorder, _write_anew])
 def test_a_megabyte_takes_a_second_at_most(edit: Callable[[Pieces, random.Random], str]) -> None:
     rng = random.Random(1)
@@ -158,6 +159,7 @@ def test_a_megabyte_takes_a_second_at_most(edit: Callable[[Pieces, random.Random
     assert not _read_added(segments, before, after).strip() or edit in (_rewrite, _write_anew)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["yes no\n", "a ", "{}, ", "x", "\n", "東京。"])
 def test_a_megabyte_of_the_same_takes_a_second_at_most(unit: str) -> None:
     before = unit * (1_000_000 // len(unit))

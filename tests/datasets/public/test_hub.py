@@ -144,6 +144,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
     assert "pip install 'ctxbench[datasets]'" in json.loads(done.stdout)["error"]
 
 
+@pytest.mark.long
 def test_a_stream_that_is_left_early_does_not_take_the_program_down(tmp_path: Path) -> None:
     import pyarrow.parquet as parquet
 
@@ -158,6 +159,7 @@ def test_a_stream_that_is_left_early_does_not_take_the_program_down(tmp_path: Pa
     assert len(json.loads(done.stdout)["rows"]) == 3
 
 
+@pytest.mark.long
 def test_a_fetch_says_how_far_it_is(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "delay", 0.7)  # what takes less than a second is not told
     run = bench_on_terminal(

@@ -99,6 +99,7 @@ def files(repository: Any) -> Iterator[tuple[str, bytes]]:
         yield from content.items()
 
 
+@pytest.mark.long
 def test_the_whole_is_read_once_and_in_order(hub: Hub, tmp_path: Path) -> None:
     hub.served.clear()
     (read,) = records(hub.url, tmp_path, {"hub": "toy/groups"})

@@ -228,6 +228,7 @@ def test_counts_agree_with_the_plain_implementation() -> None:
             assert follows(name, given, reply) == expected(name, given, reply), (name, given, reply)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("piece", ["*", "\n", "[", "<", "<<", "{", ". ", "!", "-", "\n* x", "'"])
 def test_a_reply_of_repetition_is_read_in_linear_time(piece: str) -> None:
     started = time.process_time()  # of this process alone: the machine may be busy

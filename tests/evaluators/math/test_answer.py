@@ -143,6 +143,7 @@ def test_a_gold_may_be_a_whole_solution(gold: str, text: str) -> None:
     assert read_gold_text(gold) == text
 
 
+@pytest.mark.long
 @each_case(
     "piece", ["{", r"\boxed{", r"\boxed{}", "1,", "1", "$", r"\[", "#### x\n", "the answer is ", "answer to ", "\n",
               "(1,", "*", "٤", "1万", "<think>", "**", "x < ", "a (b c) ", "one ", "1:", "0.33...", "十", "sqrt(",

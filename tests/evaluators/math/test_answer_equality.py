@@ -244,6 +244,7 @@ def ours(gold: str, reply: str) -> float:
     return MathEquivalence().score({"answer": gold}, {"response": reply})["math_equiv"]
 
 
+@pytest.mark.long
 def test_agrees_with_math_verify() -> None:
     math_verify = pytest.importorskip("math_verify")
     logging.disable(logging.WARNING)

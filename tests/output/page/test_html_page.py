@@ -311,6 +311,7 @@ def test_the_policy_names_the_script_and_the_style_that_are_there(page: str) -> 
 # --- size
 
 
+@pytest.mark.long
 def test_a_thousand_rows_make_at_most_two_megabytes_and_cuts_are_said(tmp_path: Path) -> None:
     """Random letters hardly compress: as bad as it gets."""
     draw = random.Random(1)

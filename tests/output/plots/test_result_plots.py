@@ -17,6 +17,7 @@ from context_bench.output.plots import KINDS, Plot
 from context_bench.output.plots.by_system import spread_times
 from context_bench.output.plots.chart import Dot, Grids, Histogram, Plane, Rows
 from context_bench.results import EvalRow
+from fonts import require_font
 from injections import INJECTIONS
 from report_pages import make_result
 from rows import make_row
@@ -166,6 +167,12 @@ def test_every_plot_is_saved_and_is_valid_xml(
     assert plot.to_svg() == svg  # the same chart, the same bytes
     assert "var(" not in svg
     assert "light-dark(" not in svg  # programs that know no variables show the colours too
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_plot_is_saved_as_png(kind: str, swept: EvalResult, with_evidence: EvalResult, tmp_path: Path) -> None:
+    require_font()
+    plot: Plot = getattr((with_evidence if kind == "evidence" else swept).plot, kind)()
     assert plot.save(tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
