@@ -104,8 +104,8 @@ async def aevaluate_memory(
         data_dir: A folder with the records of public datasets.
         extra: Evaluators beside those of the dataset, or beside `evaluators`.
         options: Everything else that `evaluate` takes: `evaluators`, `metrics`, `tokenizer`, `cache_dir`, `margin` and
-            so on. With `max_workers` so many conversations are written and asked at the same time. `seed` is also for generated datasets and for systems that take one; `baseline` is `naive` by
-            default, where that is among the systems.
+            so on. `max_workers` conversations are written and asked at the same time. `seed` is also for generated
+            datasets and for systems that take one; `baseline` is `naive` by default, where that is among the systems.
 
     Raises:
         UsageError: Something cannot be right, before anything was sent.
