@@ -278,10 +278,14 @@ def test_the_choices_in_the_table_are_taken() -> None:
         registry.get("system", "truncate")(ratio=0.5, keep=choice)
 
 
+CACHED = {"prompt_tokens": 9, "cached_tokens": 3}
+
+
 def test_every_metric_of_money_gives_the_keys_in_its_table() -> None:
     facts = {"cost_usd": 0.1, "judge_cost_usd": 0.1, "embedding_usage": [{}], "embedding_cost_usd": 0.1}
     facts |= {"timed_out_attempts": 1, "timed_out_cost_usd": 0.1}
-    facts |= {"upstream_calls": 1, "billed_prompt_tokens": 9, "billed_usage": [{"model": "other"}]}
+    facts |= {"uncached_cost_usd": 0.1, "cache_adjusted_cost_usd": 0.1}
+    facts |= {"upstream_calls": 1, "billed_prompt_tokens": 9, "billed_usage": [{"model": "other", **CACHED}]}
     unknown = make_row(metadata={"least_cost_usd": 0.1, "most_cost_usd": 0.2})
     rows = table("docs/prices.md", "metric of money")
     assert [name for name, _, _ in rows] == ["DollarCost", "BilledRatio"]

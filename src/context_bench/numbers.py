@@ -26,6 +26,7 @@ JUDGE_SCORE = f"{MEAN_SCORE}:judge_score"  # the mean of a judge's scores, in a 
 COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS = "compression_ratio", "prompt_savings", "cost_of_pass"
 UPSTREAM_COST_OF_PASS, COST_USD, COST_PER_1K_USD = "upstream_cost_of_pass", "cost_usd", "cost_per_1k_usd"
 SAVED_PER_1K_USD, EMBEDDING_COST_USD = "saved_per_1k_usd", "embedding_cost_usd"
+CACHE_HIT_RATE = "cache_hit_rate"
 TIMED_OUT_COST_USD = "timed_out_cost_usd"
 LATENCY_MEDIAN, PARETO_RANK, PARETO_FRONT = "latency_median", "pareto_rank", "pareto_front"
 PARETO_COSTS = ("pareto_cost_usd", "pareto_tokens_read", "pareto_tokens_written")
@@ -223,6 +224,10 @@ _DECLARED = (
            by_dataset=True, from_scores=True, wide=True, meaning="Dollars for each row that passes."),
     Number(COST_PER_1K_USD, "$ / 1k", "dollars", "dollar-cost", SYSTEMS, "less", rank=250, by_dataset=True,
            meaning="Dollars for 1,000 examples."),
+    Number(CACHE_HIT_RATE, "cache hits", "share", "dollar-cost", SYSTEMS, low=0, high=1, rank=255, hide_zero=True,
+           by_dataset=True, meaning="Share of the prompt tokens that the API says it read from its cache."),
+    Number("cost_per_1k_uncached_usd", "$ / 1k without cache", "dollars", "dollar-cost", SYSTEMS, rank=256, wide=True,
+           meaning="Dollars for 1,000 examples if the API had read nothing from its cache."),
     Number(SAVED_PER_1K_USD, "$ saved / 1k", "dollars", "", SYSTEMS, "more", rank=150, headline=True, star_above=0,
            wide=True, meaning="Dollars that 1,000 examples cost less than with the baseline."),
     Number(EMBEDDING_COST_USD, "embedding $", "dollars", "dollar-cost", SYSTEMS, rank=290,
@@ -291,6 +296,9 @@ _DECLARED = (
            meaning="Share of conversations whose first message the system changed."),
     Number("rewritten_history", "history rewritten", "share", "prefix-stability", CACHE, low=0, high=1,
            meaning="Share of turns that rewrite what an earlier request of the conversation sent."),
+    Number("cost_per_1k_cache_adjusted_usd", "$ / 1k, cache-adjusted", "dollars", "dollar-cost", CACHE,
+           meaning="Dollars for 1,000 conversations if the API's cache gives all that a request repeats of earlier "
+                   "ones."),
     # what a system acted on, and where the evidence stands
     Number("acted_rows", "acted on", "rows", "engagement", meaning="Rows on which the system changed anything."),
     Number("acted_share", "acted on", "share", "engagement", low=0, high=1, by_dataset=True,

@@ -104,6 +104,18 @@ def test_cached_input_has_a_price_of_its_own() -> None:
     assert Price(2.0, 10.0, 0.0).cost(CACHED_USAGE) == pytest.approx((400 * 2 + 200 * 10) / 1e6)
 
 
+def test_a_conversation_reads_from_the_cache_what_it_repeats() -> None:
+    # The third request changes the history at its 1,500th token.
+    turns = [(2_000, 0, 10), (3_000, 2_000, 10), (4_000, 1_500, 10), (5_000, 4_000, 10)]
+    # Breakpoints stand at the ends of requests: 0, 2,000, 0 and 4,000 are read, all else is written.
+    assert SONNET.adjust(turns) == pytest.approx((6_000 * 0.3 + 8_000 * 3.75 + 40 * 15) / 1e6)
+    # In steps of 128: 0, 1,920, 1,408 and 3,968 are read.
+    assert GPT_4O.adjust(turns) == pytest.approx((7_296 * 1.25 + 6_704 * 2.5 + 40 * 10) / 1e6)
+    assert Price(2.5, 10.0, 1.25, cache_minimum=2_048).adjust(turns) == pytest.approx(
+        (3_968 * 1.25 + 10_032 * 2.5 + 40 * 10) / 1e6
+    )
+
+
 @pytest.mark.parametrize(
     ("usage", "cost"),
     [

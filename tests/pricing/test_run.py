@@ -65,9 +65,12 @@ def test_anthropic_pays_for_writing_to_the_cache() -> None:
         "output_tokens": 7,
     }
     with Server(message("c1", usage)) as server:
-        (row,) = evaluate(AnthropicProxy(server.url, model="claude-sonnet-4-5"), numbered(1)).rows
+        result = evaluate(AnthropicProxy(server.url, model="claude-sonnet-4-5", name="p"), numbered(1))
+    (row,) = result.rows
     # 10 x 3 + 200 x 3.75 + 100 x 6 + 3,000 x 0.3 + 7 x 15
     assert row.metadata["cost_usd"] == pytest.approx(2_385e-6)
+    assert result.summary["p"]["cache_hit_rate"] == pytest.approx(3_000 / 3_310)
+    assert result.summary["p"]["cost_per_1k_uncached_usd"] == pytest.approx((3_310 * 3 + 7 * 15) / 1e3)
 
 
 def test_turns_of_a_conversation_are_priced_one_by_one() -> None:

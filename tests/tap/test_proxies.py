@@ -259,6 +259,9 @@ def test_the_order_of_keys_breaks_no_prefix() -> None:
     assert orders == [["content", "role"], ["role", "content"], ["content", "role"]]
     (row,) = result.rows
     assert row.metadata["prefix_stability"] == 1.0
+    sizes = [prompt for prompt, _, _ in row.metadata["prefix_tokens"]]
+    assert [kept for _, kept, _ in row.metadata["prefix_tokens"]] == [0, *sizes[:2]]
+    assert result.summary["toy"]["cost_per_1k_cache_adjusted_usd"] > 0
     assert (row.metadata["first_message_changed"], row.metadata["rewritten_history"]) == (False, 0.0)
 
 

@@ -43,6 +43,14 @@ def test_a_history_that_grows_is_stable() -> None:
     }
 
 
+def test_what_a_request_repeats_is_counted() -> None:
+    bodies = [json.dumps({"messages": messages}) for messages in (*GROWING, GROWING[2][:2])]
+    found = measure_prefix(map(read_prompt, bodies), lambda text: len(text.split()))
+    assert found is not None
+    sizes = [sum(len(each["content"].split()) for each in messages) for messages in (*GROWING, GROWING[2][:2])]
+    assert found.tokens == list(zip(sizes, (0, sizes[0], sizes[1], sizes[3])))
+
+
 @pytest.mark.parametrize("requests", [[], GROWING[:1], [{"model": "m"}, {"messages": GROWING[0]}]])
 def test_fewer_than_two_requests_say_nothing(requests: list[Any]) -> None:
     assert _stability(*requests) == {}
@@ -179,4 +187,4 @@ def test_a_long_conversation_counts_each_message_once() -> None:
     started = time.process_time()
     assert _stability(*(turns[: number + 1] for number in range(60)), count=count)["prefix_stability"] == 1.0
     assert time.process_time() - started < 2
-    assert len(seen) == 59
+    assert len(seen) == 60

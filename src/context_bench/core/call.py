@@ -55,7 +55,8 @@ _RESERVED_METADATA = frozenset(
     | {"lost_upstream_calls", "lost_upstream_tokens", "least_upstream_tokens", "most_upstream_tokens"}
     | {"answered", "cached_answer", "answer_unknown", "answered_without_call", "saved_by_repeating", "changed_settings"}
     | {"counted_usage", "least_usage", "most_usage", "untouched_at_best", "most_extra_upstream_calls"}
-    | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd"}
+    | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd", "uncached_cost_usd", "cache_adjusted_cost_usd"}
+    | {"prefix_tokens"}
 )
 """Row metadata that only our own systems and the engine may set; a system under test cannot claim it."""
 

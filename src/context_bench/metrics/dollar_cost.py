@@ -10,8 +10,8 @@ from typing import Any
 
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.running import RatioSpread, RunningMetric, ScoreCount, read_fact, was_repeated
-from context_bench.numbers import COST_PER_1K_USD, COST_USD, EMBEDDING_COST_USD, TIMED_OUT_COST_USD
-from context_bench.pricing import Price
+from context_bench.numbers import CACHE_HIT_RATE, COST_PER_1K_USD, COST_USD, EMBEDDING_COST_USD, TIMED_OUT_COST_USD
+from context_bench.pricing import Price, list_usages
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.text import count_things
@@ -37,6 +37,9 @@ class DollarCost(RunningMetric):
     `cost_per_1k_usd_worst` all. A proxy that asked another model is priced by that one; `cost_per_1k_as_asked_usd` is
     the price of the model that was asked for. What a judge and embeddings cost stands apart. A model without a price is
     not priced, which is not 0.
+
+    Where the API reports its prompt cache, the hit rate and the dollars without a cache are told as well. For
+    conversations behind a tap, the cache-adjusted dollars are those of a cache that misses nothing which repeats.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -56,12 +59,13 @@ class DollarTally:
         self._repeated = self._bounded = 0
         self._least = self._most = self._late = self._asked = 0.0
         self._swapped: Counter[str] = Counter()
-        self._embeddings, self._timed_out = _Embeddings(), _TimedOut()
+        self._embeddings, self._timed_out, self._cache = _Embeddings(), _TimedOut(), _Cache()
         self._priced_by: Mapping[str, Any] | None = None
         self._unpaid = False
         self._each, self._passes = RatioSpread(positive=True), RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
+        self._cache.add(row)
         if _COST_FIELDS.isdisjoint(row.metadata):
             self._unknown += 1
             self._failed_unknown += row.error is not None
@@ -110,7 +114,7 @@ class DollarTally:
         values |= self._bounds()
         if self._judged or self._judged_unknown:
             values["judge_cost_usd"] = self._judge_dollars if self._judged else math.nan
-        return values | self._embeddings.result() | self._timed_out.result()
+        return values | self._embeddings.result() | self._timed_out.result() | self._cache.result()
 
     def intervals(self) -> dict[str, Interval]:
         intervals = {COST_PER_1K_USD: self._each.interval().multiply(1000)} if self._each.above else {}
@@ -223,6 +227,36 @@ class _Embeddings:
         calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
         said = f"without {calls} at no known price" if self._known else f"not priced: {calls}; no other cost holds them"
         return {EMBEDDING_COST_USD: said}
+
+
+_CACHE_COSTS = {
+    "uncached_cost_usd": "cost_per_1k_uncached_usd",
+    "cache_adjusted_cost_usd": "cost_per_1k_cache_adjusted_usd",
+}
+
+
+class _Cache:
+    """What the provider's prompt cache served, as its API reports it, and dollars without it and with a perfect one."""
+
+    def __init__(self) -> None:
+        self._prompt = self._cached = 0
+        self._costs: dict[str, list[float]] = {key: [] for key in _CACHE_COSTS}
+
+    def add(self, row: EvalRow) -> None:
+        for usage in list_usages(row.metadata):
+            prompt, cached = (read_token_count(usage.get(key)) for key in ("prompt_tokens", "cached_tokens"))
+            if prompt is not None and cached is not None:
+                self._prompt += prompt
+                self._cached += min(cached, prompt)
+        for key, costs in self._costs.items():
+            if (cost := read_fact(row, key)) is not None:
+                costs.append(cost)
+
+    def result(self) -> dict[str, float]:
+        """Give what is known of the cache; nothing where no API reported it."""
+        rate = {CACHE_HIT_RATE: self._cached / self._prompt} if self._prompt else {}
+        known = {_CACHE_COSTS[key]: math.fsum(costs) / len(costs) * 1000 for key, costs in self._costs.items() if costs}
+        return rate | known
 
 
 class _TimedOut:

@@ -8,7 +8,7 @@ priced by the bills that a tap saw, by the usage that came back, or by an estima
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creatio
 
 CACHE_MINIMUM = 1024
 """Tokens of the shortest cached prompt, for models whose provider says nothing else."""
+CACHE_STEP = 128  # tokens by which cached prefixes grow that nobody pays to write
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,23 @@ class Price:
         if turns and isinstance(turns, list) and all(isinstance(turn, Mapping) for turn in turns):
             return self.sum_costs(turns)
         return self._price_request(usage)
+
+    def adjust(self, turns: Sequence[Sequence[int]]) -> float:
+        """Compute the dollars of a conversation whose prefixes the provider caches, however its API reports them.
+
+        A model that charges for writes keeps the end of each request, as for an agent that sets a breakpoint there;
+        others read in steps. `turns` has for each request the tokens of its prompt, those of them that are the start of
+        the one before, and those of the reply.
+        """
+        total, ends = 0.0, list[int]()  # where requests ended that are still a prefix of the next
+        for prompt, kept, reply in turns:
+            ends = [end for end in ends if end <= kept]
+            writes = self.cache_write_5m is not None
+            read = max(ends, default=0) if writes else kept // CACHE_STEP * CACHE_STEP
+            read = read if read >= self.cache_minimum else 0
+            total += self.dollars(prompt, reply, min(read, prompt), max(0, prompt - read) if writes else 0)
+            ends.append(prompt)
+        return total
 
     def sum_costs(self, usages: list[Any]) -> float | None:
         """Add up the dollars of several requests; None when one of them is not known."""
@@ -126,6 +144,7 @@ class Tier:
 
 COSTS = (
     *("cost_usd", "cost_is_estimate", "cost_as_asked_usd", "least_cost_usd", "most_cost_usd"),
+    *("uncached_cost_usd", "cache_adjusted_cost_usd"),
     *("embedding_cost_usd", "judge_cost_usd", "timed_out_cost_usd"),
 )
 """The fields that `price_row` sets on a row."""
@@ -147,11 +166,33 @@ def price_row(
     if price is None and PRICED_BY_CALL.isdisjoint(metadata):
         return {}
     costs = {} if metadata.get("saved_by_repeating") else _price_answer(prices, price, metadata, upstream_tokens)
+    if "cost_usd" in costs and any(call.get("cached_tokens") is not None for call in list_usages(metadata)):
+        costs["uncached_cost_usd"] = _price_answer(prices, price, _drop_cache(metadata), upstream_tokens)["cost_usd"]
+    if price is not None and isinstance(turns := metadata.get("prefix_tokens"), list):
+        costs["cache_adjusted_cost_usd"] = price.adjust(turns)
     for key in ("least", "most"):
         bounded = metadata.get(f"{key}_usage")
         if isinstance(bounded, list) and (cost := _sum_bills(prices, price, bounded)) is not None:
             costs[f"{key}_cost_usd"] = cost
     return costs | _price_embeddings(prices, metadata) | price_judges(prices, metadata)
+
+
+def list_usages(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """List the usage of each call of a row as the API reported it: by the tap, by turn, or of the one call."""
+    told = metadata.get("billed_usage") if "upstream_calls" in metadata else metadata.get("turn_usage") or [metadata]
+    return [each for each in told if isinstance(each, Mapping)] if isinstance(told, list) else []
+
+
+_OF_CACHE = ("cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
+
+
+def _drop_cache(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata as if nothing had been read from a cache or written to it."""
+    plain = {key: value for key, value in metadata.items() if key not in _OF_CACHE}
+    for key in ("billed_usage", "turn_usage"):
+        if isinstance(calls := plain.get(key), list):
+            plain[key] = [_drop_cache(call) if isinstance(call, Mapping) else call for call in calls]
+    return plain
 
 
 def _price_embeddings(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:

@@ -45,6 +45,7 @@ class PrefixStability:
     kept: float  # the mean share of a request's tokens that stand unchanged at the start of the next one
     first_message_changed: bool  # whether tools, system or first message ever differ from one request to the next
     rewritten: float  # the share of messages that are not the same at the same place in the next request
+    tokens: list[tuple[int, int]]  # of each request: its prompt, and what of it is the start of the one before
 
 
 def measure_prefix(prompts: Iterable[Prompt | None], count: Tokenizer) -> PrefixStability | None:
@@ -61,10 +62,13 @@ def measure_prefix(prompts: Iterable[Prompt | None], count: Tokenizer) -> Prefix
     count = cache(count)  # the same history comes again in every request
     earlier = sum(len(first.messages) for first, _ in pairs)
     rewritten = earlier - sum(sum(map(eq, first.messages, second.messages)) for first, second in pairs)
+    kept = [_count_kept(first.pieces, second.pieces, count) for first, second in pairs]
+    sizes = [_count_pieces(request.pieces, count) for request in (pairs[0][0], *(second for _, second in pairs))]
     return PrefixStability(
-        sum(_share_kept(first.pieces, second.pieces, count) for first, second in pairs) / len(pairs),
+        sum(min(1.0, same / size) if size else 1.0 for same, size in zip(kept, sizes)) / len(pairs),
         any(_read_opening(first) != _read_opening(second) for first, second in pairs),
         rewritten / earlier if earlier else 0.0,
+        list(zip(sizes, (0, *kept))),
     )
 
 
@@ -112,9 +116,12 @@ def _read_opening(request: _Request) -> tuple[list[_Piece], list[list[_Piece]]]:
     return request.opening, request.messages[:1]
 
 
-def _share_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Tokenizer) -> float:
-    """Measure the share of the earlier request with which the later one begins."""
-    total = sum(count(piece.text) for piece in earlier if piece.text)
+def _count_pieces(pieces: Sequence[_Piece], count: Tokenizer) -> int:
+    return sum(count(piece.text) for piece in pieces if piece.text)
+
+
+def _count_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Tokenizer) -> int:
+    """Count the tokens of the earlier request with which the later one begins."""
     kept = 0
     for place, piece in enumerate(earlier):
         other = later[place] if place < len(later) else None
@@ -123,7 +130,7 @@ def _share_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Token
             kept += count(same) if same else 0
             break
         kept += count(piece.text) if piece.text else 0
-    return min(1.0, kept / total) if total else 1.0
+    return kept
 
 
 def _count_common(first: str, second: str) -> int:

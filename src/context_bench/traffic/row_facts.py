@@ -69,6 +69,8 @@ class RowFacts:
     prefix_stability: float | None = None  # see `prefix.py`, as for the next two
     first_message_changed: bool | None = None  # whether tools, system or first message ever changed
     rewritten_history: float | None = None  # the share of messages that were rewritten
+    # of each turn: the tokens of its prompt, those that are the start of the one before, and those of the reply
+    prefix_tokens: list[list[int]] | None = None
 
     def as_metadata(self) -> dict[str, Any]:
         """Write them as the row keeps them: what is None is left out."""
@@ -243,11 +245,14 @@ def _add_answers(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenize
         return
     if any(len(calls) > 1 for calls in answers):  # a prompt in parts has no one prefix
         return
-    stability = measure_prefix((call.prompt for calls in answers for call in calls), count)
+    known = [call for calls in answers for call in calls if call.prompt is not None]
+    stability = measure_prefix((call.prompt for call in known), count)
     if stability is not None:
         facts.prefix_stability = stability.kept
         facts.first_message_changed = stability.first_message_changed
         facts.rewritten_history = stability.rewritten
+        written = [_count_written([call], count) for call in known]
+        facts.prefix_tokens = [[*tokens, reply or 0] for tokens, reply in zip(stability.tokens, written)]
 
 
 def _is_untouched(exchange: Exchange, calls: Sequence[Call]) -> bool:
