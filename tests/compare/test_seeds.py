@@ -11,6 +11,7 @@ import pytest
 from command import called
 from context_bench import EvalResult, EvalRow, evaluate
 from context_bench.compare.seeds import find_seeds
+from context_bench.output.conclusion import conclude
 from context_bench.stats import Verdict
 from context_bench.summary import summarize
 from report_pages import read_index
@@ -78,6 +79,16 @@ def test_by_hand() -> None:
     assert merged.config["workers"] == {"base": 2, "s": 2}
     assert merged.summary["s"]["seed_spread"] == pytest.approx(0.2 * 2**0.5)  # of 0.4 and 0.8
     assert verdict_of(merged, "s").difference == pytest.approx(-0.4)
+
+
+def test_a_floor_that_fails_is_not_said_to_need_no_context() -> None:
+    systems = ["passthrough", "random-drop:ratio=0.5,seed=1|2", "closed-book"]
+    result = evaluate(systems, "needle:n=30,length=300", progress=False)
+    merged = result.merge_seeds()
+    assert merged.summary["closed-book"]["mean_score"] == 0.0
+    assert merged.comparison is not None
+    assert not merged.comparison.context_unneeded
+    assert "do not need" not in conclude(merged)
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

@@ -240,11 +240,8 @@ class Comparer:
             settled: Verdicts by looks, on systems that those stopped. They replace all others, also by dataset.
             fixed_groups: Whether the documents or conversations of the run are all that matter.
         """
-        if self._pairing.is_open:  # more answers may come: close a copy
-            closed = copy.deepcopy(self)
-            closed._pairing.close()
-            closed._blind_spots.close()
-            return closed.compare(metric, margin, controls, settled, fixed_groups)
+        if self._pairing.is_open:
+            return self._close_copy().compare(metric, margin, controls, settled, fixed_groups)
         measured = self._list_measured()
         if not measured:
             return None
@@ -304,6 +301,13 @@ class Comparer:
             },
         )
 
+    def _close_copy(self) -> Comparer:
+        """Return a copy that waits for no more of the repeated answers; more may come to this one."""
+        closed = copy.deepcopy(self)
+        closed._pairing.close()
+        closed._blind_spots.close()
+        return closed
+
     def has_only_zeros(self, system: str, tag: str | None = None) -> bool:
         """Whether neither a system nor the baseline has a score but 0, on a dataset or on any."""
         tags = [each for name, each in self._seen if name == system] if tag is None else [tag]
@@ -327,6 +331,8 @@ class Comparer:
 
     def is_perfect(self, tag: str | None = None) -> bool:
         """Whether every system that is compared has the best score on every example, of a dataset or of all."""
+        if self._pairing.is_open:
+            return self._close_copy().is_perfect(tag)
         names = [self.baseline, *self._list_measured()]
         return not any(
             seen.imperfect for (name, own), seen in self._seen.items() if name in names and tag in (None, own)

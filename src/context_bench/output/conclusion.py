@@ -167,6 +167,10 @@ def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str],
     asides = {name: "" if (seen := _count_looked_at(result, name)) == _ALL else f" (in {seen})" for name in unharmed}
     kept = [f"No evidence lost: {_list_systems(asides)}."] if unharmed else []
     told = [_count_right(result, name, fate) for name, fate in harmed.items()]
+    lost = {name: 1 - result.summary[name].get(EVIDENCE_SURVIVAL, math.nan) for name in harmed}
+    if len(told) > _MAX_NAMES and min(lost.values()) > 0:
+        least, most = percent(min(lost.values())), percent(max(lost.values()))
+        return [f"Evidence was lost in {least} to {most} of the examples: {list_names(join_settings([*lost]))}."], kept
     return [f"{'; '.join(told)}."] if told else [], kept
 
 

@@ -238,14 +238,16 @@ KINDS = {
 """The kinds of examples that numbers link to, as the links call them."""
 
 
-def link_counts(facts: RunFacts, name: str, kinds: tuple[str, ...] = tuple(KINDS)) -> list[Child]:
+def link_counts(
+    facts: RunFacts, name: str, kinds: tuple[str, ...] = tuple(KINDS), *, brief: bool = False
+) -> list[Child]:
     """Link to the examples of each kind that a system has any of."""
     counts = facts.counts.get(clean_name(name), {})
     links: list[Child] = []
     for kind in kinds:
         if counts.get(kind):
             picks = dump_json({"run": clean_name(facts.name), "system": clean_name(name), "kind": kind})
-            text = f"{counts[kind]:,} {KINDS[kind]}"
+            text = f"{counts[kind]:,} {kind if brief else KINDS[kind]}"
             links += [", "] if links else []
             links.append(element("a", {"href": "#examples", "class": "to-examples", "data-picks": picks}, text))
     return links

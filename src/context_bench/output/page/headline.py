@@ -63,7 +63,7 @@ def _list_systems(facts: RunFacts, title: str, names: Sequence[str], *, wide: bo
         if name in names:
             cells: list[Child] = [_name_system(numbers[name], name, brief[name]), _write_verdict(facts, name)]
             cells += [_write_value(facts, name, key, show, best=name in best[key]) for _, key, show in columns]
-            lines.append([*cells, *([element("small", None, *link_counts(facts, name))] if linked else [])])
+            lines.append([*cells, *([element("small", None, *link_counts(facts, name, brief=True))] if linked else [])])
     head = ["system", "verdict", *(title for title, *_ in columns), *(["look at"] if linked else [])]
     return table(head, lines, f"{title}, all columns" if wide else title, "headline")
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
 
 
+MAX_SLICE_COLUMNS = 6
+"""Systems beside one another in a table by slice: more do not fit the page."""
+
+
 def show_charts(facts: RunFacts) -> dict[str, Markup | str]:
     """Draw the charts of a run, by the part of the page that they stand in; a plain text says why there is none."""
     return {
@@ -56,11 +60,19 @@ def _show_datasets(facts: RunFacts) -> Markup | str:
 
 
 def _show_slices(facts: RunFacts) -> list[Markup]:
-    """Show the scores by each field of `--slice`."""
-    return [
-        say_missing(found) if isinstance(found, str) else table(found[0], found[1:], found[0][0].capitalize(), "plain")
-        for found in list_slices(facts.result)
-    ]
+    """Show the scores by each field of `--slice`; where there are many systems, in several tables."""
+    shown, brief = [], name_briefly(facts.result.summary)
+    for found in list_slices(facts.result):
+        if isinstance(found, str):
+            shown.append(say_missing(found))
+            continue
+        title = found[0][0].capitalize()
+        shown.append(element("h3", None, title))
+        for first in range(2, len(found[0]), MAX_SLICE_COLUMNS):
+            head, *lines = ([*line[:2], *line[first : first + MAX_SLICE_COLUMNS]] for line in found)
+            names = [brief.get(name, name) for name in head[2:]]
+            shown.append(table([head[0].removeprefix("score by "), "n", *names], lines, title, "plain"))
+    return shown
 
 
 def say_missing(why: str) -> Markup:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from context_bench.compare.sweeps import name_briefly, name_family
 from context_bench.errors import printable
 
-_LETTER, _LINE = 6.2, 13.0  # pixels that a letter takes across, and a line down, at the size of a label
+_LETTER, _LINE = 6.8, 13.0  # pixels that a letter takes across, and a line down, at the size of a label
 
 
 class LabelPlace(NamedTuple):
