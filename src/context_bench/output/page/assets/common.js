@@ -42,7 +42,7 @@ document.addEventListener("scroll", () => { tip.hidden = true; }, true);
 // --- printing opens what is folded
 let folded = [];
 addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open])")];
+  folded = [...document.querySelectorAll("details:not([open]):not(.all)")];
   for (const each of folded) each.open = true;
 });
 addEventListener("afterprint", () => { for (const each of folded) each.open = false; });
