@@ -97,6 +97,22 @@ def test_few_refusals_among_many_answers_hold_nobody() -> None:
     assert seconds < 5
 
 
+def test_refusals_that_come_before_the_first_answers_hold_nobody() -> None:
+    """A 429 is there at once, an answer after a second: three of forty requests are still few."""
+
+    async def main() -> float:
+        gate, loop = Gate("here", 80), asyncio.get_running_loop()
+        await asyncio.gather(*(gate.enter() for _ in range(40)))
+        for _ in range(3):
+            gate.leave()
+            gate.note_refusal(60.0)
+        before, visits = loop.time(), Visits(gate)
+        await visits.many(3)
+        return max(visits.moments) - before
+
+    assert run(main()) < 5
+
+
 def test_a_cut_limit_comes_back_quickly_and_then_slowly() -> None:
     """From 40 to 20: places come back by halves up to 30, and above that one with each round of answers."""
 
@@ -104,7 +120,7 @@ def test_a_cut_limit_comes_back_quickly_and_then_slowly() -> None:
         gate, most = Gate("here", 40), []
         inside = [gate.enter() for _ in range(40)]
         await asyncio.gather(*inside)
-        for _ in range(3):
+        for _ in range(6):
             gate.note_refusal(0.0)
         for _ in inside:
             gate.leave()

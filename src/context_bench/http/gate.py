@@ -137,7 +137,9 @@ class Gate:
         """
         self._recent.append(True)
         refusals = sum(self._recent)
-        if shortage is None and (refusals < LEAST_REFUSALS or refusals < REFUSING_SHARE * len(self._recent)):
+        # A 429 is sooner there than an answer: requests that are still open have to be counted too.
+        known = min(RECENT_REPLIES, len(self._recent) + self._in_flight)
+        if shortage is None and (refusals < LEAST_REFUSALS or refusals < REFUSING_SHARE * known):
             return
         self._recent.clear()
         self.refusing, self._shortage = True, shortage
