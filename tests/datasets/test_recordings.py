@@ -10,6 +10,7 @@ import pytest
 
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.files import FileDataset
+from context_bench.datasets.open import open_datasets
 from context_bench.datasets.recordings import find_recorded_api, is_recording, read_examples
 from context_bench.errors import DataError
 from context_bench.systems.prompts import build_messages
@@ -193,5 +194,14 @@ def test_a_recording_is_a_dataset_as_it_is_and_examples_are_no_recording(tmp_pat
     dataset = FileDataset(tmp_path / "log.jsonl")
     assert dataset.check() == 3
     assert {each["meta"]["group"] for each in dataset} == {"log-1"}
+    folder = tmp_path / "sessions" / "deep"
+    folder.mkdir(parents=True)
+    for name in ("a", "b"):
+        lines = [json.dumps({"request": {**BLOCKS, "metadata": {"n": name}}, "session_id": name}) + "\n"]
+        (folder / f"{name}.jsonl").write_text("".join(lines))
+    datasets = open_datasets([str(folder)])
+    assert [each["meta"]["group"] for each in datasets] == ["a", "b"]
+    assert [Path(each).name for each in datasets.facts()["deep"]["files"]] == ["a.jsonl", "b.jsonl"]
+    assert find_recorded_api([tmp_path / "sessions"]) == "anthropic"
     assert not is_recording(tmp_path / "mine.jsonl")
     assert [each["id"] for each in FileDataset(tmp_path / "mine.jsonl")] == [1]

@@ -56,7 +56,7 @@ def main(
 
 def _find_recorded_api(options: RunOptions) -> str | None:
     """Find the API of a recording among the datasets, which a run speaks unless `--api` names another."""
-    if not options.proxy or not any(Path(name).is_file() for name in options.dataset):
+    if not options.proxy or not any(Path(name).exists() for name in options.dataset):
         return None
     from context_bench.cli.messages import say
     from context_bench.datasets.recordings import find_recorded_api
@@ -176,7 +176,7 @@ def _check_golds(options: RunOptions) -> None:
 
     known = registry.list("dataset")
     for text in options.dataset:
-        if not os.path.isfile(text) and parse("dataset", text)[0].target not in known:
+        if not os.path.exists(text) and parse("dataset", text)[0].target not in known:
             continue
         mapping = parse_mapping(options.map) if options.map else None
         choices = Choices(options.seed, CHECKED_GOLDS, "first", options.data_dir, options.revision, mapping)

@@ -1,4 +1,5 @@
-"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, plain or as .gz, and recorded traffic.
+"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, plain or as .gz, and recorded traffic,
+also a folder of it.
 
 A file is checked once, in full and before anything is sent: the first problem is an error that names
 file and line. Examples keep their own `dataset` tag, or get the file's name.
@@ -60,7 +61,7 @@ def _strip_gz(path: Path) -> Path:
 
 
 class FileDataset:
-    """The examples of one local file; can be iterated any number of times.
+    """The examples of one local file, or of a folder with recorded sessions; can be iterated any number of times.
 
     The suffix of the file says how it is read; `.gz` after it is unpacked. `dataset` is the tag for examples that carry
     none. `mapping` names the columns of a file with other names: `{"question": "prompt"}`. With a mapping, a record
@@ -73,17 +74,23 @@ class FileDataset:
         self.mapping = dict(mapping or {})
         self.checked = 0
         self.fields: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        if self.path.is_dir():
-            raise DataError(f"{self.path} is a directory: name a file in it")
+        if is_folder := self.path.is_dir():
+            if self.mapping or not is_recording(self.path):
+                raise DataError(f"{self.path} is a directory without recorded sessions: name a file in it")
         known = is_data_file(self.path)
         if not self.path.exists() and known:
             raise DataError(f"{self.path}: no such file{suggest_file(self.path)}")
-        if not self.path.is_file():
+        if not self.path.is_file() and not is_folder:
             raise DataError(f"{self.path} cannot be read twice, as it is not a regular file: save it to one first")
-        self._recorded = not self.mapping and is_recording(self.path)
+        self._recorded = is_folder or (not self.mapping and is_recording(self.path))
         if not known and not self._recorded:
             use = f"use {', '.join(SUFFIXES)}, plain or as .gz, or recorded traffic"
             raise DataError(f"{self.path}: unknown kind of file; {use}")
+
+    @property
+    def files(self) -> list[Path]:
+        """The file, or all files of the folder."""
+        return sorted(filter(Path.is_file, self.path.rglob("*"))) if self.path.is_dir() else [self.path]
 
     def __context_bench_traits__(self) -> DatasetTraits:
         return DatasetTraits(

@@ -72,7 +72,7 @@ class Source:
     def facts(self) -> list[Any]:
         """The source of the examples, as far as it is known: files with digests, repository and revision."""
         if self._file is not None:
-            return [{"files": {str(self._file.path): digest(self._file.path)}}]
+            return [{"files": {str(path): digest(path) for path in self._file.files}}]
         sources = [dataset_traits(examples).source for examples in self._opened]
         return [dict(source()) for source in sources if source is not None]
 

@@ -21,14 +21,16 @@ from context_bench.wire.prompts import read_text
 
 
 def is_recording(path: Path) -> bool:
-    """Tell whether a file holds recorded traffic, and no examples."""
+    """Tell whether a file holds recorded traffic, and no examples, or a folder any such file."""
+    if path.is_dir():
+        return next(read_threads([path]), None) is not None
     return find_reader(path, lambda record: "context" in record or "turns" in record) is not None
 
 
 def find_recorded_api(paths: Iterable[str | Path]) -> str | None:
     """Find the API that the first request in some recordings was for; None where there is none."""
     for path in map(Path, paths):
-        if path.is_file() and is_recording(path):
+        if path.exists() and is_recording(path):
             return next((thread.requests[0].api for thread in read_threads([path])), None)
     return None
 
