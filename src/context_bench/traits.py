@@ -337,6 +337,11 @@ def find_edit(system: Any) -> Callable[..., Any] | None:
     return edit if callable(edit) else None
 
 
+def reads_any_api(system: Any) -> bool:
+    """Tell whether a system that edits messages reads those of every API; others get those of chat completions."""
+    return getattr(system, "reads_any_api", False) is True
+
+
 def find_breaks(part: Any) -> tuple[str, ...]:
     """Find the relations that a system or memory declares to break."""
     declared = _read_member(part, "breaks", ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from context_bench.replay.replayer import Recording, Replayer
 from context_bench.replay.report import ArmOutcome, conclude, describe, gather, render
 from context_bench.systems import MessagesSystem
 from context_bench.systems.adapt import build_systems
+from context_bench.systems.messages import CLEARED
 from context_bench.tap.address import free_port
 from context_bench.tap.answering import Answerer
 from context_bench.tap.scripted import Scripted
@@ -57,8 +59,20 @@ def leave(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return messages
 
 
+class EditsBlocks:
+    """A policy over the messages of Anthropic's API, as they are recorded."""
+
+    reads_any_api = True
+
+    def __init__(self, edit: Edit, name: str) -> None:
+        self.name, self._edit = name, edit
+
+    def edit(self, messages: list[dict[str, Any]], tools: list[Any]) -> tuple[list[dict[str, Any]], list[Any]]:
+        return self._edit(copy.deepcopy(messages)), tools
+
+
 def make_arm(edit: Edit, name: str) -> SystemArm:
-    return SystemArm(MessagesSystem(edit, name=name))
+    return SystemArm(EditsBlocks(edit, name))
 
 
 def build_policy() -> SystemArm:
@@ -255,6 +269,30 @@ def test_newer_models_of_openai_pay_for_what_they_write_to_the_cache(tmp_path: P
     assert outcome.hit_rate is None  # nothing is missed: these models keep what they were told to keep
 
 
+# --- functions over the messages of a chat
+
+
+def test_a_function_over_chat_messages_edits_a_session_of_another_api(tmp_path: Path) -> None:
+    write_session(tmp_path, 1, 8)
+    seen: list[list[dict[str, Any]]] = []
+
+    def clear_first(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        seen.append(messages)
+        results = [place for place, each in enumerate(messages) if each["role"] == "tool"]
+        if len(results) >= 5:
+            messages[results[0]] = {**messages[results[0]], "content": CLEARED}
+        return messages
+
+    function, policy = MessagesSystem(clear_first), MessagesSystem(lambda messages: messages, name="leave")
+    cleared, left = replay(tmp_path, SystemArm(function), SystemArm(policy))
+    assert [each["role"] for each in seen[1]] == ["system", "user", "assistant", "tool"]
+    # What it leaves alone is what was recorded: no fault, and nothing of the cache is lost.
+    assert (left.saved_tokens, left.broken_turns, dict(left.faults)) == (0, 0, {})
+    assert dict(cleared.faults) == {}
+    assert [turn["turn"] for turn in cleared.turns if turn["sent_tokens"] < turn["tokens"]] == [6, 7, 8]
+    assert [turn["turn"] for turn in cleared.turns if "lost_reads" in turn] == [6]
+
+
 # --- real proxies over HTTP
 
 
@@ -395,7 +433,7 @@ def test_a_second_run_takes_the_sessions_from_the_store(tmp_path: Path) -> None:
     def build() -> SystemArm:
         arm = build_policy()
         real = arm._edit
-        arm._edit = lambda body: (edited.append(1), real(body))[1]  # type: ignore[method-assign, func-returns-value]
+        arm._edit = lambda api, body: (edited.append(1), real(api, body))[1]  # type: ignore[method-assign, func-returns-value]
         return arm
 
     first = replay(recordings, build(), store=store)

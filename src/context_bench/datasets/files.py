@@ -74,9 +74,8 @@ class FileDataset:
         self.mapping = dict(mapping or {})
         self.checked = 0
         self.fields: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        if is_folder := self.path.is_dir():
-            if self.mapping or not is_recording(self.path):
-                raise DataError(f"{self.path} is a directory without recorded sessions: name a file in it")
+        if (is_folder := self.path.is_dir()) and (self.mapping or not is_recording(self.path)):
+            raise DataError(f"{self.path} is a directory without recorded sessions: name a file in it")
         known = is_data_file(self.path)
         if not self.path.exists() and known:
             raise DataError(f"{self.path}: no such file{suggest_file(self.path)}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from context_bench.errors import DataError
 from context_bench.text.masking import Placeholders
-from context_bench.traffic.parts import convert_to_chat
+from context_bench.traffic.parts import convert_to_chat, convert_tool_to_chat
 from context_bench.traffic.readers import Findings, find_reader, read_threads
 from context_bench.traffic.sessions import Request, Thread
 from context_bench.types import Example
@@ -76,7 +76,7 @@ def _make_example(thread: Thread, request: Request, number: int, answers: bool) 
     }
     if request.model:
         example["meta"]["model"] = request.model
-    if tools := [each for each in map(_convert_tool, request.tools) if each]:
+    if tools := [each for each in map(convert_tool_to_chat, request.tools) if each]:
         example["tools"] = tools
     reply = _read_reply(request)
     if reply:
@@ -92,17 +92,6 @@ def _read_chat(request: Request) -> list[Any]:
         return convert_to_chat(request.messages, request.system)
     text = read_text(request.system)
     return [{"role": "system", "content": text}, *request.messages] if text else request.messages
-
-
-def _convert_tool(tool: Any) -> dict[str, Any] | None:
-    """Convert a tool to that of a chat; None for one that the API itself provides."""
-    if not isinstance(tool, dict) or "function" in tool:
-        return tool if isinstance(tool, dict) else None
-    schema = tool.get("input_schema", tool.get("parameters"))
-    if not isinstance(tool.get("name"), str) or not isinstance(schema, dict):
-        return None
-    about = {"description": tool["description"]} if tool.get("description") else {}
-    return {"type": "function", "function": {"name": tool["name"], **about, "parameters": schema}}
 
 
 def _read_reply(request: Request) -> str:

@@ -17,13 +17,14 @@ from typing import Any, Protocol
 from context_bench.conformance.bench import CheckFailed, Client
 from context_bench.errors import describe
 from context_bench.processes.started_proxy import StartedProxy
+from context_bench.replay.chat_edit import edit_as_chat
 from context_bench.replay.copied_text import read_sent
 from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_error, build_json
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
 from context_bench.traffic.calls import read_claimed_tokens
 from context_bench.traffic.parts import list_parts
-from context_bench.traits import find_edit, find_fingerprint
+from context_bench.traits import find_edit, find_fingerprint, reads_any_api
 from context_bench.wire.forms import get_form
 from context_bench.wire.prompts import Prompt, dump_body
 
@@ -269,7 +270,7 @@ class SystemArm:
     @property
     def fingerprint(self) -> str | None:
         own = find_fingerprint(self._system)
-        return f"replay system/1 {own}" if own else None
+        return f"replay system/2 {own}" if own else None
 
     async def prepare(self) -> None:
         self._made.clear()
@@ -277,16 +278,18 @@ class SystemArm:
     async def finish(self) -> None:
         self._made.clear()
 
-    async def send(self, _api: str, body: dict[str, Any], _thread: str, _reply: Mapping[str, Any] | None) -> Sent:
+    async def send(self, api: str, body: dict[str, Any], _thread: str, _reply: Mapping[str, Any] | None) -> Sent:
         """Return the request as the system edits it; what it raises is the request's error."""
         try:
-            return Sent(await asyncio.to_thread(self._edit, body), calls=1)
+            return Sent(await asyncio.to_thread(self._edit, api, body), calls=1)
         except Exception as error:  # noqa: BLE001 - a system may be anybody's; the request is counted as failed
             return Sent(None, status=0, error=describe(error))
 
-    def _edit(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _edit(self, api: str, body: dict[str, Any]) -> dict[str, Any]:
         where = "input" if "input" in body else "messages"
         edit = find_edit(self._system)
+        if edit is not None and api != "openai" and not reads_any_api(self._system):
+            return edit_as_chat(api, body, edit)
         if edit is not None:
             messages, tools = edit(body[where], body.get("tools") or [])
             return {**body, where: messages, **({"tools": tools} if tools or "tools" in body else {})}

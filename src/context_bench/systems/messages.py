@@ -43,6 +43,8 @@ class MessagesSystem:
 
     __context_bench_reference__: ReferenceTraits | None = ReferenceTraits(argument="function", verbatim=True)
     reads_gold = False
+    reads_any_api = False
+    """Whether the function reads the messages of every API, not of chat completions alone."""
 
     def __init__(self, function: Policy | str, name: str | None = None, framing: str | None = None) -> None:
         self.function = _resolve_function(function) if isinstance(function, str) else function
@@ -282,6 +284,7 @@ class _BuiltIn(MessagesSystem):
     """A policy that ships: its function is known, and a reference to it gives parameters only."""
 
     __context_bench_reference__ = None
+    reads_any_api = True
 
 
 class ClearToolResults(_BuiltIn):
@@ -331,6 +334,8 @@ class LangChainContextEditing(_BuiltIn):
         clear_tool_inputs: Clear the arguments of those calls too.
         placeholder: What stands in place of a result.
     """
+
+    reads_any_api = False
 
     def __init__(
         self,

@@ -153,6 +153,17 @@ def convert_to_chat(messages: Iterable[Any], system: Any = None) -> list[Message
     return chat
 
 
+def convert_tool_to_chat(tool: Any) -> dict[str, Any] | None:
+    """Convert a tool to that of a chat; None for one that the API itself provides."""
+    if not isinstance(tool, dict) or "function" in tool:
+        return tool if isinstance(tool, dict) else None
+    schema = tool.get("input_schema", tool.get("parameters"))
+    if not isinstance(tool.get("name"), str) or not isinstance(schema, dict):
+        return None
+    about = {"description": tool["description"]} if tool.get("description") else {}
+    return {"type": "function", "function": {"name": tool["name"], **about, "parameters": schema}}
+
+
 # --- sizes
 
 
