@@ -190,6 +190,27 @@ def test_a_stream_arrives_chunk_by_chunk(dialect: str) -> None:
     run(test)
 
 
+def test_a_stream_has_begun_with_its_first_token() -> None:
+    pause, opening = 0.2, b'data: {"type":"message_start","message":{"id":"m","usage":{"input_tokens":1}}}\n\n'
+    token = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Oslo"}}
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield opening
+        await asyncio.sleep(pause)
+        yield f"data: {json.dumps(token)}\n\n".encode()
+
+    async def test() -> None:
+        async with running(Answering(lambda _: Outgoing(200, EVENTS, chunks()))) as at:
+            async with at.post("/v1/messages") as reply:
+                await reply.read()
+            await until(lambda: len(at.ended) == 1)
+        (call,) = at.ended
+        assert call.first is not None
+        assert call.first - call.started >= pause
+
+    run(test)
+
+
 def test_a_stream_that_breaks_off_never_ends_cleanly() -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"data: 1\n\n"

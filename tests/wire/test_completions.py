@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from context_bench.wire.form import Answer, Completion, ToolCall
-from context_bench.wire.forms import get_form, make_reply, read_completion
+from context_bench.wire.form import Answer, ApiForm, Completion, ToolCall
+from context_bench.wire.forms import FORMS, FirstToken, get_form, make_reply, read_completion
 from context_bench.wire.openai_chat import OPENAI_CHAT
 
 ANSWER = Answer("Oslo is sunny.", [ToolCall("c1", "get", '{"city": "Oslo", "days": 2}'), ToolCall("c2", "stop")])
@@ -28,6 +28,16 @@ def test_id_texts_and_calls_of_both_apis(api: str, streamed: bool) -> None:
     assert read == Completion(document["id"], ["Oslo is sunny."], CALLS)
     assert read is not None
     assert read.tokens(words) == 3 + 1 + 1
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_the_first_token_of_a_stream_comes_after_its_opening(form: ApiForm) -> None:
+    pieces = list(form.write_events(make_reply(Answer("Oslo is sunny."), {"model": "m"})))
+    first = next(place for place, piece in enumerate(pieces) if b"Oslo" in piece)
+    halves = [half for piece in pieces for half in (piece[:30], piece[30:])]  # a chunk may end anywhere
+    token = FirstToken()
+    come = [token.came_with(half) for half in halves]
+    assert come == [place > 2 * first for place in range(len(halves))]
 
 
 def test_several_choices_were_all_written() -> None:

@@ -34,7 +34,7 @@ from context_bench.tap.intake import (
     read_body,
 )
 from context_bench.traffic.calls import Call
-from context_bench.wire.forms import FORMS, find_form
+from context_bench.wire.forms import FORMS, FirstToken, find_form
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -315,6 +315,8 @@ async def _stream(
 
     response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
     sent, ended = bytearray(), None
+    first_byte: float | None = None
+    token = FirstToken()
     try:
         await response.prepare(request)
         async for chunk in chunks:
@@ -324,7 +326,10 @@ async def _stream(
                 await share.take(2 * len(chunk))  # it is held as bytes, and as text when it is kept
                 with limit_seconds(request, _WRITE_SECONDS):
                     await response.write(chunk)
-                call.first = call.first or perf_counter()
+                passed = perf_counter()
+                first_byte = first_byte or passed
+                if call.first is None and token.came_with(chunk):
+                    call.first = passed
                 sent += chunk
         await response.write_eof()
         ended = perf_counter()
@@ -336,6 +341,7 @@ async def _stream(
     finally:
         if hasattr(chunks, "aclose"):
             await chunks.aclose()
+        call.first = call.first or first_byte
         await _keep_reply(call, sent, redactor, ended)
     return response
 

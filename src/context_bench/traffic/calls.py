@@ -33,7 +33,7 @@ class Call:
     body: str  # the exact text of the request
     headers: dict[str, str] = field(default_factory=dict)  # by lower-case name; values that may be secrets are `***`
     started: float = 0.0  # when the whole request was there
-    first: float | None = None  # when the first byte of the reply's body was passed on
+    first: float | None = None  # when the first token of a stream was passed on, or the first byte of another body
     ended: float | None = None  # when its last byte was, or when it broke off; None while it is under way
     status: int = 0  # of the reply; 0 before there is one
     reply: str = ""  # the body of the reply as it was sent; for a stream all its events

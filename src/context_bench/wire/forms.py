@@ -202,6 +202,24 @@ def read_bill(reply: str) -> Bill:
 # --- streams that our own client reads
 
 
+class FirstToken:
+    """Finds the first token in a stream as it passes: some APIs open a stream long before it."""
+
+    def __init__(self) -> None:
+        self._stream = StreamedReply()
+        self._rest = b""
+
+    def came_with(self, chunk: bytes) -> bool:
+        """Take the next chunk, and tell whether a token has come by now."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:") and not self._stream.spoke:
+                with suppress(ValueError, AttributeError, TypeError, KeyError):
+                    event = orjson.loads(line[5:])
+                    any(form.add_event(self._stream, event) for form in FORMS)
+        return self._stream.spoke
+
+
 class StreamedBody(Protocol):
     """The body of a reply, whole and in the chunks in which it came, each with its moment."""
 
