@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
     "caveats": {"numbers", "compare", "settings", "results", "text"},  # of results the annotations alone
-    "tallies": {"numbers", "errors", "stats", "traits", "types", "results"},
+    "tallies": {"numbers", "caveats", "errors", "stats", "traits", "types", "results"},
     "summary": {
         "errors",
         "numbers",

@@ -10,14 +10,13 @@ of. A number that means less than its name suggests keeps its value, and has a n
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_bench.caveats import Census, add_caveats, explain_unranked
+from context_bench.caveats import add_caveats, explain_unranked
 from context_bench.compare.against_baseline import Comparer
 from context_bench.compare.front import FrontTally
 from context_bench.compare.pairing import read_value
@@ -35,7 +34,6 @@ from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import warn
 from context_bench.numbers import (
     COST_OF_PASS,
-    ERROR_RATE,
     MACRO_SCORE,
     MEAN_SCORE,
     PARETO_FRONT,
@@ -44,9 +42,9 @@ from context_bench.numbers import (
 )
 from context_bench.registry import registry
 from context_bench.settings import read_settings
-from context_bench.stats import Interval, share_interval
-from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
-from context_bench.traits import find_threshold, list_by_dataset, metric_traits
+from context_bench.stats import Interval
+from context_bench.tallies import GuardedTally, SystemTallies
+from context_bench.traits import find_threshold, metric_traits
 from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:
@@ -74,91 +72,6 @@ def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
     return tally.result()
 
 
-class _SystemTallies:
-    """All tallies of one system: over all its rows and, from the second dataset on, for each dataset too."""
-
-    def __init__(self, metrics: Sequence[Metric], score_field: str) -> None:
-        self._metrics, self._score_field = metrics, score_field
-        self.tallies: list[Tally] = [start_tally(metric) for metric in metrics]
-        self.census = Census(score_field)
-        self.columns: dict[str, str] = {}
-        self.intervals: dict[str, Interval] = {}
-        self._first: str | None = None
-        self._by_dataset: dict[str, tuple[Census, list[Tally]]] = {}
-        self._broken_down = [place for place, metric in enumerate(metrics) if list_by_dataset(metric)]
-
-    def add(self, rows: Sequence[EvalRow]) -> None:
-        tags = {row.dataset for row in rows}
-        if self._first is None:
-            self._first = rows[0].dataset
-        elif not self._by_dataset and tags != {self._first}:
-            # All rows so far are of the first dataset: what they add up to is where its own tallies go on from.
-            self._by_dataset[self._first] = copy.deepcopy(
-                (self.census, [self.tallies[place] for place in self._broken_down])
-            )
-        for tally in self.tallies:
-            if (add_all := getattr(type(tally), "add_all", None)) is not None:
-                add_all(tally, rows)
-            else:
-                for row in rows:
-                    tally.add(row)
-        for row in rows:
-            self.census.add(row)
-        if self._by_dataset or len(tags) > 1:
-            self._add_by_dataset(rows)
-
-    def _add_by_dataset(self, rows: Sequence[EvalRow]) -> None:
-        for row in rows:
-            if row.dataset not in self._by_dataset:
-                tallies = [start_tally(self._metrics[place]) for place in self._broken_down]
-                self._by_dataset[row.dataset] = (Census(self._score_field), tallies)
-            census, tallies = self._by_dataset[row.dataset]
-            census.add(row)
-            for tally in tallies:
-                tally.add(row)
-
-    def read(
-        self, suffixes: Sequence[str | None], report: Mapping[str, Any]
-    ) -> tuple[dict[str, float], dict[str, str]]:
-        """Read the numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
-        values: dict[str, float] = {}
-        notes: dict[str, str] = {}
-        for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):
-            if suffix is None:
-                continue
-            own, said = read_tally(tally, report)
-            taken = {key: f"{key}:{suffix}" for key in own if key in values}
-            known = read_tally_intervals(tally)
-            self.intervals |= {taken.get(key, key): known[key] for key in own if key in known}
-            values |= {taken.get(key, key): value for key, value in own.items()}
-            notes |= {taken.get(key, key): note for key, note in said.items()}
-            self.columns |= {taken.get(key, key): form for key, form in list_columns(metric, own).items()}
-        values |= self.census.counts()
-        self.intervals[ERROR_RATE] = share_interval(self.census.errors, self.census.rows)
-        for tag in sorted(self._by_dataset):
-            more, said = self._read_dataset(tag)
-            values |= {f"{key}@{tag or 'unknown'}": value for key, value in more.items()}
-            notes |= {f"{key}@{tag or 'unknown'}": note for key, note in said.items()}
-        return values, notes
-
-    def _read_dataset(self, tag: str) -> tuple[dict[str, float], dict[str, str]]:
-        census, tallies = self._by_dataset[tag]
-        values: dict[str, float] = census.counts()
-        notes: dict[str, str] = {}
-        for place, tally in zip(self._broken_down, tallies):
-            shown = list_by_dataset(self._metrics[place])
-            own, said = read_tally(tally, {})
-            known = read_tally_intervals(tally)
-            self.intervals |= {f"{key}@{tag or 'unknown'}": known[key] for key in shown if key in known}
-            values |= {key: own[key] for key in shown if key in own}
-            notes |= {key: said[key] for key in shown if key in said}
-        return values, notes
-
-    @property
-    def datasets(self) -> dict[str, Census]:
-        return {tag: census for tag, (census, _) in self._by_dataset.items()}
-
-
 class Summarizer:
     """Adds rows as they come, and sums them up at the end; `twin` is the second run of the baseline."""
 
@@ -175,7 +88,7 @@ class Summarizer:
     ) -> None:
         self._metrics, self._score_field, self._twin = metrics, score_field, twin
         self._suffixes = list_suffixes(metrics)
-        self._systems = {name: _SystemTallies(metrics, score_field) for name in systems}
+        self._systems = {name: SystemTallies(metrics, score_field) for name in systems}
         others = [name for name in self._systems if name != twin]
         chosen = choose_baseline(others, baseline, controls)
         if chosen is None and len(others) < len(self._systems):
@@ -201,7 +114,7 @@ class Summarizer:
             self._front.add(rows)
         for name in {row.system: None for row in rows}:
             if name not in self._systems:
-                self._systems[name] = _SystemTallies(self._metrics, self._score_field)
+                self._systems[name] = SystemTallies(self._metrics, self._score_field)
             self._systems[name].add([row for row in rows if row.system == name])
 
     def result(self, config: Mapping[str, Any] | None = None) -> Summary:

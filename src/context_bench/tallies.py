@@ -1,4 +1,4 @@
-"""The tally of one metric: built in, or a user's, which is guarded.
+"""The tally of one metric, built in, or a user's, which is guarded; and all tallies of one system.
 
 Our own metrics are called as they are. A metric of a user's may raise, or return what is not a number: it then has no
 value, with a note that says why, and all other numbers and every row are kept.
@@ -11,10 +11,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from context_bench.caveats import Census
 from context_bench.errors import UsageError, describe
+from context_bench.numbers import ERROR_RATE
 from context_bench.numbers import list_keys as list_declared_keys
-from context_bench.stats import Interval
-from context_bench.traits import can_start, find_columns, find_keys, read_intervals, read_notes, read_unmeasured
+from context_bench.stats import Interval, share_interval
+from context_bench.traits import (
+    can_start,
+    find_columns,
+    find_keys,
+    list_by_dataset,
+    read_intervals,
+    read_notes,
+    read_unmeasured,
+)
 from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:
@@ -202,3 +212,91 @@ def check_metric_members(metric: Metric) -> None:
             raise UsageError(
                 f"metric {metric.name!r}: the format {form!r} of column {key!r} is not one of format()"
             ) from None
+
+
+# -- all of a system
+
+
+class SystemTallies:
+    """All tallies of one system: over all its rows and, from the second dataset on, for each dataset too."""
+
+    def __init__(self, metrics: Sequence[Metric], score_field: str) -> None:
+        self._metrics, self._score_field = metrics, score_field
+        self.tallies: list[Tally] = [start_tally(metric) for metric in metrics]
+        self.census = Census(score_field)
+        self.columns: dict[str, str] = {}
+        self.intervals: dict[str, Interval] = {}
+        self._first: str | None = None
+        self._by_dataset: dict[str, tuple[Census, list[Tally]]] = {}
+        self._broken_down = [place for place, metric in enumerate(metrics) if list_by_dataset(metric)]
+
+    def add(self, rows: Sequence[EvalRow]) -> None:
+        tags = {row.dataset for row in rows}
+        if self._first is None:
+            self._first = rows[0].dataset
+        elif not self._by_dataset and tags != {self._first}:
+            # All rows so far are of the first dataset: what they add up to is where its own tallies go on from.
+            self._by_dataset[self._first] = copy.deepcopy(
+                (self.census, [self.tallies[place] for place in self._broken_down])
+            )
+        for tally in self.tallies:
+            if (add_all := getattr(type(tally), "add_all", None)) is not None:
+                add_all(tally, rows)
+            else:
+                for row in rows:
+                    tally.add(row)
+        for row in rows:
+            self.census.add(row)
+        if self._by_dataset or len(tags) > 1:
+            self._add_by_dataset(rows)
+
+    def _add_by_dataset(self, rows: Sequence[EvalRow]) -> None:
+        for row in rows:
+            if row.dataset not in self._by_dataset:
+                tallies = [start_tally(self._metrics[place]) for place in self._broken_down]
+                self._by_dataset[row.dataset] = (Census(self._score_field), tallies)
+            census, tallies = self._by_dataset[row.dataset]
+            census.add(row)
+            for tally in tallies:
+                tally.add(row)
+
+    def read(
+        self, suffixes: Sequence[str | None], report: Mapping[str, Any]
+    ) -> tuple[dict[str, float], dict[str, str]]:
+        """Read the numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
+        values: dict[str, float] = {}
+        notes: dict[str, str] = {}
+        for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):
+            if suffix is None:
+                continue
+            own, said = read_tally(tally, report)
+            taken = {key: f"{key}:{suffix}" for key in own if key in values}
+            known = read_tally_intervals(tally)
+            self.intervals |= {taken.get(key, key): known[key] for key in own if key in known}
+            values |= {taken.get(key, key): value for key, value in own.items()}
+            notes |= {taken.get(key, key): note for key, note in said.items()}
+            self.columns |= {taken.get(key, key): form for key, form in list_columns(metric, own).items()}
+        values |= self.census.counts()
+        self.intervals[ERROR_RATE] = share_interval(self.census.errors, self.census.rows)
+        for tag in sorted(self._by_dataset):
+            more, said = self._read_dataset(tag)
+            values |= {f"{key}@{tag or 'unknown'}": value for key, value in more.items()}
+            notes |= {f"{key}@{tag or 'unknown'}": note for key, note in said.items()}
+        return values, notes
+
+    def _read_dataset(self, tag: str) -> tuple[dict[str, float], dict[str, str]]:
+        census, tallies = self._by_dataset[tag]
+        values: dict[str, float] = census.counts()
+        notes: dict[str, str] = {}
+        for place, tally in zip(self._broken_down, tallies):
+            shown = list_by_dataset(self._metrics[place])
+            own, said = read_tally(tally, {})
+            known = read_tally_intervals(tally)
+            self.intervals |= {f"{key}@{tag or 'unknown'}": known[key] for key in shown if key in known}
+            values |= {key: own[key] for key in shown if key in own}
+            notes |= {key: said[key] for key in shown if key in said}
+        return values, notes
+
+    @property
+    def datasets(self) -> dict[str, Census]:
+        return {tag: census for tag, (census, _) in self._by_dataset.items()}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from context_bench.compare.blind_spots import NEUTRAL, VOID, BlindSpots, Sensitivity, is_compressed_row
+from context_bench.compare.front import Dollars
 from context_bench.compare.pairing import (
     SCORE_NAMES,
     Pairing,
@@ -27,7 +28,6 @@ from context_bench.compare.verdicts import (
     LOOKED,
     UNLIKE,
     Comparison,
-    DollarSaving,
     check_margin,
     choose_baseline,
     find_first_samples,
@@ -41,11 +41,8 @@ from context_bench.errors import UsageError
 from context_bench.numbers import PASS_RATE, choose_score_key
 from context_bench.stats import (
     DEFAULT_MARGIN,
-    TOO_FEW,
-    Interval,
     NoiseFloor,
     PairedSums,
-    PairSums,
     RepeatedAnswers,
     Verdict,
     judge_family,
@@ -58,48 +55,6 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
 __all__ = ["Comparer", "compare_systems"]
-
-
-class _Dollars:
-    """Costs of a system and of the baseline, on the examples where both are known."""
-
-    def __init__(self) -> None:
-        self.pairs = PairSums()
-        self.known = self.estimated = 0
-
-    def add(self, own: ScoredAnswer, baseline: ScoredAnswer) -> None:
-        """Add the two answers to one example."""
-        if own.dollars is not None and baseline.dollars is not None:
-            group = own.group if own.group is not None else baseline.group
-            self.pairs.add(baseline.dollars, own.dollars, None if group is None else f"{own.dataset} {group}")
-            self.estimated += own.is_estimate or baseline.is_estimate
-        self.known += own.dollars is not None or baseline.dollars is not None
-
-    def describe(self, verdict: Verdict | None) -> DollarSaving | None:
-        """Describe the savings, claimed for a system that is not worse; None where no cost is known."""
-        if not self.known:
-            return None
-        n = self.pairs.n
-        nothing = Interval(math.nan, math.nan, math.nan, n=n, method="paired t", mark=TOO_FEW)
-        if not n:
-            return DollarSaving(nothing, 0, "not priced: there is no example whose cost is known of both systems")
-        if reason := _explain_no_claim(verdict):
-            return DollarSaving(nothing, n, f"not claimed: {reason}")
-        notes = [f"an estimate for {self.estimated:,} of {n:,} examples"] if self.estimated else []
-        if n < self.known:
-            notes.append(f"{self.known - n:,} examples whose cost is known of one system alone are left out")
-        saved = self.pairs.difference(scores=False).interval().multiply(1000)
-        return DollarSaving(saved, n, "; ".join(notes))
-
-
-def _explain_no_claim(verdict: Verdict | None) -> str:
-    if verdict is None:
-        return "its quality was not compared"
-    if verdict.control:
-        return "it is a control"
-    if not verdict.not_worse:
-        return f"its quality is {verdict.word}" + (", and may be worse" if verdict.word == "undecided" else "")
-    return ""
 
 
 def _kept_prompt(row: EvalRow) -> bool:
@@ -153,7 +108,7 @@ class Comparer:
         self.baseline, self._read, self._repeats, self._keep_apart = baseline, read, repeats, keep_apart
         self._threshold, self._twin, self._flips = threshold, twin, 0
         self._pairs = {name: Pairs() for name in systems if name != baseline}
-        self._dollars = {name: _Dollars() for name in self._pairs}
+        self._dollars = {name: Dollars() for name in self._pairs}
         self._pairing = Pairing(self._pairs, baseline, self._pair, repeats=repeats, on_example=self._count)
         self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
         self._seen: dict[tuple[str, str], _Seen] = {}
@@ -201,7 +156,7 @@ class Comparer:
 
     def _pair(self, name: str, own: ScoredAnswer, baseline: ScoredAnswer) -> None:
         if name not in self._pairs:
-            self._pairs[name], self._dollars[name] = Pairs(), _Dollars()
+            self._pairs[name], self._dollars[name] = Pairs(), Dollars()
         self._pairs[name].add(own, baseline)
         self._dollars[name].add(own, baseline)
         if name == self._twin and own.value is not None and baseline.value is not None:

@@ -1,22 +1,24 @@
-"""The Pareto front of quality and cost, by what the data show and not by points.
+"""Cost against quality: the Pareto front by what the data show and not by points, and the dollars that systems save.
 
 A puts B off the front when one axis is better by a paired 95% interval and the other is not shown to be worse. "Cannot
 be told apart" is not transitive, so there are no ranks here, only who is on the front. A failure counts on both axes:
 it scores 0, and costs what the dearest system paid for the same example, since somebody has to answer it. Only sums are
-kept; an example waits until all systems have answered it.
+kept; an example waits until all systems have answered it. Dollars saved are claimed for systems that are not worse.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.compare.pairing import Pairs, ScoredAnswer, average_answers, read_answer
+from context_bench.compare.verdicts import DollarSaving
 from context_bench.numbers import PARETO_COSTS
-from context_bench.stats import Interval, PairSums
+from context_bench.stats import TOO_FEW, Interval, PairSums, Verdict
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
@@ -178,3 +180,48 @@ def _average_cost(answers: Sequence[_PricedAnswer], axis: int, dearest: float | 
     costs = [dearest if answer.scored.failed else answer.costs[axis] for answer in answers]
     known = [cost for cost in costs if cost is not None]
     return sum(known) / len(known) if known else None
+
+
+# -- savings
+
+
+class Dollars:
+    """Costs of a system and of the baseline, on the examples where both are known."""
+
+    def __init__(self) -> None:
+        self.pairs = PairSums()
+        self.known = self.estimated = 0
+
+    def add(self, own: ScoredAnswer, baseline: ScoredAnswer) -> None:
+        """Add the two answers to one example."""
+        if own.dollars is not None and baseline.dollars is not None:
+            group = own.group if own.group is not None else baseline.group
+            self.pairs.add(baseline.dollars, own.dollars, None if group is None else f"{own.dataset} {group}")
+            self.estimated += own.is_estimate or baseline.is_estimate
+        self.known += own.dollars is not None or baseline.dollars is not None
+
+    def describe(self, verdict: Verdict | None) -> DollarSaving | None:
+        """Describe the savings, claimed for a system that is not worse; None where no cost is known."""
+        if not self.known:
+            return None
+        n = self.pairs.n
+        nothing = Interval(math.nan, math.nan, math.nan, n=n, method="paired t", mark=TOO_FEW)
+        if not n:
+            return DollarSaving(nothing, 0, "not priced: there is no example whose cost is known of both systems")
+        if reason := _explain_no_claim(verdict):
+            return DollarSaving(nothing, n, f"not claimed: {reason}")
+        notes = [f"an estimate for {self.estimated:,} of {n:,} examples"] if self.estimated else []
+        if n < self.known:
+            notes.append(f"{self.known - n:,} examples whose cost is known of one system alone are left out")
+        saved = self.pairs.difference(scores=False).interval().multiply(1000)
+        return DollarSaving(saved, n, "; ".join(notes))
+
+
+def _explain_no_claim(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "its quality was not compared"
+    if verdict.control:
+        return "it is a control"
+    if not verdict.not_worse:
+        return f"its quality is {verdict.word}" + (", and may be worse" if verdict.word == "undecided" else "")
+    return ""

@@ -62,12 +62,7 @@ class MeanTally:
         self.spread = MeanSpread()
 
     def add(self, row: EvalRow) -> None:
-        value = self._rows.take(row)
-        if value is not None:
-            self.spread.add(row, value)
-            self._partials.append(value)
-            if len(self._partials) >= 1024:
-                self._partials = _exact_parts(self._partials)
+        self.add_all((row,))
 
     def add_all(self, rows: Sequence[EvalRow]) -> None:
         """Add several rows at once."""
@@ -126,11 +121,7 @@ class PassTally:
         self._spread = MeanSpread()
 
     def add(self, row: EvalRow) -> None:
-        value = self._rows.take(row)
-        if value is not None:
-            passes = value >= self._threshold
-            self._passing += passes
-            self._spread.add(row, passes)
+        self.add_all((row,))
 
     def add_all(self, rows: Sequence[EvalRow]) -> None:
         """Add several rows at once."""

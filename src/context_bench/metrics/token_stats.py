@@ -34,9 +34,7 @@ class TokenTally:
         self._tokens = RatioSpread()
 
     def add(self, row: EvalRow) -> None:
-        if row.error is None:
-            self._count += 1
-            self._tokens.add(row, row.output_tokens, row.input_tokens)
+        self.add_all((row,))
 
     def add_all(self, rows: Sequence[EvalRow]) -> None:
         """Add several rows at once."""
@@ -83,7 +81,7 @@ class CostTally:
         self._cost = RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
-        self._cost.add(row, row.output_tokens, self._rows.passes(row, self._threshold))
+        self.add_all((row,))
 
     def add_all(self, rows: Sequence[EvalRow]) -> None:
         """Add several rows at once."""
