@@ -10,6 +10,7 @@
 # make vendors the real proxies that can be measured, each in an environment of its own
 # make vendors-report  measure them again, and write the tables of README and docs/vendors.md
 # make agents-report   measure policies and proxies on agents' histories, and write the table of docs/agents.md
+# make claims  measure the published claims in claims/ again; fails if docs/claims.md is another
 # make hooks   let git run the quick checks before each commit (pre-commit)
 # make dist    build the packages, and check them as a user would get them
 # make system  what a fresh Debian machine lacks for the whole test suite (needs root)
@@ -29,7 +30,7 @@ PARALLEL = -n $(WORKERS) --dist worksteal
 # Byte code is kept: else every worker, and every program that a test starts, compiles it again, which doubles its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long ray-test check format docs pictures coverage hooks dist bench vendors vendors-report agents-report memory-vendors system wheel-test clean
+.PHONY: demo test test-long ray-test check format docs pictures coverage hooks dist bench vendors vendors-report agents-report claims memory-vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	@echo "(to type context-bench in this shell: . $(BIN)/activate)"
@@ -79,6 +80,9 @@ vendors: $(VENDORS:%=.vendors/%/installed.stamp)
 
 vendors-report: vendors $(VENV)/dev.stamp
 	$(BIN)/python tools/vendors_report.py --record
+
+claims: $(VENV)/dev.stamp
+	$(BIN)/python tools/claims_page.py
 
 agents-report: vendors $(VENV)/dev.stamp
 	$(BIN)/python tools/agents_report.py --record

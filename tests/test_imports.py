@@ -113,7 +113,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # bundles of runs, and claims that are checked
     "claims": BASE
     | TOKENS
-    | {"pricing", "traffic", "store", "evaluators", "datasets", "systems", "core", "runner", "memory"},
+    | {"pricing", "traffic", "store", "evaluators", "datasets", "systems", "core", "runner", "memory"}
+    | {"metrics", "output"},
     "reporters": BASE | {"output"},
     "pytest": BASE | {"runner"},
     # what checks a part as a run would use it

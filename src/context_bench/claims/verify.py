@@ -52,6 +52,7 @@ class Verification:
     root: str = ""
     run: str = ""
     private: bool = False
+    datasets: dict[str, Any] = field(default_factory=dict)
     signature: str = "not signed"
     recomputed: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
@@ -84,13 +85,16 @@ class Verification:
         return "\n".join([*lines, *(f"  {each}" for each in self.notes), f"  {LIMITS}", ""])
 
 
-def verify_bundle(path: Path, data: Path | None = None, signer: Path | None = None) -> Verification:
+def verify_bundle(
+    path: Path, data: Path | None = None, signer: Path | None = None, *, keep_rows: bool = False
+) -> Verification:
     """Verify a bundle.
 
     Args:
         path: The file.
         data: A folder with the datasets, or with bundles that keep their texts.
         signer: A PEM file with the public key that must have signed it.
+        keep_rows: Keep the rows in the result.
 
     Raises:
         DataError: The file is not a bundle.
@@ -109,7 +113,7 @@ def verify_bundle(path: Path, data: Path | None = None, signer: Path | None = No
             return found
         found.recomputed["hashes of parts"] = len(bundle.manifest["parts"])
         try:
-            _Check(bundle, found, data).run()
+            _Check(bundle, found, data, [] if keep_rows else None).run()
         except Damage as error:
             found.differs.append(str(error))
         except _WRONG_CONTENT as error:
@@ -120,8 +124,8 @@ def verify_bundle(path: Path, data: Path | None = None, signer: Path | None = No
 class _Check:
     """Recomputes one bundle, row by row."""
 
-    def __init__(self, bundle: Bundle, found: Verification, data: Path | None) -> None:
-        self._bundle, self._found, self._data = bundle, found, data
+    def __init__(self, bundle: Bundle, found: Verification, data: Path | None, kept: list[EvalRow] | None) -> None:
+        self._bundle, self._found, self._data, self._kept = bundle, found, data, kept
         self._run = bundle.read_json("run.json")
         self._config: dict[str, Any] = self._run["config"]
         self._settings = read_settings(self._config)
@@ -140,13 +144,13 @@ class _Check:
         names = list(self._run["summary"])
         metrics = rebuild_metrics(self._settings.metrics)
         summary = summarize(self._read_rows(), names, metrics, self._config)
-        result = EvalResult.from_summary([], summary, self._config, metrics, self._run["timing"])
+        result = EvalResult.from_summary(self._kept or [], summary, self._config, metrics, self._run["timing"])
         self._compare_summary(result)
         self._compare_lists()
         self._compare_data(wanted)
         found.recomputed += self._recomputer.counted
         found.missing += self._recomputer.missing
-        found.result = result
+        found.result, found.datasets = result, self._run["datasets"]
 
     def _read_examples(self) -> tuple[set[str], Counter[tuple[str, tuple[str, ...]]]]:
         """Read the hashes of all examples where texts are to be joined, and the fields that decide about scores."""
@@ -182,6 +186,8 @@ class _Check:
             self._note(row, number)
             for each in self._check_row(row, window[digest], answer):
                 self._found.differs.append(f"{row.system} on {row.dataset} {row.example_id!r}: {each}")
+            if self._kept is not None:
+                self._kept.append(row)
             yield row
         if next(answers, _END) is not _END or next(examples, _END) is not _END:
             raise Damage("rows.jsonl: it has fewer lines than answers.jsonl or examples.jsonl")

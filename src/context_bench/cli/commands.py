@@ -18,6 +18,7 @@ COMMANDS = {
     "plot": "draw a recorded run in the terminal, as quality against cost",
     "view": "show recorded runs in a browser, live",
     "runs": "list, show, export or remove recorded runs",
+    "claims": "check published claims against bundles, runs or new measurements",
     "compare": "compare runs, or the systems of one run, and say which is better",
     "diff": "show what a system did to the context of one example",
     "score": "score a recorded run again, without asking any system",
@@ -64,7 +65,7 @@ _EXAMPLES = {
 
 _COMMAND_GROUPS = {
     "measure": ("demo", "memory", "plan", "run", "score", "judge-check", "conformance", "fuzz"),
-    "look": ("report", "plot", "view", "runs", "compare", "diff", "tap", "traffic", "replay"),
+    "look": ("report", "plot", "view", "runs", "claims", "compare", "diff", "tap", "traffic", "replay"),
     "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),
 }

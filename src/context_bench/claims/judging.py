@@ -1,0 +1,253 @@
+"""Decides claims. The verdict says whether the number holds, validity whether the data could show what is said.
+
+A number on fixed data is reproduced or differs: no interval, no p. An effect has a region; it is supported when the 90%
+interval lies inside, and refuted when it lies outside at 95%, corrected by Holm over all effect claims of a page. What
+is claimed of every example is refuted by one counterexample, and never supported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from context_bench.claims.claim import Claim
+from context_bench.compare.pairing import compare_answers, gather_answers
+from context_bench.metrics.quality import MeanTally
+from context_bench.results import EvalResult, EvalRow
+from context_bench.stats import Interval, holm
+from context_bench.stats.distributions import normal_quantile
+from context_bench.text import count_things
+
+ALPHA = 0.05
+SUPPORT_LEVEL = 0.90
+GOOD, BAD = ("reproduced", "supported"), ("differs", "refuted")
+OPEN = ("undecided", "not reproducible", "not recomputed")
+COUNTED = "counted"
+_STEPS = 40  # of bisection, for a p-value
+
+IntervalAt = Callable[[float], Interval]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured for a claim.
+
+    Attributes:
+        value: The number, in the unit of the claim.
+        n: The examples that it stands on.
+        interval: Gives the interval at a level, of an effect.
+        examples: Of `always`, each example with whether it held in every repeat.
+        validity: Whether the data sees losses: a word of the blind-spot check.
+        data: The SHA-256 of the data.
+        how: Where the value comes from.
+        problem: Why there is no value.
+    """
+
+    value: float = math.nan
+    n: int = 0
+    interval: IntervalAt | None = None
+    failed: Sequence[str] = ()
+    validity: str = ""
+    data: str = ""
+    how: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict on a claim, with its validity."""
+
+    claim: Claim
+    word: str
+    reason: str
+    validity: str
+    measured: Measured
+
+    @property
+    def verdict(self) -> str:
+        """The verdict as it is shown: a right number on blind data measures no loss."""
+        blind = self.word in GOOD and self.validity == "none"
+        return f"{self.word}; does not measure loss" if blind else self.word
+
+    @property
+    def green(self) -> bool:
+        return self.word in GOOD and self.validity != "none"
+
+
+def find_code(decisions: Sequence[Decision]) -> int:
+    """Return the exit code: 1 if a claim differs or is refuted, 4 if one is open, else 0."""
+    words = {each.word for each in decisions}
+    return 1 if words & {*BAD} else 4 if words & {*OPEN} else 0
+
+
+def decide_all(claims: Sequence[Claim], measured: Sequence[Measured]) -> list[Decision]:
+    """Decide the claims of a page; effects are corrected together."""
+    pairs = list(zip(claims, measured))
+    effects = [
+        find_p(claim.region, found.interval) if claim.kind == "effect" and found.interval else math.nan
+        for claim, found in pairs
+    ]
+    return [decide(claim, found, p) for (claim, found), p in zip(pairs, holm(effects))]
+
+
+def decide(claim: Claim, found: Measured, p_holm: float = math.nan) -> Decision:
+    """Decide one claim; of an effect with the corrected p-value of lying outside its region."""
+    if claim.missing:
+        word, reason = "not reproducible", f"missing: {claim.missing}"
+    elif found.problem:
+        word, reason = "not recomputed", found.problem
+    elif claim.data and found.data and not found.data.startswith(claim.data):
+        word, reason = "not reproducible", f"the data here is another (SHA-256 {found.data[:16]}…)"
+    elif claim.kind == "number":
+        word, reason = _decide_number(claim, found)
+    elif claim.kind == "effect":
+        word, reason = _decide_effect(claim, found, p_holm)
+    else:
+        word, reason = _decide_always(found)
+    validity = COUNTED if claim.says == "size" else found.validity or "not judged"
+    return Decision(claim, word, reason, "–" if word in OPEN[1:] else validity, found)
+
+
+def _decide_number(claim: Claim, found: Measured) -> tuple[str, str]:
+    low, high = claim.region
+    slack = 1e-9 * max(1.0, abs(claim.number))
+    if low - slack <= found.value <= high + slack:
+        return "reproduced", claim.show(found.value)
+    more = 1 if claim.unit else 0
+    return "differs", f"{claim.show(found.value, more)} (claimed {claim.show(claim.number)})"
+
+
+def _decide_effect(claim: Claim, found: Measured, p_holm: float) -> tuple[str, str]:
+    if found.interval is None:
+        return "undecided", "no interval is known of this number"
+    fixed = "" if claim.published_n else "; published without n, so taken as a fixed value"
+    narrow, (low, high) = found.interval(SUPPORT_LEVEL), claim.region
+    shown = f"{claim.show(found.value)} [{narrow.low:.{claim.digits + 1}f}, {narrow.high:.{claim.digits + 1}f}] (90%)"
+    if narrow.known and low <= narrow.low and narrow.high <= high:
+        return "supported", f"{shown} lies within {_show_region(claim)}{fixed}"
+    if p_holm <= ALPHA:
+        return "refuted", f"{shown} lies outside {_show_region(claim)}, p = {p_holm:.2g}{fixed}"
+    return "undecided", f"{shown} against {_show_region(claim)}; {_tell_n(claim, found, narrow)}{fixed}"
+
+
+def _decide_always(found: Measured) -> tuple[str, str]:
+    if found.failed:
+        return (
+            "refuted",
+            f"{count_things(len(found.failed), 'counterexample')} in {found.n:,}, such as {found.failed[0]}",
+        )
+    if not found.n:
+        return "not reproducible", "no example shows it"
+    return "not refuted", f"none in {found.n:,}; at most {1 - ALPHA ** (1 / found.n):.2%} at 95%"
+
+
+def _show_region(claim: Claim) -> str:
+    low, high = claim.region
+    shown = [f"{each:.{claim.digits + 1}f}" if math.isfinite(each) else "" for each in (low, high)]
+    return f"[{', '.join(shown)}]" if all(shown) else f"{claim.direction} {shown[0] or shown[1]}"
+
+
+def _tell_n(claim: Claim, found: Measured, narrow: Interval) -> str:
+    """Tell how many examples would decide: if the value stays, and if it is half as far from the edge."""
+    low, high = claim.region
+    room = min(abs(found.value - edge) for edge in (low, high) if math.isfinite(edge))
+    half = max(narrow.high - found.value, found.value - narrow.low)
+    if not narrow.known or room <= 0 or not found.n:
+        return "no number of examples is promised"
+    least, most = (math.ceil(found.n * (half / each) ** 2) for each in (room, room / 2))
+    return f"about {max(found.n + 1, least):,} to {max(found.n + 1, most):,} examples would decide"
+
+
+def find_p(region: tuple[float, float], interval: IntervalAt) -> float:
+    """Find the least two-sided error at which the interval lies outside the region; 1 where the value is inside."""
+
+    def is_outside(level: float) -> bool:
+        found = interval(level)
+        return found.known and (found.high < region[0] or found.low > region[1])
+
+    least, most = 0.0, 1.0
+    if not is_outside(1e-9):
+        return 1.0
+    for _ in range(_STEPS):
+        middle = (least + most) / 2
+        least, most = (least, middle) if is_outside(1 - middle) else (middle, most)
+    return most
+
+
+# --- from a result to what was measured
+
+
+def measure(claim: Claim, result: EvalResult, rows: Sequence[EvalRow], how: str, data: str = "") -> Measured:
+    """Read what a claim is about from a result, in the unit of the claim."""
+    system = claim.system if claim.system in result.summary else None
+    if system is None:
+        return Measured(problem=f"the run has no system {claim.system!r}; it has {', '.join(result.summary)}")
+    own = [row for row in rows if row.system == system and claim.dataset in ("", row.dataset)]
+    found = Measured(n=len(own), how=how, data=data, validity=_find_validity(claim, result))
+    scale = 100.0 if claim.unit == "%" else 1.0
+    at: IntervalAt | None
+    if claim.kind == "always":
+        return _find_counterexamples(claim, own, found)
+    if claim.metric == "difference":
+        baseline = "" if result.comparison is None else result.comparison.baseline
+        field = result.settings.score_field
+        answers = gather_answers(own, field), gather_answers([row for row in rows if row.system == baseline], field)
+        difference = compare_answers(*answers)
+        at = partial(_scale_at, difference.interval, scale)
+        return replace(found, value=scale * difference.value, n=difference.n, interval=at)
+    tally = MeanTally(result.settings.score_field if claim.metric == "mean_score" else claim.metric)
+    tally.add_all(own)
+    if any(claim.metric in ("mean_score", *row.scores) for row in own):
+        at = partial(_scale_at, tally.spread.estimate().interval, scale)
+        return replace(found, value=scale * tally.mean, n=tally.count, interval=at)
+    if claim.metric not in result.summary[system]:
+        return Measured(problem=f"{system!r} has no number and no score {claim.metric!r}")
+    known = result.intervals.get(system, {}).get(claim.metric)
+    at = None if known is None else partial(_scale_at, partial(_stretch, known), scale)
+    return replace(found, value=scale * result.summary[system][claim.metric], interval=at)
+
+
+def _find_counterexamples(claim: Claim, rows: Sequence[EvalRow], found: Measured) -> Measured:
+    """Find the examples that failed in every repeat: one that fails now and then is not reproducible."""
+    best: dict[str, float] = {}
+    for row in rows:
+        score = row.scores.get(claim.metric)
+        if score is not None:
+            name = f"{row.dataset} {row.example_id}".strip()
+            best[name] = max(score, best.get(name, -math.inf))
+    failed = [name for name, score in best.items() if score < claim.at_least]
+    return replace(found, n=len(best), failed=failed)
+
+
+def _find_validity(claim: Claim, result: EvalResult) -> str:
+    """Find whether the data could show a loss of this system; the blind-spot check is about the score of the run."""
+    compared, field = result.comparison, result.settings.score_field
+    if compared is None or claim.metric not in (field, "mean_score", "difference"):
+        return ""
+    by_system = compared.sensitivity_by_dataset.get(claim.dataset, {}) if claim.dataset else compared.sensitivity
+    known = by_system.get(claim.system)
+    return "" if known is None else known.word
+
+
+def _stretch(interval: Interval, level: float) -> Interval:
+    """Give an interval of a known level at another one, as limits that are normal on each side."""
+    factor = normal_quantile((1 + level) / 2) / normal_quantile((1 + interval.level) / 2)
+    low, high = (interval.value + factor * (end - interval.value) for end in (interval.low, interval.high))
+    return replace(interval, low=low, high=high, level=level)
+
+
+def _scale_at(interval: IntervalAt, scale: float, level: float) -> Interval:
+    return interval(level).multiply(scale)
+
+
+def read_measured(values: dict[str, Any], claim: Claim, how: str) -> Measured:
+    """Read what a function measured: a result, or a value with what is known of it."""
+    result = values.get("result")
+    if isinstance(result, EvalResult):
+        found = measure(claim, result, result.rows, how, str(values.get("data", "")))
+        return replace(found, validity=values.get("validity", found.validity))
+    known = {key: values[key] for key in ("n", "data", "validity", "failed") if key in values}
+    return Measured(value=float(values.get("value", math.nan)), how=how, **known)
