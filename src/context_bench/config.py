@@ -213,6 +213,13 @@ class CommandOptions(EvaluateOptions):
         flag="--prices",
         metavar="FILE",
     )
+    # limits
+    max_rpm: float | None = option("most requests a minute to each proxy", AMOUNT, metavar="N")
+    max_errors: str | None = option(
+        "stop when a system has more errors (default: go on, but exit with 3 above 10%%)", ERROR_LIMIT, metavar="N|P%"
+    )
+    max_cost: float | None = option("stop before systems and judge cost more", AMOUNT, metavar="USD")
+    max_total_tokens: int | None = option("stop before systems and judge use more tokens", POSITIVE, metavar="N")
     # what is kept, and what comes out
     resume: bool = option(f"reuse the answers in {STORE}", SWITCH, False)
     fresh: bool = option("ask everything again, and cache the new answers", SWITCH, False)
@@ -246,6 +253,26 @@ class CommandOptions(EvaluateOptions):
         "also write the report to FILE (.html): one page that opens offline", PAGE, metavar="FILE"
     )
     silent: bool = option("show no progress and no messages", SWITCH, False, flag="--quiet")
+    dry_run: bool = option("show what would be sent and what it might cost; send nothing", SWITCH, False)
+    # a gate
+    accept_blind: bool = option(
+        "let a gate on the verdict hold where the data could not have shown a loss (default: cannot be told, exit 4)",
+        SWITCH,
+        False,
+    )
+    fail_if: list[Any] = option(
+        'exit with 1 if the condition is met, with 4 if there are too few examples to tell: "score drops 0.02", '
+        '"prompt_savings < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
+        CONDITION,
+        **_REPEATABLE,
+        metavar="CONDITION",
+    )
+    junit: str | None = option("write the outcome of each condition as JUnit XML", metavar="FILE")
+    summary: str | None = option(
+        "write the table and the conditions in Markdown; with --fail-if also appended to $GITHUB_STEP_SUMMARY, if that "
+        "is set",
+        metavar="FILE",
+    )
     # facts about the command line
     command: list[str] = option("", flag=_PYTHON, default=[])
     origins: Mapping[str, str] = option("", flag=_PYTHON, default={})
@@ -358,15 +385,9 @@ class RunOptions(CommandOptions):
     )
     # limits
     max_connections: int | None = option("most requests in flight to each proxy", POSITIVE, metavar="N")
-    max_rpm: float | None = option("most requests a minute to each proxy", AMOUNT, metavar="N")
     max_tpm: float | None = option(
         "most tokens a minute for each proxy, by the count of its server", AMOUNT, metavar="N"
     )
-    max_errors: str | None = option(
-        "stop when a system has more errors (default: go on, but exit with 3 above 10%%)", ERROR_LIMIT, metavar="N|P%"
-    )
-    max_cost: float | None = option("stop before systems and judge cost more", AMOUNT, metavar="USD")
-    max_total_tokens: int | None = option("stop before systems and judge use more tokens", POSITIVE, metavar="N")
     # where it runs
     ray_address: str | None = option(
         "the cluster of --engine ray (default: RAY_ADDRESS, else one is started on this machine for the run)",
@@ -380,27 +401,7 @@ class RunOptions(CommandOptions):
     )
     # what comes out
     plots: str | None = option("write the plots that the run has data for to DIR, as SVG and PNG", metavar="DIR")
-    dry_run: bool = option("show what would be sent and what it might cost; send nothing", SWITCH, False)
     verbose: bool = option("show requests, replies and tracebacks on stderr, without secrets", SWITCH, False)
-    # a gate
-    accept_blind: bool = option(
-        "let a gate on the verdict hold where the data could not have shown a loss (default: cannot be told, exit 4)",
-        SWITCH,
-        False,
-    )
-    fail_if: list[Any] = option(
-        'exit with 1 if the condition is met, with 4 if there are too few examples to tell: "score drops 0.02", '
-        '"prompt_savings < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
-        CONDITION,
-        **_REPEATABLE,
-        metavar="CONDITION",
-    )
-    junit: str | None = option("write the outcome of each condition as JUnit XML", metavar="FILE")
-    summary: str | None = option(
-        "write the table and the conditions in Markdown; with --fail-if also appended to $GITHUB_STEP_SUMMARY, if that "
-        "is set",
-        metavar="FILE",
-    )
     # facts about the command line
     typed: list[str] = option("", flag=_PYTHON, default=[])
     run_file: str | None = option("", flag=_PYTHON)

@@ -51,6 +51,10 @@ class SystemTraits:
     list_unmatched: Callable[[], Sequence[Any]] | None = None  # requests that its tap saw and that belong to no example
     # what waits for the rows of another system: its `system` is the name, `note` and `close` are told of them
     follows: Any = None
+    # what a request for an example takes, where it is not the request of an API: prompt tokens, and those of the reply
+    measure: Callable[[Mapping[str, Any], Callable[[str], int]], tuple[int, int]] | None = None
+    # takes who counts what it spends outside of its answers (None without a limit), and who says if the run is stopped
+    watch: Callable[[Any, Callable[[], bool]], None] | None = None
     # takes what runs the first of its parts elsewhere, or None to run it here again
     place_compressor: Callable[[Any], None] | None = None
 

@@ -228,3 +228,34 @@ def test_too_many_errors_end_with_3(folder: Path) -> None:
     words = ["--system", "toys.py:Broken:where=retrieve,how=raise", "--dataset", "talks.jsonl", "--budget", "500"]
     done = memory(folder, *words, "--answers", "reader", code=3)
     assert "18 of 18 failed, first: SystemFailure" in done.stderr
+
+
+def test_a_limit_on_dollars_stops_writing_and_resume_goes_on(folder: Path) -> None:
+    words = ["--system", "toys.py:Writing", "--dataset", "talks.jsonl", "--budget", "500", "--answers", "reader"]
+    (folder / "prices.json").write_text(json.dumps({"default": {"input": 1000, "output": 1000}}))
+
+    def answer(request: Any) -> Any:
+        return completion("noted", usage={"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100})
+
+    with Server(answer) as server:
+        words += ["--tap-forward", server.url, "--model", "m", "--prices", "prices.json", "--flush-quiet", "0.05"]
+        stopped = memory(folder, *words, "--granularity", "turn", "--max-cost", "0.45", "--max-workers", "1", code=3)
+        # A model call costs $0.1, an embedding nearly nothing: five of the 18 turns were written.
+        assert 9 <= len(server.requests) <= 12
+        assert "stopped early: the limit of $0.45 is reached ($0.5" in stopped.stderr
+        done = memory(folder, *words, "--resume", "--output", "json", "--fail-if", "error_rate > 0.5")
+        assert "fail if error_rate > 0.5: the gate holds" in done.stderr
+        assert len(json.loads(done.stdout)["rows"]) == 18
+
+
+def test_a_dry_run_sends_nothing_and_a_gate_fails_the_command(folder: Path) -> None:
+    words = ["--system", "toys.py:Writing", "--system", "naive", "--dataset", "talks.jsonl", "--budget", "500"]
+    shown = memory(folder, *words, "--relay", "http://127.0.0.1:9", "--dry-run", "--max-cost", "0.0001").stdout
+    assert re.search(r"^data +3 conversations, 18 questions$", shown, re.MULTILINE)
+    assert re.search(r"^limit +--max-cost \$0.00 ends the run early$", shown, re.MULTILINE)
+    # 18 turns of about 14 tokens in 6 writes, and 200 tokens that the model writes for each of them.
+    (written,) = re.findall(r"^\| toys.py:Writing \| +([\d,]+) \|", shown, re.MULTILINE)
+    assert 6 * 200 + 18 * 10 < int(written.replace(",", "")) < 6 * 200 + 18 * 30
+    words = ["--system", "toys.py:Forgetful", "--dataset", "talks.jsonl", "--budget", "500", "--answers", "reader"]
+    memory(folder, *words, "--fail-if", "retrieval_recall < 0.9", code=1)
+    assert "'recal' is not a number of this run" in memory(folder, *words, "--fail-if", "recal < 1", code=2).stderr

@@ -218,7 +218,7 @@ def _measure(
         failure.advice = advise_resume(words, kept=not options.no_store)
     if failure is not None:
         raise failure
-    return _pass_gate(gate, result) or code
+    return pass_gate(gate, result) or code
 
 
 def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
@@ -230,7 +230,8 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
             say(sentence)
 
 
-def _pass_gate(gate: RunGate, result: EvalResult) -> int:
+def pass_gate(gate: RunGate, result: EvalResult) -> int:
+    """Judge the conditions, write what the gate writes, and return its exit code."""
     from context_bench.output.files import build_reporter
 
     outcomes = []

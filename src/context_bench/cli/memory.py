@@ -11,6 +11,7 @@ from context_bench.config import EvaluateOptions
 from context_bench.memory.options import MEMORY_GROUPS, MemoryOptions, MemoryParameters
 
 if TYPE_CHECKING:
+    from context_bench.cli.gate import RunGate
     from context_bench.memory.arm import SharedReader
     from context_bench.results import EvalResult
     from context_bench.tap.answering import Answerer
@@ -42,26 +43,47 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measure(options: MemoryOptions, typed: Sequence[str], *, model_given: bool) -> int:
+    from context_bench.cli.evaluate import pass_gate
+    from context_bench.cli.gate import RunGate
     from context_bench.cli.output import advise_resume, report_run
     from context_bench.errors import Interrupted
     from context_bench.monitors.limits import Limits
 
-    result, failure = report_run(options, lambda: _evaluate(options, model_given=model_given))
-    if isinstance(failure, Interrupted):
-        failure.advice = advise_resume(typed, kept=not options.no_store)
-    if failure is not None:
-        raise failure
-    failed = Limits(max_errors=TOLERATED_ERRORS).is_exceeded(result.summary)
-    return 3 if failed or result.settings.stopped or result.settings.stopped_systems else 0
+    _check(options)
+    gate = RunGate.read(options)
+    _check_conditions(gate)
+    if options.dry_run:
+        from context_bench.cli.memory_dry_run import dry_run
+
+        return dry_run(options, options.embedding_model or DEFAULT_EMBEDDING_MODEL, _build_judges(options))
+    with gate.open() as opened:
+        result, failure = report_run(options, lambda: _evaluate(options, model_given=model_given))
+        if isinstance(failure, Interrupted):
+            failure.advice = advise_resume(typed, kept=not options.no_store)
+        if failure is not None:
+            raise failure
+        failed = Limits(max_errors=options.max_errors or TOLERATED_ERRORS).is_exceeded(result.summary)
+        code = 3 if failed or result.settings.stopped or result.settings.stopped_systems else 0
+        return pass_gate(opened, result) or code
 
 
-def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
-    from context_bench.cli.messages import say
+def _check_conditions(gate: RunGate) -> None:
+    """Refuse conditions on numbers that no run has, before anything is sent."""
+    from context_bench.errors import UsageError, suggest
+    from context_bench.numbers import NUMBERS
+
+    for each in gate.conditions:
+        known = each.kind == "verdict" or each.metric in ("score", *NUMBERS) or ":" in each.metric
+        if not known and not each.metric.startswith(("probe_", "answer_", "store_")):
+            hint = suggest(each.metric, NUMBERS, 0.7)
+            raise UsageError(
+                f"--fail-if {each.text!r}: {each.metric!r} is not a number of this run{hint and f'; {hint}'}"
+            )
+
+
+def _check(options: MemoryOptions) -> None:
+    """Load what the user registers, and refuse what cannot be run."""
     from context_bench.errors import UsageError
-    from context_bench.evaluators.adapt import build_evaluators
-    from context_bench.http import find_key
-    from context_bench.memory import evaluate_memory
-    from context_bench.pricing import Prices
     from context_bench.refs import import_code
     from context_bench.registry import registry
 
@@ -75,6 +97,16 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
         raise UsageError(f"no dataset: add --dataset NAME ({known}) or FILE.jsonl")
     if options.fresh and options.resume:
         raise UsageError("--fresh and --resume are opposites: give one of them")
+
+
+def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
+    from context_bench.cli.messages import say
+    from context_bench.evaluators.adapt import build_evaluators
+    from context_bench.http import find_key
+    from context_bench.memory import evaluate_memory
+    from context_bench.monitors.limits import Limits
+    from context_bench.pricing import Prices
+
     answerer = _choose_answerer(options)
     reader = _build_reader(options, answerer)
     if not model_given and reader is not None and not options.silent:
@@ -93,6 +125,7 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
         "reuse": options.reuses_answers,
         "progress": not options.silent,
         "score_field": options.chosen_score_field,
+        "limits": Limits(options.max_cost, options.max_total_tokens, options.max_errors),
         "max_workers": options.max_workers or (READER_WORKERS if reader is not None else None),
         "config": {
             "command": options.command,
@@ -116,7 +149,7 @@ def _choose_answerer(options: MemoryOptions) -> Answerer | None:
         raise UsageError(
             "only one can answer behind the taps: --tap-forward URL, --tap-model local or --tap-reply SCRIPT"
         )
-    return Shared(choose_answerer(*given)) if any(given) else None
+    return Shared(choose_answerer(*given), options.max_rpm) if any(given) else None
 
 
 def _build_reader(options: MemoryOptions, answerer: Answerer | None) -> SharedReader | None:
@@ -132,7 +165,8 @@ def _build_reader(options: MemoryOptions, answerer: Answerer | None) -> SharedRe
     url = options.reader or options.tap_forward
     made: dict[str, Any] = {"model": options.model, "name": "reader", "timeout": options.timeout}
     if url is not None:
-        return SharedReader(OpenAIProxy(url, api_key=find_key(check_url(url), variable=options.api_key_env), **made))
+        key = find_key(check_url(url), variable=options.api_key_env)
+        return SharedReader(OpenAIProxy(url, api_key=key, max_rpm=options.max_rpm, **made))
     if answerer is None:
         return None
     tap = Tap(answerer, port=free_port())

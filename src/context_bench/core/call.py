@@ -85,6 +85,10 @@ class Outcome:
     cause: BaseException | None = None
 
 
+class Stopped(SystemFailure):
+    """A limit or Ctrl-C stopped the run before a system had done all that an example takes: there is no row."""
+
+
 class Caller:
     """Calls one system. What cannot change within a run is asked of the system once.
 
@@ -278,6 +282,8 @@ def measure_request(system: System, example: Example, count: Tokenizer) -> Reque
 
     A conversation with several open turns takes as many requests, each with the replies before it.
     """
+    if (measure := system_traits(system).measure) is not None:
+        return RequestSize(*measure(example, count))
     body = _request_body(system, example)
     if body is None:
         return RequestSize(count_prompt(example, count))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 from context_bench.core.cache import Cache, ScoreMemory
-from context_bench.core.call import Outcome
+from context_bench.core.call import Outcome, Stopped
 from context_bench.core.examples import Item
 from context_bench.core.judge import Judgement, Scorer, Spending
 from context_bench.core.row import Job, RowMaker
@@ -197,8 +197,12 @@ class Pipeline:
             if item.is_long and item.tokens is None and item.counting is None and caller.works_elsewhere:
                 item.counting = self._count_threads.submit(self._count, item)
             outcome = await caller.call(item.example)
+            ended = not isinstance(outcome.cause, Stopped)
             for guard in guards:
-                await guard.settle(job, outcome)
+                await guard.settle(job, outcome if ended else None)
+            if not ended:
+                return
+            for guard in guards:
                 if guard.done:
                     self._guards = tuple(each for each in self._guards if each is not guard)
         elif job.order % MAX_BATCH == 0:

@@ -203,6 +203,9 @@ class Run:
         budget = None
         if plan.limits.limits_spending:
             budget = Budget(plan.limits, plan.prices, plan.count, self.stop, threads)
+        for system in plan.systems:
+            if (watch := system_traits(system).watch) is not None:
+                watch(budget, self._is_stopped)
         self._choose_monitors(preflight, budget, looks, debug)
         careful = plan.limits.given or looks is not None  # so that the run can stop after any example
         pipeline = Pipeline(
@@ -326,6 +329,9 @@ class Run:
             self._feed.stop()
         for monitor in self._monitors:
             monitor.stop()
+
+    def _is_stopped(self) -> bool:
+        return self._interrupted or self.stopped is not None
 
     def _interrupt(self) -> None:
         """Handle Ctrl-C: one lets what is in flight finish, two stop now; before the first call one stops now."""

@@ -8,6 +8,7 @@ systems, so that memories are compared and not prompts.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
@@ -24,6 +25,9 @@ from context_bench.traffic.row_facts import count_request
 from context_bench.traits import SystemTraits, find_finish, find_model, find_prepare, system_traits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
+
+ASSUMED_REPLY = 300
+"""Tokens of a reader's reply, where the size of a request is estimated."""
 
 
 class ExtractReader:
@@ -118,10 +122,16 @@ class Arm:
             competes=not self.host.members.is_control,
             report=lambda _: self.describe(),
             status_text=lambda: self.host.status_text,
+            measure=self.measure,
+            watch=self.host.watch,
         )
 
     def describe(self) -> dict[str, Any]:
         return {"memory": self.host.report()}
+
+    def measure(self, example: Mapping[str, Any], count: Tokenizer) -> tuple[int, int]:  # noqa: ARG002 - one arm reads them
+        """Measure what its answer takes beside the calls of the memory system, which are charged as they come."""
+        return 0, 0
 
     async def prepare(self) -> None:
         await self.host.prepare()
@@ -196,6 +206,13 @@ class ReadAnswer(Arm):
         traits.sees_upstream, traits.stop_reason = True, self.reader.stop_reason
         traits.asks_model = self.reader.asks_model
         return traits
+
+    def measure(self, example: Mapping[str, Any], count: Tokenizer) -> tuple[int, int]:
+        if not self.reader.asks_model:
+            return 0, 0
+        history = int(example["memory"]["history_tokens"])
+        around = self.reader.count({**example, "context": ""}, count)
+        return around + (history if self.budget is None else min(self.budget, history)), ASSUMED_REPLY
 
     def describe(self) -> dict[str, Any]:
         about = {"system": self.host.name, "answers": "reader", "budget": self.budget, "reader": self.reader.label}

@@ -104,8 +104,9 @@ async def aevaluate_memory(
         data_dir: A folder with the records of public datasets.
         extra: Evaluators beside those of the dataset, or beside `evaluators`.
         options: Everything else that `evaluate` takes: `evaluators`, `metrics`, `tokenizer`, `cache_dir`, `margin` and
-            so on. `max_workers` conversations are written and asked at the same time. `seed` is also for generated
-            datasets and for systems that take one; `baseline` is `naive` by default, where that is among the systems.
+            so on. With `max_workers` so many conversations are written and asked at the same time. `limits` also hold
+            for what the memory systems spend at their taps. `seed` is also for generated datasets and for systems that
+            take one; `baseline` is `naive` by default, where that is among the systems.
 
     Raises:
         UsageError: Something cannot be right, before anything was sent.
@@ -129,6 +130,13 @@ async def aevaluate_memory(
         models,
         [HostSettings(each, timeout, quiet, max_quiet, folder, settings.reuse) for each in granularities],
     )
+    if settings.limits is not None and settings.limits.max_cost is not None:
+        asked = (model, embedding_model) if any(host.meets_tap for host in hosts) else ()
+        if unpriced := [each for each in asked if each is not None and prices.of(each) is None]:
+            raise UsageError(
+                f"{unpriced[0]!r} is not priced, and the limit on cost could not be kept: add it to the prices "
+                "(--prices), or `default`"
+            )
     shared = reader if isinstance(reader, SharedReader) else SharedReader(reader or ExtractReader())
     arms = [arm for host in hosts for arm in _make_arms(host, shared, budgets, top_k, answers, count)]
     for host in hosts:
@@ -312,6 +320,11 @@ def _find_single(hosts: Sequence[Host], workers: int) -> bool:
         if reason:
             warn(f"conversations are written one by one, since {name} cannot be made twice: {reason}")
     return any(obstacles.values())
+
+
+def is_asking(found: Any) -> bool:
+    """Whether a memory system takes the address of a model."""
+    return _ASKS in read_signature(found)
 
 
 def _check_answered(found: Any, ref: Ref, filled: dict[str, Any]) -> None:

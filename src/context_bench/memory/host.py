@@ -10,12 +10,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import describe
 from context_bench.memory.inspection import PhaseCosts
 from context_bench.memory.questions import History, Questions
 from context_bench.memory.seat import Counts, HostSettings, Instance, Seat
+
+if TYPE_CHECKING:
+    from context_bench.monitors.budget import Budget
 
 
 class Host:
@@ -51,13 +54,37 @@ class Host:
         self._making = asyncio.Lock()
         self._users = 0
         self._spare: Instance | None = None
+        self._budget: Budget | None = None
+        self.is_stopped: Callable[[], bool] = lambda: False
         self._seats = [self._open(instance)]
 
     def _open(self, instance: Instance) -> Seat:
         lock = self._shared_lock or asyncio.Lock()
+        if instance.meter is not None:
+            instance.meter.charge = self._charge
         return Seat(
-            self.name, instance, self.fingerprint, self.settings, self._counts, lock, asks_nobody=self.asks_nobody
+            *(self.name, instance, self.fingerprint, self.settings, self._counts, lock),
+            asks_nobody=self.asks_nobody,
+            may_write=self._may_write,
         )
+
+    def watch(self, budget: Budget | None, is_stopped: Callable[[], bool]) -> None:
+        """Count what is spent against a limit, and write nothing more once the run is stopped."""
+        self._budget, self.is_stopped = budget, is_stopped
+
+    def _charge(self, usd: float | None, tokens: int, model: str) -> None:
+        if self._budget is not None:
+            self._budget.charge(usd, tokens, model)
+
+    def _may_write(self, done: int) -> bool:
+        """Whether the next call may be made after so many; after Ctrl-C what would be lost is written to its end."""
+        lost = done > 0 and "restore" not in self.members and self._budget is None
+        return lost or not self.is_stopped()
+
+    @property
+    def meets_tap(self) -> bool:
+        """Whether its calls pass a tap."""
+        return self._seats[0].meter is not None
 
     def find_obstacle(self) -> str:
         """Say why this system cannot be made twice, as writing at the same time needs; empty where it can."""

@@ -11,7 +11,7 @@ some.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -82,6 +82,8 @@ class Meter:
     last_call: float = 0.0  # when the last call ended that the system made for itself
     # the benchmark asks a question of its own now: calls that repeat it belong to the phase `again`
     inspected: bool = False
+    # told of the dollars (None if unknown) and tokens of each call, and of its model
+    charge: Callable[[float | None, int, str], None] = lambda *_: None
     _under_way: int = 0
     _sums: dict[str, PhaseCosts] = field(default_factory=dict)
 
@@ -140,7 +142,7 @@ class Meter:
         if call.embeds:
             tokens = bill["prompt_tokens"] if "prompt_tokens" in bill else _count_input(incoming)
             sums.embed_tokens += tokens
-            sums.add_cost(None if price is None else price.dollars(tokens, 0), model)
+            usd = None if price is None else price.dollars(tokens, 0)
         elif call.asks_model:
             prompt = bill["prompt_tokens"] if "prompt_tokens" in bill else incoming.count_tokens()
             said = call.completion.tokens(get_tokenizer()) if call.completion and "completion_tokens" not in bill else 0
@@ -148,7 +150,11 @@ class Meter:
             sums.prompt_tokens += prompt
             sums.completion_tokens += completion
             full = {**bill, "prompt_tokens": prompt, "completion_tokens": completion}
-            sums.add_cost(None if price is None else price.cost(full), model)
+            usd, tokens = None if price is None else price.cost(full), prompt + completion
+        else:
+            return
+        sums.add_cost(usd, model)
+        self.charge(usd, tokens, model)
 
 
 def _count_input(incoming: Incoming) -> int:

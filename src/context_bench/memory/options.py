@@ -104,6 +104,23 @@ class MemoryOptions(MemoryParameters, CommandOptions):
         CommandOptions, "max_workers", help="conversations at a time (default: 8 with a reader, else 1)"
     )
 
+    max_rpm: float | None = redeclare(
+        CommandOptions, "max_rpm", help="most requests a minute to the reader, and to who answers behind the taps"
+    )
+    max_cost: float | None = redeclare(
+        CommandOptions, "max_cost", help="stop when writing, asking, reading and judging have cost so much"
+    )
+    max_total_tokens: int | None = redeclare(
+        CommandOptions,
+        "max_total_tokens",
+        help="stop when all of that has used so many tokens",
+    )
+    dry_run: bool = redeclare(
+        CommandOptions,
+        "dry_run",
+        help="estimate what writing, asking, reading and judging take; send nothing",
+    )
+
 
 MEMORY_GROUPS: dict[str, tuple[str, ...]] = {
     "what is measured": ("system", "dataset", "max_conversations", "types", "seed", "data_dir", "imports"),
@@ -114,9 +131,11 @@ MEMORY_GROUPS: dict[str, tuple[str, ...]] = {
     "who judges": ("judge_url", "judge_model", "judge_key_env", "judge_prompts", "judge_itself"),
     "how it is scored": (
         *("evaluator", "score_field", "threshold", "keep_reasoning", "baseline", "margin", "fixed_groups"),
-        *("tokenizer", "prices_file", "max_workers"),
+        "tokenizer",
     ),
+    "limits": ("max_workers", "max_rpm", "max_errors", "prices_file", "max_cost", "max_total_tokens"),
     "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store"),
-    "what comes out": ("output", "out", "wide", "slice", "volume", "report", "silent"),
+    "what comes out": ("output", "out", "wide", "slice", "volume", "report", "dry_run", "silent"),
+    "a gate for CI": ("fail_if", "junit", "summary", "accept_blind"),
 }
 """The flags of `context-bench memory` as its help lists them."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Any
 from zlib import crc32
 
+from context_bench.core.call import Stopped
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.conversations import Retrieved, Step, check_retrieved, plan_steps
 from context_bench.memory.inspection import Inspection, Meter, PhaseCosts
@@ -95,6 +96,7 @@ class Seat:
         lock: asyncio.Lock,
         *,
         asks_nobody: bool,
+        may_write: Callable[[int], bool],
     ) -> None:
         self.name, self.members, self.meter = name, instance.members, instance.meter
         self.fingerprint, self.settings, self.lock, self.asks_nobody = fingerprint, settings, lock, asks_nobody
@@ -107,6 +109,7 @@ class Seat:
             0.0 if asks_nobody else settings.quiet,  # what asks nobody has nothing to wait for
             settings.max_quiet,
         )
+        self._may_write = may_write
         self._counts, self._worker = counts, self.inspection.worker
         self._written: _Written | None = None
         self._last: History | None = None
@@ -150,7 +153,7 @@ class Seat:
                 self.status_text = ""
                 self._set_phase("late")
         if self._written.failure is not None:
-            raise SystemFailure(str(self._written.failure))
+            raise type(self._written.failure)(str(self._written.failure))
         return self._written.facts
 
     async def _write(self, written: _Written) -> None:
@@ -202,6 +205,8 @@ class Seat:
         keeps = "restore" in members
         for place, (kind, user, given) in enumerate(steps):
             if place >= before.done:
+                if not self._may_write(place):
+                    raise Stopped(f"{self.name}: the run was stopped")
                 self.status_text = f"{self.name}: {written:,} of {len(history.turns):,} turns written"
                 if keeps:
                     self._note_progress(key, before, place, place + 1, since)

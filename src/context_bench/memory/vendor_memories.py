@@ -41,6 +41,9 @@ class Vendor:
 
     package: str  # what is installed from the package registry
     takes_dates: bool  # whether it takes the time of a turn apart from its text
+    write_calls: float = 1.0  # calls of the model for one write, as measured with the version of tools/memory-vendors
+    write_overhead: int = 0  # tokens of its own prompt in each of them
+    write_embeddings: float = 2.0  # requests for embeddings for one write
 
 
 class VendorMemory:
@@ -155,28 +158,28 @@ class Mem0(ListingVendorMemory):
     """mem0, which only adds: an outdated fact stays beside the new one."""
 
     name = "mem0"
-    vendor = Vendor("mem0ai", takes_dates=False)
+    vendor = Vendor("mem0ai", takes_dates=False, write_calls=1, write_overhead=8_000)
 
 
 class Graphiti(ListingVendorMemory):
     """graphiti, whose facts carry the time for which they held."""
 
     name = "graphiti"
-    vendor = Vendor("graphiti-core[kuzu]", takes_dates=True)
+    vendor = Vendor("graphiti-core[kuzu]", takes_dates=True, write_calls=4.3, write_overhead=1_300, write_embeddings=4)
 
 
 class LangMem(ListingVendorMemory):
     """langmem, which updates and deletes by tool calls; its store is lost at exit."""
 
     name = "langmem"
-    vendor = Vendor("langmem", takes_dates=False)
+    vendor = Vendor("langmem", takes_dates=False, write_calls=1, write_overhead=1_400, write_embeddings=3)
 
 
 class Cognee(VendorMemory):
     """cognee, which returns pieces of documents."""
 
     name = "cognee"
-    vendor = Vendor("cognee", takes_dates=False)
+    vendor = Vendor("cognee", takes_dates=False, write_calls=2, write_overhead=800, write_embeddings=7)
 
 
 class _Process:

@@ -27,6 +27,9 @@ from context_bench.traits import asks_model, find_model, is_endpoint
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, read_token_count
 
+CHARGED_APART = RequestSize(0, 0)
+"""The size of a request whose cost comes by `Budget.charge`."""
+
 NOT_JUDGED = "the spending limit was reached before the judge was asked"
 
 
@@ -117,7 +120,7 @@ class Budget(Monitor):
     async def settle(self, job: Job, outcome: Outcome | None) -> None:
         """Count the real cost of a request in place of its reservation, which holds until then."""
         request = self._jobs.pop(job.order)
-        if outcome is None:
+        if outcome is None or request.size == CHARGED_APART:
             self._in_flight.discard(request)
             self._changed.set()
             return
@@ -138,6 +141,17 @@ class Budget(Monitor):
                 warn(f"embeddings by {call.get('model')!r} have no price: --max-cost omits them")
             total += _Amount(price.dollars(tokens, 0) if price else 0.0, tokens)
         return total
+
+    def charge(self, dollars: float | None, tokens: int, model: str) -> None:
+        """Count what a system spent outside of its answers, and stop where that passes the limit."""
+        if dollars is None and self._limits.max_cost is not None:
+            warn(f"calls of {model!r} have no price: --max-cost omits them")
+        self.spent += _Amount(dollars or 0.0, tokens)
+        limits = (self._limits.max_cost, self.spent.dollars), (self._limits.max_total_tokens, self.spent.tokens)
+        if not self._stopped and any(limit is not None and used >= limit for limit, used in limits):
+            self._on_stop(f"{self._describe(None)}, and calls under way were finished")
+            self.stop()
+        self._changed.set()
 
     # -- requests of judges
 

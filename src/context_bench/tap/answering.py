@@ -129,13 +129,23 @@ def describe_answerer(answerer: Answerer) -> str:
 
 
 class Shared:
-    """One answerer behind several taps: opened with the first of them, closed with the last."""
+    """One answerer behind several taps: opened with the first of them, closed with the last.
 
-    def __init__(self, answerer: Answerer) -> None:
-        self._answerer = answerer
-        self._users = 0
+    With `max_rpm` it is asked for no more than so many answers in a minute, at even distances.
+    """
+
+    def __init__(self, answerer: Answerer, max_rpm: float | None = None) -> None:
+        self._answerer, self._max_rpm = answerer, max_rpm
+        self._users, self._next = 0, 0.0
         self._turn = asyncio.Lock()
-        self.answer = answerer.answer
+        self.answer = answerer.answer if max_rpm is None else self._answer_in_turn
+
+    async def _answer_in_turn(self, request: Incoming) -> Outgoing:
+        now = asyncio.get_running_loop().time()
+        slot = max(now, self._next)
+        self._next = slot + 60 / (self._max_rpm or 1)
+        await asyncio.sleep(slot - now)
+        return await self._answerer.answer(request)
 
     @property
     def fingerprint(self) -> str | None:

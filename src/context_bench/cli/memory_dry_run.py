@@ -1,0 +1,152 @@
+"""`context-bench memory --dry-run`: estimate what writing, asking, reading and judging would take. Nothing is sent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from context_bench.cli.output import table_width
+from context_bench.core.call import measure_judge_request
+from context_bench.memory.arm import ASSUMED_REPLY
+from context_bench.memory.conversations import plan_steps
+from context_bench.memory.evaluation import is_asking
+from context_bench.memory.members import is_factory
+from context_bench.memory.options import MemoryOptions
+from context_bench.memory.questions import Questions, open_conversations
+from context_bench.memory.vendor_memories import Vendor
+from context_bench.output.layout import fit_grid, fit_listing
+from context_bench.pricing import Prices, load_shipped_prices
+from context_bench.refs import parse, resolve
+from context_bench.text import count_things
+from context_bench.text.masking import mask_reference
+from context_bench.traits import find_model
+from context_bench.types import Example
+from context_bench.utils.tokens import get_tokenizer
+
+EXTRACTED_TOKENS = 200  # that a model writes for one write, assumed
+JUDGE_TOKENS = 100  # of a verdict with its reason, assumed
+
+
+@dataclass
+class _Phase:
+    """Calls of one model, and the tokens that it would read and write."""
+
+    model: str | None
+    calls: float = 0.0
+    read: float = 0.0
+    written: float = 0.0
+
+    def add(self, calls: float, read: float, written: float) -> None:
+        self.calls += calls
+        self.read += read
+        self.written += written
+
+    def cost(self, prices: Prices) -> float | None:
+        """Estimate the dollars; None where the model has no price."""
+        if not self.calls:
+            return 0.0
+        price = prices.of(self.model)
+        return None if price is None else self.calls * price.dollars(self.read / self.calls, self.written / self.calls)
+
+    def describe(self) -> str:
+        return f"{self.read + self.written:,.0f}" if self.calls else "–"
+
+
+def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> int:
+    """Count conversations, questions and tokens, and show for each system what they would take."""
+    count = get_tokenizer(options.tokenizer)
+    opened, tag = open_conversations(
+        options.dataset,
+        n=options.max_conversations,
+        seed=options.seed,
+        data_dir=options.data_dir,
+        types=options.types,
+    )
+    questions = Questions(opened, tag, count, options.max_conversations, options.types)
+    examples: list[Example] = []
+    writes: dict[str, tuple[int, int]] = {}
+    granularities = [options.granularity] if isinstance(options.granularity, str) else list(options.granularity)
+    for example in questions:
+        examples.append(example)
+        about = example["memory"]
+        history = questions.find(about["conversation"])
+        for each in granularities:
+            key = f"{about['conversation']}/{each}"
+            if key not in writes:
+                writes[key] = sum(1 for _ in plan_steps(history.turns, each)), history.count_tokens(None, count)
+    prices = Prices.from_file(options.prices_file) if options.prices_file else load_shipped_prices()
+    head = ["system", "writing, tokens", "embedding", "asking", "reading", "judging", "dollars"]
+    lines, total, unpriced = [head], 0.0, ""
+    for name, phases in _list_systems(
+        options, embedding_model, judges, examples, list(writes.values()), len(granularities)
+    ):
+        costs = [each.cost(prices) for each in phases]
+        unpriced = unpriced or next((str(each.model) for each, cost in zip(phases, costs) if cost is None), "")
+        spent = sum(cost or 0.0 for cost in costs)
+        total += spent
+        lines.append([name, *(each.describe() for each in phases), "no price" if None in costs else f"{spent:,.2f}"])
+    width = table_width(wide=options.wide)
+    conversations = len({example["memory"]["conversation"] for example in examples})
+    told = f"about ${total:,.2f}" if not unpriced else f"not priced: no price for {unpriced!r} (--prices FILE)"
+    notes = [
+        ["data", f"{count_things(conversations, 'conversation')}, {count_things(len(examples), 'question')}"],
+        [
+            "assumed",
+            f"{EXTRACTED_TOKENS} tokens written for a write, {ASSUMED_REPLY} for an answer, {JUDGE_TOKENS} by a judge",
+        ],
+        ["known", "of vendors the calls and prompts of a write; of other systems that each turn is read once"],
+    ]
+    if options.max_cost is not None and not unpriced:
+        fits = "covers it" if total <= options.max_cost else "ends the run early"
+        notes.append(["limit", f"--max-cost ${options.max_cost:,.2f} {fits}"])
+    notes.append(["cost", told])
+    sys.stdout.write(f"{fit_grid(lines, width)}\n\n{fit_listing(notes, width, head=False)}\n")
+    return 0
+
+
+def _list_systems(
+    options: MemoryOptions,
+    embedding_model: str,
+    judges: list[Any],
+    examples: list[Example],
+    writes: list[tuple[int, int]],
+    copies: int,
+) -> Iterator[tuple[str, list[_Phase]]]:
+    """List each system with its phases: writing, embedding, asking, reading, judging."""
+    reads = bool(options.reader or options.tap_forward or options.tap_model or options.tap_reply)
+    histories = [int(example["memory"]["history_tokens"]) for example in examples]
+    count = get_tokenizer(options.tokenizer)
+    for text in options.system:
+        for ref in parse("memory_system", text):
+            found = resolve("memory_system", ref)
+            asks = is_factory(found) and is_asking(found)
+            vendor = getattr(found, "vendor", None)
+            facts = vendor if isinstance(vendor, Vendor) else Vendor("", takes_dates=False)
+            control = getattr(found, "is_control", False) is True
+            writing, embedding, asking, reading, judging = (
+                _Phase(name) for name in (options.model, embedding_model, options.model, options.model, None)
+            )
+            if asks:
+                for calls, tokens in writes:
+                    made = calls * facts.write_calls
+                    writing.add(made, tokens + made * facts.write_overhead, calls * EXTRACTED_TOKENS)
+                    embedding.add(calls * facts.write_embeddings, tokens, 0)
+            budgets = [None] if control else list(options.budgets) if "reader" in options.answers else []
+            own = 0 if control else int("own" in options.answers)
+            for example, history in zip(examples, histories):
+                question = count(example["question"])
+                for budget in (*budgets,) * copies:
+                    if reads:
+                        reading.add(1, question + (history if budget is None else min(budget, history)), ASSUMED_REPLY)
+                if asks:
+                    embedding.add(len(budgets) + own, (len(budgets) + own) * question, 0)
+                    asking.add(own, own * (question + min(history, max(options.budgets))), own * ASSUMED_REPLY)
+                for judge in judges:
+                    size = measure_judge_request(judge, example, {"response": "-"}, count)
+                    answers = (len(budgets) + own) * copies
+                    if size is not None:
+                        judging.model = find_model(judge)
+                        judging.add(answers, answers * (size.prompt + ASSUMED_REPLY), answers * JUDGE_TOKENS)
+            yield mask_reference(ref.text), [writing, embedding, asking, reading, judging]
