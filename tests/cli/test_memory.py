@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from command import called
+from context_bench.output.layout import display_width
 from servers import Server, completion
 from terminal import bench_on_terminal
 from toy_memories import make_conversations
@@ -72,6 +74,19 @@ def test_the_systems_that_ship_run_with_no_key_and_no_network(folder: Path) -> N
     assert "naive" not in outcome
     assert "bm25 does not forget" in outcome
     assert "recorded as run" in done.stderr
+
+
+def test_by_default_four_tables_fit_a_screen_and_the_conclusion_is_last(folder: Path) -> None:
+    words = [word for name in ("bm25", "last:n=20", "naive") for word in ("--system", name)]
+    shown = memory(folder, *words, "--dataset", "synthetic-memory").stdout.splitlines()
+    assert len(shown) <= 45
+    assert max(map(display_width, shown)) <= 120
+    tables = [line.split("|")[1].strip() for line, below in itertools.pairwise(shown) if below.startswith("| --")]
+    assert tables == ["ranked at each budget", "writing 1,000 turns", "score by type"]
+    ranked = [line.split("|")[1].strip() for line in shown if re.match(r"\| \S+\[budget=", line)]
+    assert ranked == [f"{name}[budget={size}]" for size in (500, 2000, 8000) for name in ("bm25", "last:n=20")]
+    assert any(line.startswith("last:n=20 lost turns: ") for line in shown)
+    assert shown[-1].strip().endswith("recall and probes tell more than these words.")
 
 
 def test_faults_are_named(folder: Path) -> None:

@@ -107,7 +107,7 @@ def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Memor
         *(_lay_out(result, title, columns, result.summary) for title, columns in _OFFICIAL.items()),
         *([] if is_read_by_script(result) else list_found_grids(result)),
         _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary),
-        _lay_out(result, "not left in the store", _STORE, _choose_one_each(result), _name_system),
+        _lay_out(result, "not left in the store", _STORE, choose_one_each(result), name_system),
         _lay_out_costs(result),
         _lay_out_repayments(result),
         _lay_out_lengths(result, lengths),
@@ -181,27 +181,27 @@ def _write(value: float | None, show: Callable[[float], str]) -> str:
     return "not measured" if math.isnan(value) else show(value)
 
 
-def _choose_one_each(result: EvalResult) -> list[str]:
+def choose_one_each(result: EvalResult) -> list[str]:
     """Choose one line for each memory system: what it took to write does not depend on how it is asked."""
     chosen: dict[str, str] = {}
     for name in result.summary:
-        chosen.setdefault(_name_system(result, name), name)
+        chosen.setdefault(name_system(result, name), name)
     return list(chosen.values())
 
 
-def _name_system(result: EvalResult, name: str) -> str:
+def name_system(result: EvalResult, name: str) -> str:
     return str(describe_memory(result, name).get("system") or name)
 
 
 def _lay_out_costs(result: EvalResult) -> MemoryGrid | None:
     """Lay out what writing and asking took, one line for each system, with how it was written and got its dates."""
-    names = _choose_one_each(result)
+    names = choose_one_each(result)
     shown = [column for column in _COSTS if any(column[1] in result.summary[name] for name in names)]
     lines = [["costs of memory", "ingested by", "dates", *(title for title, _, _ in shown)]]
     for name in names:
         about, values = describe_memory(result, name), result.summary[name]
         how = [str(about.get("granularity", "–")), str(about.get("dates", "–"))]
-        lines.append([_name_system(result, name), *how, *(_write(values.get(key), show) for _, key, show in shown)])
+        lines.append([name_system(result, name), *how, *(_write(values.get(key), show) for _, key, show in shown)])
     return MemoryGrid(lines, may_turn=True) if shown else None
 
 
@@ -216,7 +216,7 @@ def _lay_out_repayments(result: EvalResult) -> MemoryGrid | None:
     if spent:
         lines.append([f"{baseline} (control)", "–", "–", _write_price(prices[baseline])])
     for name, each in found.items():
-        lines.append([name, *_write_repayment(each), *([_write_price(prices[name])] if spent else [])])
+        lines.append([name, *write_repayment(each), *([_write_price(prices[name])] if spent else [])])
     return MemoryGrid(lines, ["$ / right answer"])
 
 
@@ -226,7 +226,7 @@ def _write_price(value: float) -> str:
     return "not measured" if math.isnan(value) else dollars(value)
 
 
-def _write_repayment(each: Repayment) -> list[str]:
+def write_repayment(each: Repayment) -> list[str]:
     if each.reason:
         return [each.reason, "–"]
     return ["never" if math.isinf(value) else f"{math.ceil(value):,}" for value in (each.warm, each.cold)]
@@ -254,17 +254,17 @@ class HistoryLengths:
 
 def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> MemoryGrid | None:
     """Lay out the time of a question, and what is kept on disk, against the length of the history."""
-    names = _choose_one_each(result)
+    names = choose_one_each(result)
     places = sorted({place for name, place in lengths.times if name in names})
     if len(places) < 2:
         return None
     titles = [f"up to {_LENGTHS[place]:,}" if place < len(_LENGTHS) else f"above {_LENGTHS[-1]:,}" for place in places]
     lines = [["time / question, by tokens of history", *titles]]
     for name in names:
-        lines.append([_name_system(result, name), *_write_medians(name, places, lengths.times, seconds)])
+        lines.append([name_system(result, name), *_write_medians(name, places, lengths.times, seconds)])
         if any((name, place) in lengths.sizes for place in places):
             kept = _write_medians(name, places, lengths.sizes, FORMATS["bytes"])
-            lines.append([f"{_name_system(result, name)}, on disk", *kept])
+            lines.append([f"{name_system(result, name)}, on disk", *kept])
     return MemoryGrid(lines)
 
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
 
 
+MEMORY_WIDTH = 120  # columns of the default report of memory systems, at most
+
 _BOLD, _DIM, _CYAN, _YELLOW, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[33m", "\x1b[0m"
 _WORDS = {"better": _CYAN, "equivalent": _CYAN, "not worse": _CYAN, "worse": _YELLOW, "undecided": _DIM}
 _PARTS = re.compile(
@@ -101,6 +103,9 @@ class TableReporter:
 
     def render(self, result: EvalResult) -> str:
         """Render the tables, the notes, and at the end the conclusion."""
+        is_memory = bool(result.settings.memory)
+        if is_memory and not self._wide and (self._width is None or self._width > MEMORY_WIDTH):
+            return TableReporter(MEMORY_WIDTH, self._color).render(result)
         slices = [
             self._wrap(found) if isinstance(found, str) else fit_grid(found, self._width)
             for found in list_slices(result)
@@ -123,7 +128,7 @@ class TableReporter:
             notes = list_notes(result)
         else:
             scores = [fit_grid(lines, self._width) for lines in list_dataset_scores(result, verdicts=True)]
-            parts = [*self._memory(result, lead=True), *systems, *scores, *slices]
+            parts = [*(self._sum_up_memory(result) if is_memory else systems), *scores, *slices]
             notes = sum_up_notes(result)
         parts += ["\n".join(map(self._wrap, notes)), self._wrap(conclude(result) or describe_alone(result))]
         text = "\n\n".join(part for part in parts if part) + "\n"
@@ -137,21 +142,24 @@ class TableReporter:
         columns = choose_columns(result, wide=False)
         return _add_verdicts(result, list_lines(result, "system", result.summary, columns, HEADLINES))
 
+    def _sum_up_memory(self, result: EvalResult) -> list[str]:
+        from context_bench.output.memory_summary import list_summary
+
+        return list_summary(result, self._width)
+
     def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
-        """Lay out what only a run of memory systems has."""
+        """Lay out all tables that only a run of memory systems has."""
         if not result.settings.memory:
             return []
         from context_bench.output.memory import (
             HistoryLengths,
-            list_found_grids,
             list_leading_grids,
             list_memory_grids,
             list_memory_notes,
             list_outcomes,
         )
 
-        leading = list_leading_grids if self._wide else list_found_grids
-        grids = leading(result) if lead else list_memory_grids(result, HistoryLengths(result.rows))
+        grids = list_leading_grids(result) if lead else list_memory_grids(result, HistoryLengths(result.rows))
         notes = list_outcomes(result) if lead else list_memory_notes(result)
         tables = [grid.fit(self._width) for grid in grids]
         text = "\n".join(wrap(printable(note), self._width) for note in notes)

@@ -1,0 +1,122 @@
+"""The report of a run of memory systems as it is shown by default: four tables at most. `--wide` has all of them.
+
+Who leads at each budget, what was found out about each system, what writing and asking cost, and scores by type of
+question; controls stand last, since they are not ranked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from context_bench.errors import printable
+from context_bench.memory.findings import find_empty_stores, find_repayments, list_findings, price_right_answer
+from context_bench.numbers import (
+    MEAN_SCORE,
+    NUM_ERRORS,
+    PROMPT_SAVINGS,
+    RETRIEVAL_RECALL,
+    dollars,
+    percent,
+    score,
+    seconds,
+    tokens,
+)
+from context_bench.output.columns import find_best, write_cell
+from context_bench.output.layout import fit_columns, fit_grid, wrap
+from context_bench.output.memory import (
+    choose_one_each,
+    describe_memory,
+    is_read_by_script,
+    name_system,
+    write_repayment,
+)
+from context_bench.output.verdict_tables import write_verdict
+from context_bench.results import EvalResult
+
+_GIVE_WAY = ("tokens read", "saved", "$ / right answer")
+
+
+def list_summary(result: EvalResult, width: int | None) -> list[str]:
+    """List the parts of the default report of memory systems, in their order."""
+    found = [*dict.fromkeys(find_empty_stores(result).values()), *list_findings(result)]
+    ranking = _list_ranking(result)
+    parts = [
+        fit_columns(ranking, width, [title for title in _GIVE_WAY if title in ranking[0]]),
+        "\n".join(wrap(printable(note), width) for note in found),
+        *(fit_grid(lines, width) for lines in (_list_costs(result), _list_types(result)) if len(lines) > 1),
+    ]
+    return [part for part in parts if part]
+
+
+def _list_ranking(result: EvalResult) -> list[list[str]]:
+    """List the systems at each budget, the best first: by recall while a script reads, else by score."""
+    key = RETRIEVAL_RECALL if is_read_by_script(result) else MEAN_SCORE
+    comparison, places = result.comparison, []
+    for place, (name, values) in enumerate(result.summary.items()):
+        about = describe_memory(result, name)
+        budget = about.get("budget")
+        at = math.inf if about.get("is_control") else 1e15 if budget is None else budget
+        value = values.get(key, math.nan)
+        places.append((at, math.inf if math.isnan(value) else -value, place, name))
+    priced = {name: price_right_answer(result, name) for name in result.summary}
+    shown = not all(map(math.isnan, priced.values()))
+    head = ["ranked at each budget", "recall", "score", "saved", "tokens read"]
+    failed = any(values.get(NUM_ERRORS) for values in result.summary.values())
+    head += [*(["errors"] if failed else []), *(["$ / right answer"] if shown else [])]
+    lines = [[*head, *(["verdict"] if comparison else [])]]
+    ranked = [name for _, _, _, name in places]
+    best = {each: find_best(result, each, score, ranked) for each in (RETRIEVAL_RECALL, MEAN_SCORE)}
+    for _, _, _, name in sorted(places):
+        values = result.summary[name]
+        cells = [
+            *(write_cell(result, name, each, score, best=name in best[each], limits=True) for each in best),
+            _write(values.get(PROMPT_SAVINGS), percent),
+            _write(values.get("answer_tokens"), tokens),
+        ]
+        cells += [f"{values.get(NUM_ERRORS, 0):,.0f}"] if failed else []
+        if shown:
+            spent = priced[name]
+            cells.append("none right" if math.isinf(spent) else _write(spent, dollars))
+        lines.append([name, *cells, *([write_verdict(comparison, name)] if comparison else [])])
+    return lines
+
+
+def _list_costs(result: EvalResult) -> list[list[str]]:
+    """List what writing and asking took, and after how many questions that has paid for itself."""
+    repaid = find_repayments(result)
+    columns: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+        ("calls", "ingest_calls", tokens),
+        ("tokens", "ingest_tokens", tokens),
+        ("$", "ingest_usd", dollars),
+        ("time", "ingest_seconds", seconds),
+        ("time / question", "query_seconds_median", seconds),
+    )
+    lines = [["writing 1,000 turns", *(title for title, _, _ in columns), *(["questions to repay"] if repaid else [])]]
+    for name in choose_one_each(result):
+        values, system = result.summary[name], name_system(result, name)
+        cells = [_write(values.get(key), show) for _, key, show in columns]
+        told = [write_repayment(each) for arm, each in repaid.items() if name_system(result, arm) == system]
+        best = next((cells for cells in told if cells[1] != "–"), None)
+        when = "–" if best is None else f"{best[0]} (cold: {best[1]})"
+        lines.append([system, *cells, *([when] if repaid else [])])
+    return lines
+
+
+def _list_types(result: EvalResult) -> list[list[str]]:
+    """List scores by type of question, each system at its largest budget."""
+    chosen: dict[str, str] = {}
+    for name in result.summary:
+        about = describe_memory(result, name)
+        if about.get("answers") != "own" or name_system(result, name) not in chosen:
+            chosen[name_system(result, name)] = name
+    kinds = sorted({key for name in chosen.values() for key in result.summary[name] if key.startswith("type:")})
+    lines = [["score by type", *chosen]]
+    for kind in kinds:
+        cells = [_write(result.summary[name].get(kind), score) for name in chosen.values()]
+        lines += [[kind.partition(":")[2], *cells]] if set(cells) != {"–"} else []
+    return lines
+
+
+def _write(value: float | None, show: Callable[[float], str]) -> str:
+    return "–" if value is None or math.isnan(value) else show(value)
