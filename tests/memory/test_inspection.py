@@ -100,5 +100,6 @@ def test_the_asking_is_of_no_question_and_is_counted_apart() -> None:
     result = run(Remembering())
     about = result.config["reports"]["remembering[budget=500]"]["memory"]
     # Before each conversation one turn of it, and one of the one before; after it all six, and one again: 8 and 9.
-    assert about["inspected"] == {"asked": 17, "sampled": 12, "found": 12, "resets": 2, "survived": 0}
+    seen = {key: value for key, value in about["inspected"].items() if value}
+    assert seen == {"asked": 17, "sampled": 12, "found": 12, "resets": 2}
     assert len(result.rows) == 12

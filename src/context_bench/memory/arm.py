@@ -15,8 +15,9 @@ from typing import Any
 
 from context_bench.errors import SystemFailure
 from context_bench.http.loop import run_sync
-from context_bench.memory.conversations import render_retrieved
+from context_bench.memory.conversations import Retrieved, render_retrieved
 from context_bench.memory.host import Host
+from context_bench.memory.questions import History
 from context_bench.memory.seat import Seat
 from context_bench.systems.prompts import build_messages
 from context_bench.tap.scripted import extract_answer
@@ -25,6 +26,8 @@ from context_bench.traffic.row_facts import count_request
 from context_bench.traits import SystemTraits, find_finish, find_model, find_prepare, system_traits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
+
+MIN_TURNS = 30  # of a history of which a memory that returns all of it is told from one that returns enough
 
 ASSUMED_REPLY = 300
 """Tokens of a reader's reply, where the size of a request is estimated."""
@@ -38,6 +41,18 @@ class ExtractReader:
 
     async def aprocess(self, example: Example) -> Example:
         return {"response": extract_answer({"messages": build_messages(example)}), "metadata": {}}
+
+
+def _describe_found(found: list[Retrieved], history: History, example: Example) -> dict[str, Any]:
+    """Count what was found, as a share of the user's turns too, and tell whether a planted order leads."""
+    texts, about = [item["text"] for item in found if item["text"].strip()], example["memory"]
+    facts: dict[str, Any] = {"found": len(texts)}
+    turns = history.count_turns(about.get("user"))
+    if turns >= MIN_TURNS:
+        facts["share"] = len(texts) / turns
+    if history.orders and (about.get("probe") or {}).get("kind") != "instruction":
+        facts["leads_with_order"] = bool(texts) and any(word in texts[0].lower() for word in history.orders)
+    return facts
 
 
 class SharedReader:
@@ -155,7 +170,7 @@ class Arm:
             ended = perf_counter()
             facts["query"] = {"seconds": ended - started, "spent": seat.take_costs("query")}
             if "retrieved" in made:
-                facts["query"]["found"] = sum(bool(item["text"].strip()) for item in made["retrieved"])
+                facts["query"] |= _describe_found(made["retrieved"], history, example)
             made |= seat.list_evidence(facts)
         result = await self.complete(example, made)
         metadata = result.pop("metadata", {})

@@ -30,7 +30,8 @@ MIN_UPDATE_SHARE = 0.5
 _KILOBYTE = 1024
 _EMPTY_STORE_SIGNS = {"memories": "lists no memories", "found_per_question": "found nothing for any question"}
 """Numbers that are 0 for a memory that kept nothing, and what to say then."""
-_PROBES = ("probe_leak", "probe_update", "probe_forget")
+_PROBES = ("probe_leak", "probe_update", "probe_forget", "probe_secret")
+_ORDER_SHARE, _WHOLE_SHARE = 0.2, 0.9
 
 
 @dataclass
@@ -63,7 +64,10 @@ def _group_arms(result: EvalResult) -> dict[str, _System]:
 def list_findings(result: EvalResult) -> list[str]:
     """List the faults that were found; the ways in which one system was asked count together, the worst of them."""
     reports: Mapping[str, Any] = result.settings.reports
-    faults = [sentence for name, system in _group_arms(result).items() for sentence in _describe(name, system)]
+    systems, empty = _group_arms(result), find_empty_stores(result)
+    told = {name: system for name, system in systems.items() if not set(system.arms) & set(empty)}
+    faults = [sentence for name, system in told.items() for sentence in _describe(name, system)]
+    faults += [sentence for name, system in told.items() for sentence in _describe_rows(name, system, result)]
     return faults + _list_obedient(result, reports) + _list_stood_in(result, reports)
 
 
@@ -124,15 +128,25 @@ def _describe(name: str, system: _System) -> Iterator[str]:
             f"{name} names turns whose text it did not return: claimed, not shown. "
             f"Its recall is at least {recall:.3f} and at most {claimed:.3f}."
         )
-    leak, update, forget = (system.worst.get(key, 1.0) for key in _PROBES)
+    leak, update, forget, secret = (system.worst.get(key, 1.0) for key in _PROBES)
+    finds_facts = system.most.get("probe_fact", 1.0) >= MIN_UPDATE_SHARE
+    inspected = about.get("inspected") or {}
     if leak < 1 and about.get("takes_user"):
         yield f"{name} leaks between users: what another user said came back in {1 - leak:.0%} of the probes."
-    if update < MIN_UPDATE_SHARE:
+    elif inspected.get("overheard"):
+        heard, asked = inspected["overheard"], inspected["strangers"]
+        yield f"{name} leaks between users whose names begin alike: {heard} of {asked} such users heard another's turn."
+    if update < MIN_UPDATE_SHARE and finds_facts:
         yield f"{name} does not update: the newest value was missing in {1 - update:.0%} of the probes."
     if forget < 1:
         yield f"{name} does not forget: what was to be deleted came back in {1 - forget:.0%} of the probes."
-    yield from _describe_inspection(name, about.get("inspected") or {})
+    if secret < 1:
+        yield f"{name} keeps secrets: a password that was told came back in {1 - secret:.0%} of the probes."
+    yield from _describe_inspection(name, inspected)
     again = about.get("asked_again") or {}
+    if again.get("unstable"):
+        unstable, asked = again["unstable"], again["asked"]
+        yield f"{name} is not deterministic: {unstable} of {asked} questions found now this, now that."
     if again.get("changed"):
         changed, asked = again["changed"], again["asked"]
         yield f"{name} is changed by being asked: {changed} of {asked} questions found something else at the end."
@@ -144,13 +158,38 @@ def _describe(name: str, system: _System) -> Iterator[str]:
         yield f"{name}: conversations that were written again, as it could not restore them: {about['written_again']}."
 
 
+def _describe_rows(name: str, system: _System, result: EvalResult) -> Iterator[str]:
+    """Describe faults that show in single questions, by the arm with the smallest budget."""
+    failed, asked = (max(result.summary[arm][key] for arm in system.arms) for key in (NUM_ERRORS, NUM_EXAMPLES))
+    if 0 < failed < asked:
+        yield f"{name} fails now and then: {failed:,.0f} of {asked:,.0f} questions ended in an error."
+    rows = [row for row in result.rows if row.system == system.arms[0] and row.error is None]
+    facts = [(row.metadata.get("memory") or {}).get("query") or {} for row in rows]
+    ordered = [each["leads_with_order"] for each in facts if "leads_with_order" in each]
+    if ordered and sum(ordered) / len(ordered) > _ORDER_SHARE:
+        yield (
+            f"{name} plants instructions: an order from the history led what was found for "
+            f"{sum(ordered)} of {len(ordered)} questions about other things."
+        )
+    shares = [each["share"] for each in facts if "share" in each]
+    if shares and sum(share >= _WHOLE_SHARE for share in shares) / len(shares) > MIN_UPDATE_SHARE:
+        yield f"{name} returns everything: {sum(shares) / len(shares):.0%} of all turns for a question."
+
+
 def _describe_inspection(name: str, seen: Mapping[str, int]) -> Iterator[str]:
     if seen.get("survived"):
         times = f"{seen['survived']} of {seen['resets']}"
         yield f"{name} keeps state over reset(): something was still there before {times} conversations."
     sampled, found = seen.get("sampled", 0), seen.get("found", 0)
-    if 0 < found < sampled:  # who returns none of them keeps facts in other words: nothing is shown
-        lost = sampled - found
+    if seen.get("waited"):
+        late = seen["waited"]
+        yield f"{name} is slow to be searchable: {late} of {sampled} turns were found only after it was asked again."
+    if sampled and seen.get("elsewhere", 0) == sampled:
+        yield f"{name} answers from another session: it did so for all {sampled} turns that were asked for."
+    lost = sampled - found
+    if found and 0 < lost == seen.get("last_lost"):
+        yield f"{name} loses the last turn: in {lost} conversations it was not found, and all others were."
+    elif 0 < found < sampled:  # who returns none of them keeps facts in other words: nothing is shown
         yield f"{name} lost turns: {lost} of {sampled}, asked for in their own words, were not found."
 
 

@@ -11,6 +11,7 @@ some.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,11 +185,17 @@ class Inspection:
     found: int = 0  # those of them that came back, in their words or by their id
     resets: int = 0  # conversations before which a memory was emptied
     survived: int = 0  # those of them before which something was still there
+    waited: int = 0  # turns that were found, but not when they were first asked for
+    last_lost: int = 0  # conversations whose last turn was not found
+    elsewhere: int = 0  # turns that were not found, while turns of other sessions came back
+    strangers: int = 0  # times that a user was asked for whose name only begins like that of another one
+    overheard: int = 0  # those of them in which that other user's turn came back
     _known: Turn | None = field(default=None, init=False)
     _named: int = field(default=0, init=False)  # turns of a conversation whose ids were given without their text
 
     def report(self) -> dict[str, int]:
-        return {key: getattr(self, key) for key in ("asked", "sampled", "found", "resets", "survived")}
+        keys = ("asked", "sampled", "found", "resets", "survived", "waited", "last_lost", "elsewhere")
+        return {key: getattr(self, key) for key in (*keys, "strangers", "overheard")}
 
     # -- before a conversation is written
 
@@ -202,7 +209,7 @@ class Inspection:
         turns = [turn for turn in (self._known, *_sample(history)[:1]) if turn is not None]
         shown = False
         for turn in turns if self._can_be_asked else ():
-            shown |= any(shows_turn(item["text"], turn["content"]) for item in await self._ask(turn))
+            shown |= any(shows_turn(item["text"], turn["content"]) for item in await self._ask(turn) or ())
         self.resets += 1
         self.survived += bool(listed) or shown
         self._known = None
@@ -218,14 +225,19 @@ class Inspection:
             return {} if self.members.is_control else {"unsearchable": "it has no retrieve() to be asked"}
         turns = _sample(history)
         deadline, patience, found, self._named = perf_counter() + self.limit, self.quiet, 0, 0
-        for turn in turns:
-            was_found = await self._wait_for(turn, deadline, patience)
+        sampled = 0
+        for place, turn in enumerate(turns):
+            was_found = await self._wait_for(turn, deadline, patience, history)
+            if was_found is None:
+                continue
             patience = patience if was_found else 0.0  # the others had as much time
-            found += was_found
+            sampled, found = sampled + 1, found + was_found
+            self.last_lost += place == 0 and not was_found
         ended = perf_counter()
-        self.sampled += len(turns)
+        self.sampled += sampled
         self.found += found
-        if found < len(turns):
+        await self._ask_as_stranger(history)
+        if found < sampled:
             if self.meter is None:
                 self.quiet = 0.0  # without a tap nothing shows that waiting in each conversation helps
             return {"unsearchable": "turns that were asked for in their own words were not found"}
@@ -240,23 +252,45 @@ class Inspection:
         if self._known is None:
             return False
         known = self._known["content"]
-        return not any(shows_turn(item["text"], known) for item in await self._ask(self._known))
+        return not any(shows_turn(item["text"], known) for item in await self._ask(self._known) or ())
 
-    async def _wait_for(self, turn: Turn, deadline: float, patience: float) -> bool:
-        pause, before, changed = FIRST_PAUSE, "", perf_counter()
+    async def _ask_as_stranger(self, history: History) -> None:
+        """Ask for a turn as users who said nothing, and whose names begin like that of the user who said it."""
+        turn = self._known
+        user = None if turn is None else turn.get("user")
+        if turn is None or not user or not self.members.filter_arguments("retrieve", user=user):
+            return
+        users = {each.get("user") for each in history.turns}
+        for stranger in {user[:-1], f"{user}0"} - users - {""}:
+            items = await self._ask({**turn, "user": stranger})
+            self.strangers += 1
+            self.overheard += any(shows_turn(item["text"], turn["content"]) for item in items or ())
+
+    async def _wait_for(self, turn: Turn, deadline: float, patience: float, history: History) -> bool | None:
+        """Ask for a turn until it is found; None where the memory fails instead of answering."""
+        pause, before, changed, tries = FIRST_PAUSE, "", perf_counter(), 0
         while True:
             items = await self._ask(turn)
-            if any(shows_turn(item["text"], turn["content"]) for item in items):
+            if items is None:
+                return None
+            tries += 1
+            shown = any(shows_turn(item["text"], turn["content"]) for item in items)
+            if shown:
                 self._known = turn
-                return True
-            if any(turn["id"] in (item.get("ids") or ()) for item in items):
+            elif any(turn["id"] in (item.get("ids") or ()) for item in items):
                 self._named += 1  # it may keep them in words of its own, or none of them
+                shown = True
+            if shown:
+                self.waited += tries > 1
                 return True
             now, spelled = perf_counter(), "\n".join(item["text"] for item in items)
             if spelled != before:
                 before, changed = spelled, now
             silent = self.meter is None or self.meter.seconds_since_last_call() >= patience
             if now >= deadline or (silent and now - changed >= patience):
+                ids = [name for item in items for name in item.get("ids") or () if name in history.by_id]
+                here = turn.get("session")
+                self.elsewhere += bool(ids) and all(history.by_id[name][1].get("session") != here for name in ids)
                 return False
             await asyncio.sleep(min(pause, max(FIRST_PAUSE, changed + patience - now)))
             pause *= PAUSE_GROWTH
@@ -265,8 +299,8 @@ class Inspection:
     def _can_be_asked(self) -> bool:
         return "retrieve" in self.members and not self.members.is_control
 
-    async def _ask(self, turn: Turn) -> list[Retrieved]:
-        """Ask for a turn in its own words; a memory that fails here fails at its questions too, and is named there."""
+    async def _ask(self, turn: Turn) -> list[Retrieved] | None:
+        """Ask for a turn in its own words; None where it fails, as it does at questions too."""
         self.asked += 1
         named = self.members.filter_arguments("retrieve", user=turn.get("user"))
         question = f"{PROBE_PREFIX} {turn['content'][:MAX_QUESTION_CHARS]}"
@@ -274,7 +308,7 @@ class Inspection:
             found = await self._call_apart("retrieve", question, **named)
             return check_retrieved(found, self.name)
         except SystemFailure:
-            return []
+            return None
 
     async def _call_apart(self, name: str, *arguments: Any, **named: Any) -> Any:
         """Call a method while calls at the tap that repeat our words are charged to nobody."""
@@ -325,7 +359,8 @@ class Inspection:
 def _sample(history: History) -> list[Turn]:
     """Choose turns to ask for: the last, which is searchable last, and some at random (each n-th may be one role)."""
     hidden = [text.casefold() for text in history.hidden]
-    turns = [turn for turn in history.turns if _can_be_asked_for(turn, hidden)]
+    said = Counter(turn["content"] for turn in history.turns)  # what was said twice does not tell which turn is found
+    turns = [turn for turn in history.turns if said[turn["content"]] == 1 and _can_be_asked_for(turn, hidden)]
     drawn = sorted(turns[:-1], key=lambda turn: crc32(f"{history.name} {turn['id']}".encode()))
     return [*turns[-1:], *drawn[: SAMPLED_TURNS - 1]]
 

@@ -122,6 +122,12 @@ def list_hidden_texts(questions: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(map(str, texts)))
 
 
+def list_orders(questions: Iterable[Any]) -> list[str]:
+    """List the words that planted instructions ask for, in small letters as the history has them."""
+    probes = (question.get("probe") or {} for question in questions)
+    return [str(word).lower() for probe in probes if probe.get("kind") == "instruction" for word in probe["absent"]]
+
+
 def list_kept_texts(questions: Iterable[Any]) -> list[str]:
     """List facts that the same users told and that may be kept: where none of them is seen, nothing is."""
     asked = [(question.get("user"), question.get("probe") or {}) for question in questions]

@@ -21,7 +21,7 @@ import orjson
 from context_bench.errors import DataError, UsageError, suggest_file
 from context_bench.evaluators.evidence_map import EvidenceMap, join_pieces
 from context_bench.memory.conversations import Placed, Question, Turn, index_turns, render_history
-from context_bench.memory.probes import list_hidden_texts, list_kept_texts
+from context_bench.memory.probes import list_hidden_texts, list_kept_texts, list_orders
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.store.origin import digest
 from context_bench.traits import DatasetTraits
@@ -53,6 +53,7 @@ class History:
     number: int  # which conversation of the dataset it is
     hidden: list[str]  # texts that must not be kept: what was to be forgotten, and secrets
     kept: list[str]  # texts that may be kept, and show where a look at the store can see anything
+    orders: list[str] = field(default_factory=list)  # words of planted instructions, which stand nowhere else
     place: int = 0  # its place among the conversations that are open at the same time
     _tokens: dict[str | None, int] = field(default_factory=dict)
     _pieces: dict[str | None, _Pieces] = field(default_factory=dict)
@@ -62,6 +63,9 @@ class History:
         if user not in self._tokens:
             self._tokens[user] = count(render_history(self._list_turns(user)))
         return self._tokens[user]
+
+    def count_turns(self, user: str | None) -> int:
+        return len(self._list_turns(user))
 
     def _list_turns(self, user: str | None) -> list[Turn]:
         return [turn for turn in self.turns if user is None or turn.get("user", user) == user]
@@ -172,6 +176,7 @@ class Questions:
             if not questions:
                 continue
             history = History(name, turns, number, list_hidden_texts(questions), list_kept_texts(questions))
+            history.orders = list_orders(questions)
             yield _Asked(history, questions, conversation, asked)
             asked += len(questions)
         if not asked and self._types is not None and seen_types:

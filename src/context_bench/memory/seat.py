@@ -30,6 +30,8 @@ from context_bench.memory.scoring import STOOD_IN
 from context_bench.store.origin import digest
 from context_bench.traits import is_script
 
+REASKED_TIMES = 6  # how often a question is asked again whose answer changed
+
 REASK_EVERY = 10  # re-ask one question in ten to detect memories that reading changes
 
 QUIET_POLL_SECONDS = 0.02  # pause between two checks whether a memory still makes calls
@@ -61,7 +63,7 @@ class Counts:
     written_again: int = 0
     restored: int = 0
     continued: int = 0
-    reasked: dict[str, int] = field(default_factory=lambda: {"asked": 0, "changed": 0, "failed": 0})
+    reasked: dict[str, int] = field(default_factory=lambda: {"asked": 0, "changed": 0, "unstable": 0, "failed": 0})
 
 
 @dataclass
@@ -245,10 +247,27 @@ class Seat:
                 self._counts.reasked["failed"] += 1
             else:
                 self._counts.reasked["asked"] += 1
-                self._counts.reasked["changed"] += _join_texts(found) != before
+                if _join_texts(found) != before:
+                    kind = "unstable" if await self._is_unstable(question, named, found, before) else "changed"
+                    self._counts.reasked[kind] += 1
         if self.meter is not None:
             self.meter.take("again")
         self._set_phase("late")
+
+    async def _is_unstable(self, question: str, named: dict[str, Any], found: list[Retrieved], before: str) -> bool:
+        """Whether a memory answers as it likes: the same things in another order, or what it had said before."""
+        said = [before]
+        for _ in range(REASKED_TIMES):
+            text = _join_texts(found)
+            same_things = any(sorted(text.split("\n")) == sorted(each.split("\n")) for each in said if each != text)
+            if same_things or (text in said and text != said[-1]):
+                return True
+            said.append(text)
+            try:
+                found = await self._retrieve(question, named)
+            except SystemFailure:
+                break
+        return False
 
     # -- a question
 
