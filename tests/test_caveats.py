@@ -80,6 +80,16 @@ def test_the_compression_of_a_proxy_is_not_measured_in_all_four() -> None:
     assert result.summary["proxy"]["mean_output_tokens"] == 1.0  # the tokens of its answer, which were counted
 
 
+def test_the_cost_of_pass_of_a_plain_proxy_counts_replies_only_and_says_so() -> None:
+    with Server(completion("7")) as server:
+        result = evaluate(OpenAIProxy(server.url, name="proxy"), QUESTIONS, progress=False)
+    cells, text = table(result)["proxy"], TableReporter().render(result)
+    assert cells["cost of pass"].startswith("4*")
+    assert (
+        "* cost of pass: it counts the tokens of replies only: without a tap, what the model read is not seen" in text
+    )
+
+
 def test_a_proxy_under_another_name_is_a_proxy_still() -> None:
     with Server(completion("7")) as server:
         result = evaluate(rename_system(OpenAIProxy(server.url), "mine"), QUESTIONS, progress=False)

@@ -168,6 +168,17 @@ def test_a_number_that_could_have_been_measured_and_was_not_leaves_the_gate_open
     assert "fail if cost_usd > 1: cannot be told; cost_usd was not measured" in done.stderr
 
 
+def test_a_gate_says_before_the_run_how_many_examples_it_needs(folder: Path) -> None:
+    run = ("--system", "passthrough", "--system", "minify", "--dataset", "d.jsonl", "-n", "20", "--no-store")
+    done = called(*run, "--fail-if", "score drops 0.02", "--fail-if", "error_rate > 0.01", cwd=folder)
+    needed = "where no answer changes or fails: 'score drops 0.02' 149, 'error_rate > 0.01' 383"
+    short = "this run has 20 examples: too few for 'score drops 0.02', 'error_rate > 0.01', so that exit code 4"
+    assert done.returncode == 4
+    assert done.stderr.index(needed) < done.stderr.index(short) < done.stderr.index("minify: fail if score drops")
+    told = called(*run, "--fail-if", "score drops 0.02", "--dry-run", cwd=folder)
+    assert "'score drops 0.02' 149" in told.stderr, "nothing has to be sent for it"
+
+
 def test_a_metric_of_ones_own_may_have_any_number(folder: Path) -> None:
     (folder / "own.py").write_text(
         "class Own:\n    name = 'own'\n    def compute(self, rows):\n        return {'strange': 0.5}\n"

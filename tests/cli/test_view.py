@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 import urllib.request
+from getpass import getuser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,13 +23,15 @@ def _keep(example: dict[str, Any]) -> str:
     return str(example["context"])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_answers_until_it_is_told_to_end(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "ssh"), [(signal.SIGINT, ""), (signal.SIGTERM, "203.0.113.7 50000 198.51.100.2 22")]
+)
+def test_it_answers_until_it_is_told_to_end(tmp_path: Path, number: int, ssh: str) -> None:
     examples = [{"id": 1, "context": "c", "question": "q", "answer": "c"}]
     evaluate([_keep], examples, cache_dir=str(tmp_path / "runs"), progress=False)
     command = [sys.executable, "-m", "context_bench", "view", "--store", "runs", "--no-open"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment(), text=True, **pipes) as process:
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(SSH_CONNECTION=ssh), text=True, **pipes) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         address = process.stdout.readline().strip()
@@ -35,6 +39,10 @@ def test_it_answers_until_it_is_told_to_end(tmp_path: Path, number: int) -> None
         with urllib.request.urlopen(f"{address}api/runs", timeout=60) as reply:
             assert b'"rows":1' in reply.read()
         assert "Ctrl-C ends it" in process.stderr.readline()
+        if ssh:
+            assert "this opens a tunnel" in process.stderr.readline()
+            port = urlsplit(address).port
+            assert process.stderr.readline().strip() == f"ssh -N -L {port}:127.0.0.1:{port} {getuser()}@198.51.100.2"
         process.send_signal(number)
         assert process.wait(60) == 0
         assert process.stderr.read() == ""

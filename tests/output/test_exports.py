@@ -54,7 +54,9 @@ def read_tables(text: str) -> list[list[list[str]]]:
 def test_latex_has_a_table_of_systems_and_one_by_dataset(result: EvalResult) -> None:
     systems, by_dataset = read_tables(result.to_latex())
     assert [line[0] for line in systems] == ["system", "passthrough", "half"]
-    assert "n" in systems[0]
+    assert systems[0][1:] == ["n", "macro score", "saved", "cost of pass", "against passthrough", "verdict"]
+    assert (systems[1][-1], systems[2][-1]) == ("baseline", "undecided")
+    assert systems[2][-2].startswith("$-$")
     assert by_dataset[0] == ["system", r"b\&c", r"one\_a"]
     assert any(cell.startswith(r"\textbf{") for cell in systems[1])
     assert r"\caption{Results on one\_a, b\&c. 95\% confidence" in result.to_latex()

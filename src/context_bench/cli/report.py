@@ -122,7 +122,8 @@ def _view(arguments: Sequence[str]) -> int:
         say(f"shows the store in {options.store} at the address above, to whoever has it; Ctrl-C ends it")
         if os.environ.get("SSH_CONNECTION"):
             tunnel = _make_tunnel(os.environ["SSH_CONNECTION"].split()[2], urlsplit(server.url).port)
-            say(f"on your own machine, this opens a tunnel, and the address then works there:\n  {tunnel}")
+            say("on your own machine, this opens a tunnel, and the address then works there:")
+            print(f"  {tunnel}", file=sys.stderr, flush=True)  # on a line of its own, to be copied
         if not options.no_open:
             _open_browser(server.url)
         while not stopped.wait(1.0):  # on Windows a signal is heard of only when something else happens

@@ -7,12 +7,24 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from context_bench.compare.sweeps import name_briefly
 from context_bench.errors import MissingExtra, UsageError, printable
-from context_bench.numbers import score
-from context_bench.output.columns import BEST, HEADLINES, Column, choose_columns, list_tables
+from context_bench.numbers import (
+    COST_OF_PASS,
+    COST_PER_1K_USD,
+    LATENCY_MEDIAN,
+    MACRO_SCORE,
+    MEAN_SCORE,
+    PARETO_FRONT,
+    PARETO_RANK,
+    PASS_RATE,
+    UPSTREAM_COST_OF_PASS,
+    score,
+)
+from context_bench.output.columns import BEST, Column, choose_columns, list_tables
 from context_bench.output.files import CsvReporter, SummaryCsvReporter, list_flat_columns, list_summary_columns
 from context_bench.output.notes import list_notes
-from context_bench.output.tables import list_lines
+from context_bench.output.tables import list_lines, write_difference
 from context_bench.results import EvalResult, Part
 from context_bench.text import dump_json
 
@@ -27,6 +39,7 @@ _LATEX = {
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
     "–": "--",
+    "−": "$-$",
     "--": "-{}-",
     "±": r"$\pm$",
     "µ": r"$\mu$",
@@ -44,34 +57,76 @@ def escape_latex(text: str) -> str:
 
 
 class LatexReporter:
-    """The tables of systems and of scores by dataset, for `booktabs`; the best value of a column is bold.
+    """A table of systems that fits a page, and one of scores by dataset, for `booktabs`; the best of a column is bold.
 
-    The notes of the run follow as comments: an asterisk in a cell refers to them.
+    The score and its difference to the baseline have intervals. Systems and datasets have short names; what those stand
+    for, and the notes of the run, follow as comments: an asterisk in a cell refers to them.
     """
 
     name = "latex"
 
     def render(self, result: EvalResult) -> str:
         """Render the tables and the notes."""
-        datasets = ", ".join(result.settings.datasets)
+        brief = name_briefly([*result.settings.datasets, *result.summary])
+        datasets = ", ".join(brief[tag] for tag in result.settings.datasets)
         caption = f"Results on {datasets}." if datasets else "Results."
-        columns, tables = choose_columns(result), list_tables(result)
+        columns, tables = _choose_columns(result), list_tables(result)
         parts = ["% needs \\usepackage{booktabs}"]
         for number, (title, names) in enumerate(tables, 1):
-            lines = list_lines(result, title, names, columns, HEADLINES)
+            lines = _add_differences(result, list_lines(result, title, names, columns, {MACRO_SCORE, MEAN_SCORE}))
+            lines[1:] = [[brief.get(name, name), *cells] for name, *cells in lines[1:]]
             label = "tab:context-bench" + (f"-{number}" if len(tables) > 1 else "")
             parts.append(_write_table(lines, f"{caption} 95% confidence intervals in brackets.", label))
-        tags = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
+        keys = {key for values in result.summary.values() for key in values if key.startswith("dataset:")}
+        tags = sorted(key.partition(":")[2] for key in keys)
         if len(tags) > 1:
-            by_dataset: list[Column] = [(key.partition(":")[2], key, score) for key in tags]
+            by_dataset: list[Column] = [(brief.get(tag, tag), f"dataset:{tag}", score) for tag in tags]
             lines = list_lines(result, "system", result.summary, by_dataset)
+            lines[1:] = [[brief[name], *cells] for name, *cells in lines[1:]]
             parts.append(_write_table(lines, "Score by dataset.", "tab:context-bench-datasets"))
-        notes = [f"% {' '.join(printable(note).split())}" for note in list_notes(result)]
+        named = [f"{short} = {name}" for name, short in brief.items() if short != name]
+        notes = [f"% {' '.join(printable(note).split())}" for note in (*named, *list_notes(result))]
         return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])]) + "\n"
 
 
+_PAPER_COSTS = (COST_PER_1K_USD, "cost_of_pass_usd", UPSTREAM_COST_OF_PASS, COST_OF_PASS)
+"""Of these a table has the first that is known."""
+_NOT_FOR_PAPERS = (PASS_RATE, PARETO_FRONT, PARETO_RANK, LATENCY_MEDIAN, "latency_p95")
+"""Numbers of the main table that a table in a paper has no room for; `csv-summary` has them all."""
+
+
+def _choose_columns(result: EvalResult) -> list[Column]:
+    """Choose the columns of a table that fits the width of a page."""
+    columns = choose_columns(result, wide=False)
+    known = {key for _, key, _ in columns}
+    left_out = {*_NOT_FOR_PAPERS, *[key for key in _PAPER_COSTS if key in known][1:]}
+    return [column for column in columns if column[1] not in left_out]
+
+
+def _add_differences(result: EvalResult, lines: list[list[str]]) -> list[list[str]]:
+    """Add the difference of each system to the baseline with its interval, and the word of the verdict."""
+    comparison = result.comparison
+    if comparison is None or not comparison.verdicts:
+        return lines
+    head, *body = lines
+    added = [[*head, f"against {comparison.baseline}", "verdict"]]
+    for line in body:
+        verdict = comparison.of(line[0])
+        if verdict is None:
+            added.append([*line, "–", "baseline" if line[0] == comparison.baseline else "–"])
+        else:
+            added.append([*line, write_difference(verdict.interval).replace("-", "−"), verdict.word])
+    return added
+
+
 def _write_table(lines: Sequence[Sequence[str]], caption: str, label: str) -> str:
-    body = ["\\begin{table}", "\\centering", f"\\caption{{{escape_latex(caption)}}}", f"\\label{{{label}}}"]
+    body = [
+        "\\begin{table}",
+        "\\centering",
+        "\\footnotesize\\setlength{\\tabcolsep}{4pt}",
+        f"\\caption{{{escape_latex(caption)}}}",
+        f"\\label{{{label}}}",
+    ]
     return "\n".join([*body, *_write_tabular(lines, "tabular"), "\\end{table}"])
 
 
