@@ -18,6 +18,7 @@ for name in (
     "resume",
     "compare",
     "blind_spots",
+    "diff",
     "evaluators",
     "code_execution",
     "tap",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from command import called, shell
+from command import called, environment, shell
 from context_bench.fuzz import Report, fuzz
 from context_bench.fuzz.relations import RELATIONS
 from context_bench.fuzz.session import list_known
@@ -20,6 +24,14 @@ from context_bench.systems.adapt import adapt
 from servers import free_port
 from toy_proxies import Toy, toy_proxy
 
+SLOW = """
+import pathlib, time
+
+def slow(example):
+    pathlib.Path("asked").touch()
+    time.sleep(0.02)
+    return example["context"]
+"""
 Change = Callable[[str], str]
 EVIDENCE = re.compile(r"reject|vault|Zelda")
 
@@ -341,6 +353,33 @@ def test_a_conversation_of_ones_own_is_tried_on_a_proxy(tmp_path: Path) -> None:
     assert any("Marvin" in finding["before"] for finding in result["findings"])
     refused = shell("fuzz", "--system", "passthrough", "--dataset", str(data), cwd=tmp_path)
     assert (refused.returncode, "nothing can be lost" in refused.stderr) == (2, True)
+
+
+def test_ctrl_c_ends_it_with_130(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [
+        sys.executable,
+        "-m",
+        "context_bench",
+        "fuzz",
+        "--system",
+        "slow.py:slow",
+        "--seconds",
+        "600",
+        "-n",
+        "9999",
+    ]
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), **pipes) as process:
+        try:
+            while process.poll() is None and not (tmp_path / "asked").exists():
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+        assert process.stderr is not None
+        assert process.stderr.read().splitlines()[-1] == "context-bench: interrupted"
 
 
 def test_findings_are_written_as_a_page_and_as_commands_that_work(tmp_path: Path) -> None:

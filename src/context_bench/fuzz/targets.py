@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -39,6 +40,7 @@ class SystemTarget:
         system = self.system if budget is None else self._sized[budget]
         example = case.to_example()
         given = {**example}
+        await asyncio.sleep(0)  # Ctrl-C is heard here: the systems of this process wait for nothing
         try:
             processed = await system.aprocess(given) if is_endpoint(system) else system.process(given)  # type: ignore[attr-defined]
         except Exception as error:
@@ -110,6 +112,7 @@ class MemoryTarget:
         self.name = str(find_name(memory))
 
     async def _call(self, name: str, *arguments: Any, **named: Any) -> Any:
+        await asyncio.sleep(0)  # Ctrl-C is heard here
         try:
             found = self._members[name](*arguments, **self._members.filter_arguments(name, **named))
             return await found if inspect.isawaitable(found) else found
