@@ -85,7 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | TOKENS
     | {"wire", "traffic", "processes", "http", "sandbox"}
     | {"systems.chat", "systems.reference", "systems.prompts"},
-    "local": BASE | TOKENS | {"wire", "processes", "http", "tap"},
+    "local": BASE | TOKENS | {"wire", "processes", "http", "tap", "traffic"},
     "conformance": BASE | TOKENS | {"wire", "http", "tap"},
     # what runs them
     "core": BASE

@@ -262,3 +262,9 @@ def test_the_local_model_answers_both_sdks() -> None:
         assert refused(openai.BadRequestError, lambda: clients.chat(messages=picture)) == 400
         assert refused(anthropic.BadRequestError, lambda: clients.messages(messages="x")) == 400
         assert clients.responses_stream().output_text
+        roomy = Clients(address, limit=100)
+        forced = [roomy.chat(tools=[CHAT_TOOL], tool_choice="required").choices[0].message.tool_calls[0].function]
+        given = [json.loads(each.arguments) for each in forced]
+        given.append(call_of(roomy.responses_stream(tools=[TOOL], tool_choice="required").output))
+        given.append(input_of(roomy.messages(tools=[BLOCK_TOOL], tool_choice={"type": "any"}).content))
+        assert [list(each) for each in given] == [["city"]] * 3

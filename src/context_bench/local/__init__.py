@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from context_bench.errors import MissingExtra, UsageError
+from context_bench.local.forced_calls import answer_forced_call, find_forced_call
 from context_bench.local.serve import REPLY_TOKENS
 from context_bench.local.weights import Say, Weights, choose
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child, wait_for_end
@@ -204,7 +205,7 @@ class LocalModel:
     ) -> None:
         self.spec, self.threads, self.context = spec, threads, context
         self.weights = choose(spec)
-        limits = f"context={context} reply={REPLY_TOKENS}"
+        limits = f"context={context} reply={REPLY_TOKENS} calls=1"
         self.fingerprint = f"local {self.weights.sha256} {limits} xllamacpp={_engine()}"
         self.label = self.weights.label  # what a reader must know about scores that were made with it
         self._say = say
@@ -233,6 +234,11 @@ class LocalModel:
             return build_json(describe_model(self.weights.name))
         if refusal := _find_refusal(request):
             return build_error(400, refusal, request.form)
+        if (demand := find_forced_call(request)) is not None:
+            return await answer_forced_call(request, demand, self._ask)
+        return await self._ask(request)
+
+    async def _ask(self, request: Incoming) -> Outgoing:
         process, forward = self._process, self._forward
         assert process is not None, "not opened yet"
         assert forward is not None
