@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -227,6 +226,33 @@ def test_what_the_limit_left_unjudged_is_judged_on_resume(tmp_path: Path) -> Non
         whole = run(1)
     assert len(server.chats) == 8
     assert [row.scores["judge_score"] for row in whole.rows] == [1.0] * 8
+
+
+def test_answers_in_flight_are_judged_when_something_else_stops_the_run() -> None:
+    """The second answer comes after two errors have stopped the run: no limit on spending is near."""
+    failed = threading.Event()
+
+    def answer(request: Request) -> Any:
+        number = number_of(request)
+        if number == 1:
+            failed.wait(30)
+        if number < 2:  # the first goes alone, since nothing is known of its cost; the second comes late
+            return told(10, 5, delay=0.5 * number)(request)
+        if number == 3:
+            failed.set()
+        return reply(422, {"error": {"message": "this one fails"}})
+
+    with Server(answer) as server, Server(judged(100, 50)) as judging:
+        result = evaluate(
+            OpenAIProxy(server.url, name="p"),
+            numbered(*range(40)),
+            evaluators=[LLMJudge(judging.url, "gpt-4")],
+            max_workers=2,
+            limits=Limits(max_cost=1.0, max_errors="1"),
+            prices=PRICES,
+        )
+    assert result.config["stopped"]
+    assert [row.scores.get("judge_score") for row in result.rows if row.error is None] == [1.0, 1.0]
 
 
 def test_a_judge_without_a_price_is_refused_under_a_limit_on_cost() -> None:

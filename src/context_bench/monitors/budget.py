@@ -97,11 +97,11 @@ class Budget(Monitor):
         self._in_flight: set[_Request] = set()
         self._jobs: dict[int, _Request] = {}
         self._learned: dict[str, _Learned] = {}
-        self._stopped = False
+        self._stopped = self._used_up = False
         self._turn, self._changed = asyncio.Lock(), asyncio.Event()
 
     def stop(self) -> None:
-        """Admit nothing more, and turn away those who wait."""
+        """Admit no more requests of systems, and drop those that wait. Answers in flight are still judged."""
         self._stopped = True
         self._changed.set()
 
@@ -112,7 +112,7 @@ class Budget(Monitor):
         threads = self._threads if job.item.is_long else None
         size = await call_beside(threads, measure_request, job.system, job.item.example, self._count)
         request = _Request(job.system.name, self._price_of(job.system), size)
-        if not await self._admit(request):
+        if not await self._admit(request, lambda: self._stopped):
             return False
         self._jobs[job.order] = request
         return True
@@ -176,7 +176,7 @@ class Budget(Monitor):
         if size is None:
             return await ask()
         request = _Request(evaluator.name, self._price_of(evaluator), size)
-        if not await self._admit(request):
+        if not await self._admit(request, lambda: self._used_up):
             return Scores(reason=NOT_JUDGED, transient=True)
         details: Mapping[str, Any] = {}
         try:
@@ -189,14 +189,15 @@ class Budget(Monitor):
 
     # -- both
 
-    async def _admit(self, request: _Request) -> bool:
+    async def _admit(self, request: _Request, closed: Callable[[], bool]) -> bool:
         async with self._turn:  # first come, first served
-            while not self._stopped:
+            while not closed():
                 request.reserved = self._estimate(request)
                 if self._fits(request.reserved):
                     self._in_flight.add(request)
                     return True
                 if not self._in_flight:
+                    self._used_up = True
                     self._on_stop(self._describe(request.reserved))
                     self.stop()
                     return False
