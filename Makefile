@@ -1,6 +1,6 @@
 # make demo    set up, then compare seven systems offline; ends with the path of the report
 # make test    set up, then run the tests
-# make test-long  the tests that take longest: simulations, builds, every document
+# make test-long  the tests that take longest: simulations, builds, every document, pages in Chromium
 # make check   lint, format, types
 # make ray-test  the tests on a real Ray cluster, which it installs first
 # make docs    the docs site, in build/site; any warning fails it
@@ -37,10 +37,10 @@ demo: $(VENV)/core.stamp
 	$(BIN)/context-bench demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(PARALLEL) -m 'not long' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not long and not browser' $(PYTEST_ARGS)
 
 test-long: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(PARALLEL) -m long $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m 'long or browser' $(PYTEST_ARGS)
 
 # One cluster of three nodes is enough for a machine, so these run one after the other.
 ray-test: $(VENV)/ray.stamp

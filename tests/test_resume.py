@@ -466,6 +466,7 @@ class Mine:
 """
 
 
+@pytest.mark.long
 def test_ones_own_system_is_known_by_its_code_and_state(tmp_path: Path) -> None:
     write(tmp_path / "data.jsonl", 1, 2, 3)
     calls = tmp_path / "calls.txt"
@@ -516,6 +517,7 @@ def mine(example):
 }
 
 
+@pytest.mark.long
 def test_all_code_that_a_function_reaches_counts(tmp_path: Path) -> None:
     write(tmp_path / "data.jsonl", 1, 2, 3)
     (tmp_path / "own_package").mkdir()
@@ -687,6 +689,7 @@ def test_an_evaluator_that_cannot_be_told_judges_again_with_a_notice(tmp_path: P
 # Two at once
 
 
+@pytest.mark.long
 def test_two_processes_share_a_new_store(tmp_path: Path) -> None:
     write(tmp_path / "one.jsonl", *range(150), dataset="d")
     write(tmp_path / "two.jsonl", *range(100, 250), dataset="d")

@@ -12,6 +12,7 @@ from pages import ROOT
 from timing import depends_on_time
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="sh and its trap")
 def test_interrupts_are_heard_where_whoever_starts_the_suite_ignores_them() -> None:
     one = "tests/core/test_interrupt.py::test_twice_does_not_wait_for_a_system_that_hangs"

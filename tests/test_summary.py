@@ -284,6 +284,7 @@ def test_every_headline_has_an_interval_around_it() -> None:
     assert result.intervals["_answer"]["latency_p95"].known
 
 
+@pytest.mark.long
 def test_intervals_are_the_same_however_the_run_is_read(tmp_path: Any) -> None:
     from context_bench.core.record import load_result
     from context_bench.store import Store

@@ -74,6 +74,7 @@ def test_a_run_asks_it_and_a_signal_ends_it(tmp_path: Path) -> None:
     assert not Path(f"/proc/{model}").exists()
 
 
+@pytest.mark.long
 def test_a_model_that_has_broken_off_comes_back_at_the_same_address(tmp_path: Path) -> None:
     small_model()
     with served(cwd=tmp_path) as (process, url):

@@ -61,6 +61,7 @@ def assert_nowhere(folder: Path, *texts: str) -> None:
         assert [secret for secret in SECRETS if str(secret).encode() in path.read_bytes()] == [], path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["flags", "run file"])
 def test_a_run(tmp_path: Path, how: str) -> None:
     write(tmp_path / "data.jsonl", 1, 2, 3)

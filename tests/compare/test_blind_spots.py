@@ -162,6 +162,7 @@ def _place_evidence(dataset: str, folder: str) -> Iterator[tuple[EvidenceMap, st
             yield placed, str((example.get("meta") or {}).get("group", example["id"]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dataset", "n"), [("hotpotqa", 100), ("qmsum", 176), ("natural-questions:oracle", 200), ("locomo", 282)]
 )
@@ -396,6 +397,7 @@ def test_the_check_is_a_command(tmp_path: Path) -> None:
 # --- on the records of a published benchmark
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kept", [0.7, 0.5, 0.3])
 def test_the_first_function_as_needle_tells_nothing(kept: float) -> None:
     result = _run([example for example, _ in load_functions()], f"truncate:ratio={kept}")
@@ -405,6 +407,7 @@ def test_the_first_function_as_needle_tells_nothing(kept: float) -> None:
     assert "equivalent" not in conclude(result)
 
 
+@pytest.mark.long
 def test_the_function_to_call_as_needle_shows_what_truncation_loses() -> None:
     data = [{**example, "answers": [names]} for example, names in load_functions() if names]
     result = _run(data, "truncate:ratio=0.5")

@@ -58,6 +58,7 @@ def limit_files(number: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
 
 
+@pytest.mark.long
 @depends_on_time("latency is what the clock on the wall says")
 def test_few_files_and_many_workers_cost_no_row(tmp_path: Path) -> None:
     write(tmp_path / "data.jsonl", *range(1500))

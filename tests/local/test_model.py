@@ -190,6 +190,7 @@ def test_what_it_is_known_by(model: LocalModel) -> None:
     assert LocalModel(context=2048).fingerprint != model.fingerprint
 
 
+@pytest.mark.long
 def test_an_end_over_one_request_is_told_and_the_next_is_answered(model: LocalModel, said: list[str]) -> None:
     process = model._process
     assert process is not None

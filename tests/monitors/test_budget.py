@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path

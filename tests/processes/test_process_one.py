@@ -37,6 +37,7 @@ def setup_module() -> None:
         pytest.skip("this user may not make a process namespace, or has no sandbox")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sandbox", "program", "times"),
     [

@@ -226,6 +226,7 @@ print(time.perf_counter() - started)
 """
 
 
+@pytest.mark.long
 @depends_on_time("that a key costs no time is a promise about the clock on the wall")
 def test_large_libraries_take_no_time(tmp_path: Path) -> None:
     pytest.importorskip("pandas")

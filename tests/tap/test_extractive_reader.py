@@ -192,6 +192,7 @@ def test_a_path_is_no_packed_text() -> None:
     assert extract_answer(asked("At which path is the tool?", text)) == "D:\\new\\name here"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("packed", ["", " &amp; so on"])
 def test_reading_a_long_prompt_takes_little_more_memory_than_the_prompt(packed: str) -> None:
     filler = "".join(f"Note {number}: Ada saw boxes{packed}.\n" for number in range(40_000))

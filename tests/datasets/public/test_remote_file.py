@@ -107,6 +107,7 @@ def test_the_whole_is_read_once_and_in_order(hub: Hub, tmp_path: Path) -> None:
     assert hub.served["groups.parquet"] < 36 * MB
 
 
+@pytest.mark.long
 def test_rows_are_those_that_the_client_itself_gives(hub: Hub, tmp_path: Path) -> None:
     client = """
 import datasets, json, sys

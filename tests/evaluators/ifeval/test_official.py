@@ -100,6 +100,7 @@ def records() -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not DATA, reason="CONTEXT_BENCH_DATA is not set")
 def test_all_real_prompts_run() -> None:
     prompts = records()

@@ -65,6 +65,7 @@ def golds() -> Iterator[str]:
             yield from (line.rstrip("\n").rpartition("\t")[2] for line in lines)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not DATA, reason="CONTEXT_BENCH_DATA is not set")
 def test_every_gold_of_gsm8k_and_mgsm_in_every_form() -> None:
     count = 0
@@ -87,6 +88,7 @@ def test_every_worked_solution_of_gsm8k_passes_as_it_stands() -> None:
             assert score(solution, solution) == 1.0
 
 
+@pytest.mark.long
 @depends_on_time("a new worker has to import SymPy within the seconds that one answer may take")
 @pytest.mark.parametrize("answer", ["9^{9^{9^{9}}}", "(10^8)!"])
 def test_a_hang_costs_that_example_alone(answer: str) -> None:

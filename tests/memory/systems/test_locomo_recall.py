@@ -13,6 +13,7 @@ from memory.histories import make_example
 from memory.real_records import read_locomo
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "recall"), [("bm25", 0.629), ("embedding", 0.373)])
 def test_recall_at_ten(name: str, recall: float) -> None:
     if name == "embedding":

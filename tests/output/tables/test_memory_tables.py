@@ -32,6 +32,7 @@ def read_tables(text: str) -> dict[str, set[str]]:
     return tables
 
 
+@pytest.mark.long
 def test_a_narrow_terminal_loses_no_probe_no_type_and_no_cost(result: EvalResult) -> None:
     text = TableReporter(width=80, wide=True).render(result)
     assert max(map(display_width, text.splitlines())) <= 80
