@@ -27,7 +27,7 @@ def test_the_names() -> None:
     (command,) = [each for each in entry_points(group="console_scripts") if each.name == "context-bench"]
     assert command.value == "context_bench.cli:main"
     extras = set(installed.metadata.get_all("Provides-Extra") or ())
-    kinds = {"dataframe", "datasets", "ifeval", "local", "math", "memory", "parquet", "plots", "tap"}
+    kinds = {"dataframe", "datasets", "ifeval", "local", "math", "memory", "parquet", "plots", "sign", "tap"}
     assert extras == kinds | {"all", "langchain", "ray"}
     every = {line.partition(";")[0].strip() for line in installed.requires or () if line.endswith("extra == 'all'")}
     assert len(every) >= len(kinds)

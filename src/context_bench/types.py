@@ -38,6 +38,7 @@ class System(Protocol):
             it, the code and the state of the system are. None says that its answers must not be reused.
         reads_gold: False when its answers do not depend on the gold, which is in the example that it is given.
         edit(messages, tools): The messages and tools that it would send instead, for `context-bench replay`.
+        reads_any_api: True when `edit` takes the messages of every API; else it gets those of chat completions.
         breaks: The relations of `context-bench fuzz` that it breaks by design; they are reported, not counted.
         sends_elsewhere: True when it sends its prompt to a server and returns the answer alone, so that its output
             tokens say nothing about compression.

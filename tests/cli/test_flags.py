@@ -43,7 +43,7 @@ def test_a_value_that_cannot_be_is_one_sentence(
         (["cmpare", "last"], "unrecognized arguments: cmpare last; did you mean compare? (see context-bench --help)"),
         (["--quiet", "runs"], "unrecognized arguments: runs; runs is a command, and stands before all flags (see "),
         (["datasets", "shw"], "unrecognized arguments: shw; did you mean show? (see context-bench datasets --help)"),
-        (["runs", "exprt"], "or rm (got 'exprt'); did you mean export? (see context-bench runs --help)"),
+        (["runs", "exprt"], "bundle or verify (got 'exprt'); did you mean export? (see context-bench runs --help)"),
         (["qqq"], "unrecognized arguments: qqq (see context-bench --help)"),
     ],
 )

@@ -82,6 +82,13 @@ class Clients:
         self.anthropic = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0, timeout=300)
         self.url, self.limit = url, limit or 200
 
+    def __enter__(self) -> Clients:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.openai.close()
+        self.anthropic.close()
+
     def chat(self, **more: Any) -> Any:
         fields = {"model": "m", "messages": ASKED, "max_tokens": self.limit, **more}
         return self.openai.chat.completions.create(**fields)
@@ -235,21 +242,21 @@ CALLS: dict[str, tuple[Callable[[Clients], Any], Any]] = {
 
 
 def test_all_calls_of_both_sdks(url: str) -> None:
-    clients = Clients(url)
     got = {}
-    for name, (ask, _) in CALLS.items():
-        try:
-            got[name] = ask(clients)
-        except Exception as error:  # noqa: BLE001 - the others are tried all the same
-            got[name] = repr(error)
+    with Clients(url) as clients:
+        for name, (ask, _) in CALLS.items():
+            try:
+                got[name] = ask(clients)
+            except Exception as error:  # noqa: BLE001 - the others are tried all the same
+                got[name] = repr(error)
     assert got == {name: expected for name, (_, expected) in CALLS.items()}
     assert len(got) == 39
 
 
 def test_the_local_model_answers_both_sdks() -> None:
     small_model()
-    with tapped(LocalModel(context=1024, say=lambda _: None)) as address:
-        clients = Clients(address, limit=6)
+    model = LocalModel(context=1024, say=lambda _: None)
+    with tapped(model) as address, Clients(address, limit=6) as clients, Clients(address, limit=100) as roomy:
         assert clients.chat().choices[0].message.content
         assert text_of(clients.chat(stream=True))
         assert clients.responses().output_text
@@ -262,7 +269,6 @@ def test_the_local_model_answers_both_sdks() -> None:
         assert refused(openai.BadRequestError, lambda: clients.chat(messages=picture)) == 400
         assert refused(anthropic.BadRequestError, lambda: clients.messages(messages="x")) == 400
         assert clients.responses_stream().output_text
-        roomy = Clients(address, limit=100)
         forced = [roomy.chat(tools=[CHAT_TOOL], tool_choice="required").choices[0].message.tool_calls[0].function]
         given = [json.loads(each.arguments) for each in forced]
         given.append(call_of(roomy.responses_stream(tools=[TOOL], tool_choice="required").output))

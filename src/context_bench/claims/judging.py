@@ -16,6 +16,7 @@ from typing import Any
 from context_bench.claims.claim import Claim
 from context_bench.compare.pairing import compare_answers, gather_answers
 from context_bench.metrics.quality import MeanTally
+from context_bench.numbers import MEAN_SCORE
 from context_bench.results import EvalResult, EvalRow
 from context_bench.stats import Interval, holm
 from context_bench.stats.distributions import normal_quantile
@@ -198,9 +199,9 @@ def measure(claim: Claim, result: EvalResult, rows: Sequence[EvalRow], how: str,
         difference = compare_answers(*answers)
         at = partial(_scale_at, difference.interval, scale)
         return replace(found, value=scale * difference.value, n=difference.n, interval=at)
-    tally = MeanTally(result.settings.score_field if claim.metric == "mean_score" else claim.metric)
+    tally = MeanTally(result.settings.score_field if claim.metric == MEAN_SCORE else claim.metric)
     tally.add_all(own)
-    if any(claim.metric in ("mean_score", *row.scores) for row in own):
+    if any(claim.metric in (MEAN_SCORE, *row.scores) for row in own):
         at = partial(_scale_at, tally.spread.estimate().interval, scale)
         return replace(found, value=scale * tally.mean, n=tally.count, interval=at)
     if claim.metric not in result.summary[system]:
@@ -225,7 +226,7 @@ def _find_counterexamples(claim: Claim, rows: Sequence[EvalRow], found: Measured
 def _find_validity(claim: Claim, result: EvalResult) -> str:
     """Find whether the data could show a loss of this system; the blind-spot check is about the score of the run."""
     compared, field = result.comparison, result.settings.score_field
-    if compared is None or claim.metric not in (field, "mean_score", "difference"):
+    if compared is None or claim.metric not in (field, MEAN_SCORE, "difference"):
         return ""
     by_system = compared.sensitivity_by_dataset.get(claim.dataset, {}) if claim.dataset else compared.sensitivity
     known = by_system.get(claim.system)

@@ -12,10 +12,10 @@ from context_bench.core.call import measure_judge_request
 from context_bench.memory.arm import ASSUMED_REPLY
 from context_bench.memory.conversations import plan_steps
 from context_bench.memory.evaluation import is_asking
-from context_bench.memory.members import is_factory
+from context_bench.memory.members import is_control, is_factory
 from context_bench.memory.options import MemoryOptions
 from context_bench.memory.questions import Questions, open_conversations
-from context_bench.memory.vendor_memories import Vendor
+from context_bench.memory.vendor_memories import Vendor, VendorMemory
 from context_bench.output.layout import fit_grid, fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.refs import parse, resolve
@@ -122,9 +122,9 @@ def _list_systems(
         for ref in parse("memory_system", text):
             found = resolve("memory_system", ref)
             asks = is_factory(found) and is_asking(found)
-            vendor = getattr(found, "vendor", None)
-            facts = vendor if isinstance(vendor, Vendor) else Vendor("", takes_dates=False)
-            control = getattr(found, "is_control", False) is True
+            ships = isinstance(found, type) and issubclass(found, VendorMemory)
+            facts = found.vendor if ships else Vendor("", takes_dates=False)
+            control = is_control(found)
             writing, embedding, asking, reading, judging = (
                 _Phase(name) for name in (options.model, embedding_model, options.model, options.model, None)
             )

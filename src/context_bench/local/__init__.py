@@ -246,9 +246,14 @@ class LocalModel:
             await self._keep_alive(process)
         except UsageError as error:
             return build_error(502, str(error), request.form)
-        outgoing = await forward.answer(replace(request, headers=self._headers(request.headers)))
-        if outgoing.status == 502 and await asyncio.to_thread(process.wait, EXIT_TIMEOUT):
-            return build_error(502, f"the local model's process was {process.ending} over a request", request.form)
+        request = replace(request, headers=self._headers(request.headers))
+        outgoing = await forward.answer(request)
+        if outgoing.status == 502:
+            if await asyncio.to_thread(process.wait, EXIT_TIMEOUT):
+                return build_error(502, f"the local model's process was {process.ending} over a request", request.form)
+            outgoing = await forward.answer(
+                request
+            )  # on a busy machine the server may close a connection as it is used
         if request.form is OPENAI_RESPONSES and not isinstance(outgoing.body, bytes):
             outgoing.body = _number_events(outgoing.body)
         return outgoing

@@ -37,7 +37,7 @@ class Members:
         self.system = system
         self.name = getattr(system, "name", type(system).__name__)
         self._methods = {name: found for name in (*_REQUIRED, *_OPTIONAL) if (found := _find_method(system, name))}
-        self.is_control = getattr(system, "is_control", False) is True
+        self.is_control = is_control(system)
         self.takes_dates = getattr(system, "takes_dates", False) is True
         self.one_at_a_time = getattr(system, "one_at_a_time", False) is True
         asked = [name for name in ("ingest", "query", "retrieve") if name in self]
@@ -63,6 +63,11 @@ class Members:
 def is_factory(found: Any) -> bool:
     """Whether it makes a memory system, and is none itself."""
     return isinstance(found, type) or (callable(found) and not hasattr(found, "ingest"))
+
+
+def is_control(found: Any) -> bool:
+    """Whether a memory system, or its class, shows where others lie and is not ranked."""
+    return getattr(found, "is_control", False) is True
 
 
 def read_members(system: Any) -> Members:

@@ -110,7 +110,6 @@ class MatchedControl:
         self.model = find_model(reader)
         self.max_workers: int | None = system_traits(reader).max_workers
         self.local = False
-        self.tap = getattr(reader, "tap", None)
 
     def __context_bench_traits__(self) -> SystemTraits:
         return replace(

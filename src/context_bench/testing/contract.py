@@ -67,6 +67,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "fingerprint": _TEXT,
         "reads_gold": _SWITCH,
         "edit": ("a method that takes the messages and the tools", lambda value: _can_take(value, 2)),
+        "reads_any_api": _SWITCH,
         "breaks": _TEXTS,
         "sends_elsewhere": _SWITCH,
         "model": _TEXT,
