@@ -1,4 +1,4 @@
-"""The one HTTP client: a pool of connections, retries, rate limits, and care with keys."""
+"""The HTTP client: pooled connections, retries, rate limits, and careful handling of keys."""
 
 from context_bench.http.endpoint import Endpoint, Exchange
 from context_bench.http.gate import RetryPolicy

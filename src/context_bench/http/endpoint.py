@@ -1,4 +1,4 @@
-"""A server that speaks JSON: one call sends a body and returns the parsed reply, however many attempts it takes."""
+"""A JSON server: one call sends a body, retries as needed, and returns the parsed reply."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 _SHOWN = 400
 _BYTES_OF_A_TOKEN = 4
 _LONG_REPLY = 262_144  # bytes from which a reply is parsed in a thread
-_NOTICEABLE = 0.001  # seconds between the last byte of a reply and its use that count as time of our own
-_LEAST_KEY = 12  # anything shorter is no real key, and may well be a word of an answer
+_NOTICEABLE = 0.001  # seconds between a reply's last byte and its use from which on they count as our own time
+_LEAST_KEY = 12  # anything shorter is not a real key, and may be a word of an answer
 
 
 Request = tuple[bytes, Sequence[str]]  # a body and the lines of its headers
@@ -39,8 +39,8 @@ Parse = Callable[[Reply], Any]
 class Exchange:
     """A reply and what it took to get it: its JSON, and the facts that a row keeps of it.
 
-    `waited` are the seconds for which our own client is the reason: it waited for its turn, for a retry, or was busy
-    with something else when the reply came. `sent` is the moment of the last attempt by `time.monotonic`, `deadline`
+    `waited` is the time in seconds that our own client caused: waiting for its turn or for a retry, or being busy
+    when the reply came. `sent` is the moment of the last attempt by `time.monotonic`, `deadline`
     that after which there is none, `raw_headers` those of the reply. `tapped` is what a tap behind the endpoint saw of
     it, None without one.
     """
@@ -58,7 +58,7 @@ class Exchange:
     def facts(self) -> dict[str, Any]:
         """Attempts, seconds that our client waited, and seconds of the attempt that succeeded.
 
-        An attempt that timed out may have been billed all the same, so those are counted apart.
+        Timed-out attempts may have been billed, so they are counted separately.
         """
         facts = {"attempts": self.attempts, "waited": self.waited, "request_seconds": self.seconds}
         if self.timed_out:
@@ -92,7 +92,7 @@ class Endpoint:
         self._headers = merge_headers({"Content-Type": "application/json", "Expect": ""}, headers or {})
         self._secrets = [value for value in self._headers.values() if isinstance(value, Secret)]
         self._secrets += [Secret(value) for value in (*find_url_secrets(self.base_url), *secrets)]
-        # Made once, and kept where no dump of this object's attributes shows them.
+        # Made once, and kept where a dump of this object's attributes does not show them.
         self._lines = cache(lambda: tuple(f"{name}: {_reveal(value)}" for name, value in self._headers.items()))
         self._spelled = cache(lambda: tuple(_spell(self._secrets)))
         self._gate = Gate(self.place, limit, max_rpm, max_tpm)
@@ -104,9 +104,9 @@ class Endpoint:
         return f"Endpoint({mask_text(self.base_url)!r})"
 
     async def probe(self) -> None:
-        """Find out whether anybody listens, which costs no request. A dead server stays dead.
+        """Check, without a request, whether the server listens. A dead server stays dead.
 
-        Systems that share the endpoint share the look at it.
+        Systems that share the endpoint share this check.
         """
         if self._look is None or self._look.done():
             self._look = asyncio.ensure_future(self._find_out())
@@ -119,7 +119,7 @@ class Endpoint:
             try:
                 await get_shared_transport().connect(self.base_url, min(self.timeout, 3.0))
             except LocalShortage:
-                return  # it says nothing of the server: requests wait for connections, and will find out
+                return  # this says nothing about the server: requests wait for connections and will find out
             except RequestFailed as error:
                 reason = error.reason if isinstance(error, ConnectionFailed) else str(error)
                 continue
@@ -144,7 +144,7 @@ class Endpoint:
                 self._has_answered = True
                 return exchange
             except _Retry as again:
-                short = isinstance(again.error, LocalShortage)  # ours to wait for, and no fault of the server
+                short = isinstance(again.error, LocalShortage)  # our own wait, not the server's fault
                 refused = short or (again.reply is not None and again.reply.status == 429)
                 pause = self.policy.delay(refusals if refused else retries, again.asked)
                 may_retry = short or self.policy.allows(retries, refused=refused)
@@ -185,7 +185,7 @@ class Endpoint:
             raise _Retry(error) from None
         finally:
             self._gate.leave()
-        exchange.deadline += reply.held  # nobody listened meanwhile
+        exchange.deadline += reply.held  # the event loop was blocked
         if queued := reply.queued:
             exchange.waited += queued
             exchange.sent += queued
@@ -205,7 +205,7 @@ class Endpoint:
         return made if isinstance(made, bytes) else encode(made), (*self._lines(), *more)
 
     async def _enter(self, exchange: Exchange) -> None:
-        """Wait at the gate. What our own limits caused of that does not count against the deadline."""
+        """Wait at the gate. Time spent on our own limits does not count against the deadline."""
         before, refusing = monotonic(), self._gate.refusing
         await self._gate.enter(exchange.deadline)
         seconds = monotonic() - before
@@ -214,7 +214,7 @@ class Endpoint:
             exchange.deadline += seconds
 
     def fill_in(self, placeholder: str, value: str) -> None:
-        """Put a value where headers have a placeholder; what it makes of them is as secret as they are."""
+        """Fill a placeholder in the headers with a value; the result is as secret as the headers."""
         held = {name: each for name, each in self._headers.items() if placeholder in _reveal(each)}
         filled = {name: Secret(_reveal(each).replace(placeholder, value)) for name, each in held.items()}
         self._headers = {**self._headers, **filled}
@@ -222,12 +222,12 @@ class Endpoint:
         self.add_secrets(each.reveal() for each in filled.values())
 
     def add_secrets(self, values: Iterable[str]) -> None:
-        """Learn of more values that must be shown and kept nowhere."""
+        """Add values that must never be shown or stored."""
         self._secrets += map(Secret, values)
         self._spelled.cache_clear()
 
     def hide_secrets(self, body: bytes) -> bytes:
-        """A body of ours as it may be shown and kept."""
+        """Return a request body that is safe to show and store."""
         for secret in self._secrets:
             body = body.replace(orjson.dumps(secret.reveal()), b'"***"')
         for key in self._spelled():
@@ -235,13 +235,13 @@ class Endpoint:
         return body
 
     def reveal_secrets(self) -> list[str]:
-        """The values that must be kept nowhere, for whoever keeps requests."""
+        """Return the values that code which stores requests must hide."""
         return [value.reveal() for value in self._secrets]
 
     def settle(self, tokens: int | None, *texts: Any) -> None:
-        """Tell how many tokens a request turned out to cost, for the limit of tokens in a minute.
+        """Report the tokens that a request used, for the limit of tokens per minute.
 
-        Where the server told none that can be believed, they are guessed from the size of `texts`: a server cannot
+        Without a credible count from the server they are estimated from the size of `texts`, so that no server can
         switch the limit off.
         """
         if self._counts_tokens:
@@ -249,7 +249,7 @@ class Endpoint:
             self._gate.spend(guessed)
 
     def _hide_keys(self, reply: Reply) -> None:
-        """A server that repeats the key must not spread it into rows, reports and logs."""
+        """Hide the key in a reply: a server that repeats it must not spread it into rows, reports and logs."""
         for key in self._spelled():
             if key in reply.body or key in reply.raw_headers:
                 reply.body = reply.body.replace(key, b"***")
@@ -268,7 +268,7 @@ class Endpoint:
         return document
 
     def _accept(self, reply: Reply, parse: Parse | None, verbose: bool) -> Any:
-        """Return the parsed body of a good reply; _Retry for one that may get better, RequestFailed otherwise."""
+        """Return the parsed body of a good reply; raise _Retry where another attempt may help, else RequestFailed."""
         if self._secrets:
             self._hide_keys(reply)
         if verbose:
@@ -301,7 +301,7 @@ class Endpoint:
 
 
 class _Retry(Exception):
-    """An attempt failed in a way that a later one may not."""
+    """An attempt failed, and a later one may succeed."""
 
     def __init__(self, error: RequestFailed, reply: Reply | None = None) -> None:
         super().__init__(str(error))
@@ -310,14 +310,14 @@ class _Retry(Exception):
 
 
 def _refusal(problem: str, reply: Reply) -> RequestFailed:
-    """An error with what the server said; where a redirect leads is part of that."""
+    """Make an error with the server's message, or the target of its redirect."""
     error = RequestFailed(problem, status=reply.status)
     error.said = reply.header("location") or "" if 300 <= reply.status < 400 else shorten_body(reply.body)
     return error
 
 
 def encode(body: Any) -> bytes:
-    """JSON bytes; lone surrogates, which have no UTF-8, become question marks."""
+    """Encode as JSON; lone surrogates, which UTF-8 cannot hold, become question marks."""
     try:
         return orjson.dumps(body)
     except TypeError:
@@ -327,7 +327,7 @@ def encode(body: Any) -> bytes:
 
 
 def shorten_body(body: bytes) -> str:
-    """The start of a server's answer, as one line: its own error message where it has the usual form."""
+    """Shorten a server's answer to one line: its error message where it has the usual form, else its start."""
     try:
         document = orjson.loads(body)
         error = document.get("error", document)
@@ -349,7 +349,7 @@ def _reveal(value: str | Secret) -> str:
 
 
 def _spell(secrets: Iterable[Secret]) -> Iterator[bytes]:
-    """The long words of every secret, each as it stands and as JSON may spell it."""
+    """List the long words of every secret, each as it is and as JSON may escape it."""
     for secret in secrets:
         for word in re.split(r"[\s;,=]+", secret.reveal()):
             if len(word) >= _LEAST_KEY:

@@ -1,4 +1,4 @@
-"""When a request may be sent: rate limits and connections, and retries after a failure."""
+"""Decides when a request may be sent: rate limits, connections, and retries after a failure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed
 
 DEAD_AFTER = 20
-MAX_IN_FLIGHT = 1024  # to one endpoint, where nobody says otherwise: more would use up the ports of this machine
+MAX_IN_FLIGHT = 1024  # requests to one endpoint by default: more would use up the ports of this machine
 RECENT_REPLIES = 20
-REFUSING_SHARE = 0.3  # of the recent replies were 429s: the server is over its limit, and not only at random
-LEAST_REFUSALS = 3  # random 429s of one request in twenty then hold up a run of 100 requests in about 1 of 50 runs
+REFUSING_SHARE = (
+    0.3  # share of 429s among recent replies from which on the server is over its limit, not just refusing at random
+)
+LEAST_REFUSALS = 3  # with 5% random 429s, about 1 in 50 runs of 100 requests is then held up
 QUICK_GROWTH = 0.5  # places for each answer; near the limit that was refused, one for each round of answers
 _LOOK_AGAIN = 0.25
 
@@ -131,20 +133,20 @@ class Gate:
                 turn.set_result(None)
 
     def note_refusal(self, pause: float, shortage: LocalShortage | None = None) -> None:
-        """Note a 429, or a shortage on this machine: once they are many, halve the limit and hold all requests.
+        """Note a 429 or a shortage on this machine; when there are many, halve the limit and hold all requests.
 
-        Few among many answers are no reason to hold others: only the refused request waits.
+        If few requests are refused, only these wait.
         """
         self._recent.append(True)
         refusals = sum(self._recent)
-        # A 429 is sooner there than an answer: requests that are still open have to be counted too.
+        # A 429 arrives sooner than an answer, so requests that are still open have to be counted too.
         known = min(RECENT_REPLIES, len(self._recent) + self._in_flight)
         if shortage is None and (refusals < LEAST_REFUSALS or refusals < REFUSING_SHARE * known):
             return
         self._recent.clear()
         self.refusing, self._shortage = True, shortage
         now = asyncio.get_running_loop().time()
-        if now >= self._open_at:  # replies to one and the same burst count once
+        if now >= self._open_at:  # refusals of one burst count once
             self._refused_at = min(self._limit, self._in_flight)
             self._limit = max(1.0, self._refused_at / 2)
         self._open_at = max(self._open_at, now + pause)
@@ -179,13 +181,13 @@ class Gate:
             self.close(f"{self.place} is down: {self._failed_connections} connections in a row failed ({why})")
 
     def close(self, why: str) -> None:
-        """Admit no request any more; those that wait fail with the reason."""
+        """Stop admitting requests; waiting ones fail with the reason."""
         self._death = why
         self._limit = self._ceiling
         self._wake()
 
     def reopen(self) -> None:
-        """Admit requests again: the server answered after all."""
+        """Admit requests again, since the server answered."""
         self._death, self._failed_connections = None, 0
 
     @property
@@ -198,12 +200,12 @@ _TRANSIENT = {408, 409, 429}
 
 
 def is_transient(status: int) -> bool:
-    """Whether a later attempt may succeed: time-outs, conflicts, rate limits and the server's own faults."""
+    """Whether a later attempt may succeed: after timeouts, conflicts, rate limits and server errors."""
     return status in _TRANSIENT or 500 <= status <= 599
 
 
 def retry_after(value: str | None, now: Callable[[], float] = time.time) -> float | None:
-    """Seconds to wait by a Retry-After header, given as a number or as a date; None when it says nothing."""
+    """Return the seconds to wait by a Retry-After header (a number or a date); None when it cannot be read."""
     if not value:
         return None
     try:
@@ -219,9 +221,9 @@ def retry_after(value: str | None, now: Callable[[], float] = time.time) -> floa
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how patiently to try again."""
+    """How often and how long to retry."""
 
-    # After the first attempt. A 429 uses up none, and is waited out until the deadline; with 0 it is not tried again.
+    # After the first attempt. A 429 does not use one up: it is retried until the deadline, unless this is 0.
     max_retries: int = 3
     base_delay: float = 1.0  # seconds before the first retry; doubled each time
     max_delay: float = 60.0  # the longest wait, whatever the server asks for

@@ -1,4 +1,4 @@
-"""Event loops that the client can work on, a way to use it without one, and a way to keep long work off them."""
+"""Event loops for the client, synchronous use of it, and threads for long work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _SWITCH_AFTER = 0.0005
-"""Seconds for which a thread keeps the interpreter when another one wants it, and a long text is being worked on."""
+"""Switch interval of the interpreter, in seconds, while a thread works on a long text."""
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -46,10 +46,10 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _QuickSwitches:
-    """Makes threads hand the interpreter over sooner while anybody is inside the `with` block.
+    """Shortens the interpreter's switch interval inside the `with` block.
 
     The thread that listens to servers needs it often, and briefly; one that works on a long text would keep it for 5 ms
-    each time. It is not so all the time, as switches cost something too.
+    each time. It is not permanent, since switches have a cost too.
     """
 
     def __init__(self) -> None:
@@ -75,16 +75,16 @@ quick_switches = _QuickSwitches()
 
 @cache
 def _open_threads() -> Executor:
-    """Threads of our own: those of the loop may all be taken by callers who wait for us."""
+    """Open our own threads: all of the loop's may be taken by callers that wait for us."""
     return ThreadPoolExecutor(2, "context-bench-beside")  # more would only compete for the interpreter
 
 
-if hasattr(os, "register_at_fork"):  # a child has none of our threads, and opens its own
+if hasattr(os, "register_at_fork"):  # a forked child has none of our threads and opens its own
     os.register_at_fork(after_in_child=_open_threads.cache_clear)
 
 
 async def work_beside(function: Callable[..., T], *arguments: Any, threads: Executor | None = None) -> T:
-    """Call a function of ours on long texts in a thread, while the loop goes on listening."""
+    """Run a function on long texts in a thread while the loop keeps listening."""
     with quick_switches:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(threads or _open_threads(), partial(function, *arguments))

@@ -1,11 +1,11 @@
 """Many libcurl transfers on one event loop, driven through an epoll set of their own.
 
-The loop watches one file descriptor instead of one for each connection, and whatever is ready is handled in one
-go: at a high rate this costs a third of a watcher for each socket. `open_multi` gives pycurl's own asyncio multi
+The loop watches one file descriptor instead of one per connection, and handles all ready sockets at
+once: at a high rate this costs a third of one watcher per socket. `open_multi` gives pycurl's own asyncio multi
 where there is no epoll.
 
-A program that keeps the loop busy must not look like a slow server. So time-outs are judged here and not by libcurl:
-they leave out the time in which the loop was held up, and what has arrived meanwhile is taken in first. The moment at
+A program that keeps the loop busy must not look like a slow server. So this module handles timeouts, not libcurl:
+they exclude the time in which the loop was blocked, and data that has arrived is read first. The moment at
 which a reply was complete is then asked of the kernel.
 """
 
@@ -25,12 +25,12 @@ import pycurl
 _IN, _OUT, _ONCE = (getattr(select, name, 0) for name in ("EPOLLIN", "EPOLLOUT", "EPOLLONESHOT"))
 _MASKS = {pycurl.POLL_IN: _IN | _ONCE, pycurl.POLL_OUT: _OUT | _ONCE, pycurl.POLL_INOUT: _IN | _OUT | _ONCE}
 _SIGNALS = {_IN: pycurl.CSELECT_IN, _OUT: pycurl.CSELECT_OUT}
-"""Ready events in libcurl's terms; with 0, as for a connection that broke, it looks for itself."""
+"""epoll events in libcurl's terms; for 0, such as a broken connection, libcurl checks the socket itself."""
 
 _BATCH = 64
 
 _BEAT = 0.025
-"""Seconds between two looks at the clock while transfers are under way; a time-out is late by as much at the most."""
+"""Seconds between two checks of the clock while transfers run; a timeout is late by at most this."""
 
 _LAST_RECEIVED = slice(52, 56)  # where Linux' `struct tcp_info` has the milliseconds since the last byte was received
 
@@ -130,7 +130,7 @@ class EpollMulti:
         return True
 
     def _act_soon(self) -> None:
-        """All that is added in one turn of the loop is started together."""
+        """Start together all transfers that were added in one turn of the loop."""
         if self._soon is None:
             self._soon = self._loop.call_soon(self._start)
 
@@ -149,7 +149,7 @@ class EpollMulti:
                     self._arm(fd, self._watched[fd])
             self._take_finished()
             self._set_timer(self._multi.timeout())
-        except pycurl.error as error:  # the multi itself is broken: nothing on it will come to an end
+        except pycurl.error as error:  # the multi itself is broken: none of its transfers will end
             for curl in list(self._waiting):
                 self._finish(curl, error)
 
@@ -175,7 +175,7 @@ class EpollMulti:
             done.set_exception(error)
 
     def _watch(self, what: int, fd: int, _multi: Any, _state: Any) -> None:
-        """libcurl says what it waits for on a socket."""
+        """Handle libcurl's request to watch a socket."""
         mask = _MASKS.get(what)
         if mask is None:
             self._watched.pop(fd, None)
@@ -189,11 +189,11 @@ class EpollMulti:
                 self._epoll.modify(fd, mask)
             except FileNotFoundError:  # a new one; the kernel forgot an earlier one of that number when it was closed
                 self._epoll.register(fd, mask)
-        except OSError:  # nobody can watch it: libcurl's own time-out ends its transfer, and no other suffers
+        except OSError:  # it cannot be watched: libcurl's own timeout ends this transfer, and no other is affected
             self._watched.pop(fd, None)
 
     def _set_timer(self, milliseconds: int) -> None:
-        """When libcurl wants to be called at the latest; the one timer is set again only if it is too late."""
+        """Set the time by which libcurl must be called; the timer is moved only if it would fire too late."""
         if milliseconds == 0:
             self._act_soon()
         elif milliseconds > 0:
@@ -208,13 +208,13 @@ class EpollMulti:
 
     def _wake(self) -> None:
         self._later = None
-        if self._loop.time() < self._due - 0.001:  # it was put off meanwhile
+        if self._loop.time() < self._due - 0.001:  # it was postponed
             self._wait()
         else:
             self._start()
 
     async def aclose(self) -> None:
-        """Take out what is under way, and close every connection."""
+        """Cancel running transfers and close every connection."""
         self._loop.remove_reader(self._epoll.fileno())
         for handle in (self._soon, self._later, self._beat):
             if handle is not None:

@@ -9,16 +9,16 @@ from contextlib import ExitStack
 
 from context_bench.errors import warn
 
-_ENOUGH = 4096  # for a thousand streams that are passed on: two connections each, and what else is open
+_ENOUGH = 4096  # for a thousand forwarded streams (two connections each) and other open files
 _PLENTY = 65_536
 """The highest limit set. Child processes inherit it, and some programs walk through all files that might be open."""
-_RESERVED = 64  # files that are no connections: the store, pipes of programs that are started, sandboxes, data
+_RESERVED = 64  # open files other than connections: the store, pipes of started programs, sandboxes, data
 _FILES_PER_REQUEST = 3
 """With a tap in this process: to the proxy, from the proxy to the tap, and from the tap to the model."""
 _FEW = 8
 
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
-"""System errors that tell of too few files, ports or buffers here: no fault of whoever was to be reached."""
+"""System errors about too few files, ports or buffers on this machine: not the server's fault."""
 
 
 def allow_many_files() -> int:
@@ -45,7 +45,7 @@ def connection_limit() -> int:
 
 
 def warn_of_few_files() -> None:
-    """Tell of a limit that is low; one text wherever it is noticed, so that it is told once."""
+    """Warn about a low limit; always with the same text, so that it is shown once."""
     files = allow_many_files()
     if files < _ENOUGH:
         warn(
@@ -54,7 +54,7 @@ def warn_of_few_files() -> None:
 
 
 def is_out_of_files() -> bool:
-    """Whether this process can open next to no file now; a few may have become free since something failed."""
+    """Whether this process can open hardly any file now; a few may have become free since the failure."""
     with ExitStack() as stack:
         try:
             for _ in range(_FEW):

@@ -1,7 +1,7 @@
 """Whether a failed request means that every other one will fail too, and what to do about it.
 
-A wrong key, an unknown model or a wrong path fails for each example alike; a time-out, a rate limit, a fault of the
-server or a prompt that is too long may not. The first request of a run goes alone so that this can be told.
+A wrong key, an unknown model or a wrong path fails for every example; a timeout, a rate limit, a server error or a
+prompt that is too long may not. The first request of a run goes alone so that the two can be told apart.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOOKS_LIKE_JSON = ("{", "[", "data:", "event:", ":")
 
 @dataclass(frozen=True)
 class Asked:
-    """The credentials and the model of a client's requests, as far as a message must tell."""
+    """The credentials and the model of a client's requests, for error messages."""
 
     model: str | None
     key: Secret | None
@@ -46,7 +46,7 @@ class Asked:
 
 
 def explain_refusal(failure: BaseException | None, asked: Asked) -> str | None:
-    """Tell of a failure that every request would meet: URL, status, the server's words, what to do; else None."""
+    """Explain a failure that every request would meet: URL, status, server message, advice; else None."""
     if isinstance(failure, BadOutput):
         return f"{failure}: check the URL of the server" if getattr(failure, "wrong_form", False) else None
     if not isinstance(failure, RequestFailed):
@@ -62,13 +62,13 @@ def explain_refusal(failure: BaseException | None, asked: Asked) -> str | None:
 
 
 def is_about_content(failure: BaseException) -> bool:
-    """Whether a server says that it refused what this one example holds, as one that is too long."""
+    """Whether a server refused the content of this one example, for example because it is too long."""
     refused = isinstance(failure, RequestFailed) and failure.status in (*_BAD_REQUEST, 413)
     return refused and _ABOUT_CONTENT.search(str(failure)) is not None
 
 
 def _advise(status: int, url: str, said: str, asked: Asked) -> str | None:
-    """Advise on a refusal; None for one that another example may not meet."""
+    """Return advice on a refusal; None where other examples may succeed."""
     if 300 <= status < 400:
         return "redirects are not followed, so give the URL that it leads to"
     if 200 <= status < 300:

@@ -1,4 +1,4 @@
-"""Keys, headers and URLs of requests: checked, kept secret, and shown only where that is safe."""
+"""Keys, headers and URLs of requests: checks, secrecy, and safe display."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from context_bench.errors import UsageError, warn
 from context_bench.text.masking import mask_text
 
 _NAME = re.compile(r"(?=.{1,40}$)(?!(?:.*[0-9]){6})[A-Za-z_][A-Za-z0-9_]*")
-"""What the name of an environment variable looks like, and a key does not."""
+"""The form of an environment variable's name, which keys do not have."""
 
 
 class Secret:
@@ -27,7 +27,7 @@ class Secret:
         self._text, self.variable = text, variable
 
     def reveal(self) -> str:
-        """The text itself, for the one place that sends it."""
+        """Return the text, for the one place that sends it."""
         return self._text
 
     def __repr__(self) -> str:
@@ -40,7 +40,7 @@ class Secret:
 
 
 def check_url(url: str) -> str:
-    """A base URL in its plain form, without a trailing slash; UsageError when it is none."""
+    """Return a base URL in plain form, without a trailing slash; UsageError when it is not one."""
     try:
         parts = urlsplit(url)
         port_ok = parts.port is None or parts.port > 0
@@ -104,7 +104,7 @@ def find_key(
 
 
 def _usable(key: str | Secret, where: str | None, variable: str | None) -> Secret:
-    """A key as it can stand in a header; the line end that files and shells leave behind is no part of it."""
+    """Return a key that fits a header, without the line end that files and shells leave behind."""
     text = (key.reveal() if isinstance(key, Secret) else key).strip()
     if not all("!" <= char <= "~" for char in text):
         raise UsageError(f"the key for {where} cannot be sent: it holds a space, a line end or a letter beyond ASCII")
@@ -116,7 +116,7 @@ _AUTHENTICATION = {"authorization", "x-api-key", "api-key", "proxy-authorization
 
 
 def check_headers(headers: Mapping[str, str | Secret] | None) -> dict[str, Secret]:
-    """The headers, each value a secret; UsageError for one that cannot be sent, without its value."""
+    """Make each header's value a secret; UsageError, without the value, for a header that cannot be sent."""
     checked = {}
     for name, value in (headers or {}).items():
         text = value.reveal() if isinstance(value, Secret) else str(value)
@@ -129,19 +129,19 @@ def check_headers(headers: Mapping[str, str | Secret] | None) -> dict[str, Secre
 
 
 def merge_headers(*layers: Mapping[str, str | Secret]) -> dict[str, str | Secret]:
-    """One value for each name, in any case: that of the last layer."""
+    """Merge layers of headers; names ignore case, and the last layer wins."""
     merged = {name.lower(): (name, value) for layer in layers for name, value in layer.items()}
     return dict(merged.values())
 
 
 def changing_headers(headers: Mapping[str, Secret]) -> dict[str, str]:
-    """Select the headers that may change an answer, not those that say who asks. For a digest only: values are bare."""
+    """Select the headers that may change an answer, not those that identify the client. Values are plain."""
     named = {name.lower(): value.reveal() for name, value in headers.items()}
     return {name: value for name, value in named.items() if name not in _AUTHENTICATION}
 
 
 def split_api_url(url: str, path: str) -> tuple[str, str]:
-    """The base URL and the path after it, for an API that is asked at `/v1` + path or exactly where the URL says."""
+    """Split a URL into base and path; the path gets `/v1` in front unless the URL ends in `/v1`."""
     base = check_url(url)
     if base.endswith(path):
         return base.removesuffix(path), path
@@ -157,6 +157,6 @@ def find_api_root(url: str) -> str:
 
 
 def describe_path(base_url: str, path: str) -> dict[str, str]:
-    """Give what a fingerprint must add to the base URL: the path, where the base does not imply it."""
+    """Return the path that a fingerprint must add to the base URL, where the base does not imply it."""
     explicit = not path.startswith("/v1/") and not base_url.endswith("/v1")
     return {"path": path} if explicit else {}

@@ -27,7 +27,7 @@ from context_bench.text.masking import mask_text
 MAX_BODY = 64 * 1024 * 1024
 CONNECT_SECONDS = 10.0
 _UPLOAD = 524_288
-"""Bytes that are handed to the kernel at once: a long context goes in one call, not in several of 64 KB."""
+"""Bytes that are handed to the kernel at once: a long context takes one call, not several of 64 KB."""
 
 _TIMEOUTS = {pycurl.E_OPERATION_TIMEDOUT}
 _TOO_LARGE = {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}
@@ -38,8 +38,8 @@ class Reply:
     """A raw reply: status, body, raw headers, and the seconds from the request to the last byte.
 
     `queued` are the seconds before that in which the request waited for a connection of ours to be free, `arrived` is
-    the moment of the last byte by `time.monotonic`. `held` are the seconds for which the event loop was held up
-    meanwhile, so that nobody listened to the server.
+    the moment of the last byte by `time.monotonic`. `held` is the time in seconds for which the event loop was
+    blocked and did not listen to the server.
     """
 
     status: int
@@ -52,7 +52,7 @@ class Reply:
     held: float = 0.0
 
     def header(self, name: str) -> str | None:
-        """One header by name, in any case; the last one where it is repeated."""
+        """Return a header by name, ignoring case; the last one where it is repeated."""
         wanted, found = name.lower().encode() + b":", None
         for line in self.raw_headers.split(b"\r\n"):
             if line[: len(wanted)].lower() == wanted:
@@ -115,7 +115,7 @@ class Transport:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:
-            await turn  # whoever wakes it leaves its place free for nobody else
+            await turn  # the place is handed over, not freed
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._leave_room()
@@ -133,7 +133,7 @@ class Transport:
         self._free += 1
 
     async def connect(self, url: str, timeout: float) -> None:
-        """Find out whether somebody listens, TLS included; no request is sent."""
+        """Check whether the server accepts connections, TLS included; no request is sent."""
         multi, curl = self._multi or self._open(), pycurl.Curl()
         try:
             curl.setopt(pycurl.URL, url)
@@ -166,7 +166,7 @@ class Transport:
 
 
 class _Handle:
-    """A libcurl handle with where its reply goes; what stays the same from request to request is set once."""
+    """A libcurl handle and its reply; options that never change are set once."""
 
     def __init__(self) -> None:
         self.curl = curl = pycurl.Curl()
@@ -195,7 +195,7 @@ class _Handle:
         if settings != self._set:
             self._set = settings
             curl.setopt(pycurl.URL, url)
-            curl.unsetopt(pycurl.HTTPHEADER)  # an empty list would leave those of the request before
+            curl.unsetopt(pycurl.HTTPHEADER)  # an empty list would leave the headers of the previous request
             curl.setopt(pycurl.HTTPHEADER, list(headers))
             curl.setopt(pycurl.HTTPGET if body is None else pycurl.POST, 1)
             curl.setopt(pycurl.CUSTOMREQUEST, method)
@@ -210,7 +210,7 @@ class _Handle:
         self._parts.append(chunk)
         if self._timed:
             self._times.append(monotonic() - self._started)
-        return None  # all of it was taken
+        return None  # all of it was accepted
 
     @property
     def connected(self) -> bool:
@@ -256,7 +256,7 @@ def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> 
 
 
 _CURL_PLACE = re.compile(r"^(?:Failed to connect to|Connection to) .*? after \d+ ms: ")
-"""How libcurl names the place again, before it says what went wrong."""
+"""The part of a libcurl message that repeats the address before the error."""
 
 
 def _disconnect(place: str, message: str, *, connected: bool = False) -> ConnectionFailed:
@@ -274,7 +274,7 @@ def _mask_place(url: str) -> str:
 
 
 def _shortage(curl: pycurl.Curl, place: str) -> LocalShortage | None:
-    """The failure as one of this machine, if it is; libcurl does not tell why it could not open a socket."""
+    """Return a failure of this machine, if it is one; libcurl does not say why it could not open a socket."""
     number = curl.getinfo(pycurl.OS_ERRNO)
     if number not in SHORTAGES and not is_out_of_files():
         return None
@@ -293,14 +293,14 @@ _transports: dict[asyncio.AbstractEventLoop, Transport] = {}
 
 
 def get_shared_transport() -> Transport:
-    """The transport of the running event loop; every endpoint of a run shares it."""
+    """Return the transport of the running event loop; every endpoint of a run shares it."""
     loop = asyncio.get_running_loop()
     transport = _transports.get(loop)
     return _open_shared(loop) if transport is None else transport
 
 
 def _open_shared(loop: asyncio.AbstractEventLoop) -> Transport:
-    """A new one; those of loops that were closed without a word are forgotten, and kept until then."""
+    """Open a new one and drop those of loops that have been closed."""
     for other in list(_transports):
         if other.is_closed():
             _transports.pop(other, None)
@@ -314,12 +314,12 @@ def share_transport(transport: Any) -> None:
 
 
 def join_shared_transport() -> None:
-    """Say that a run uses the connections of the running event loop: two runs may share one loop."""
+    """Register a run on the connections of the running event loop, which two runs may share."""
     get_shared_transport().runs += 1
 
 
 async def leave_shared_transport() -> None:
-    """The end of a run: the last one closes the connections."""
+    """Unregister a run; the last one closes the connections."""
     loop = asyncio.get_running_loop()
     transport = get_shared_transport()
     transport.runs -= 1

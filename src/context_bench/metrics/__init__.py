@@ -80,7 +80,7 @@ METRICS: dict[str, Any] = {
     "seed-spread": "context_bench.metrics.seed_spread:SeedSpread",
     "probe-shares": "context_bench.memory.probes:ProbeShares",
 }
-"""The metrics that ship, by name; those of memory runs are imported where they are used."""
+"""The built-in metrics by name; those of memory runs are imported where they are used."""
 
 
 def default_metrics(
@@ -136,9 +136,9 @@ def choose_metrics(
     official: bool = False,
     **facts: Any,
 ) -> list[Metric]:
-    """Build all metrics of a run that nobody chose: those of `default_metrics`, which takes `facts`, and a few more.
+    """Build the metrics of a run without `metrics`: those of `default_metrics`, which takes `facts`, and a few more.
 
-    These say nothing where no card recommends a threshold, and where nothing is known of tokens that are paid for.
+    The additional ones give no number unless a card recommends a threshold or billed tokens are known.
 
     Args:
         score_field: The score that counts.

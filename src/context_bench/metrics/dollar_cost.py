@@ -23,7 +23,7 @@ _COST_FIELDS = frozenset(
     {"judge_cost_usd", "llm-judge", "embedding_usage", "timed_out_attempts", "saved_by_repeating", "cost_usd"}
     | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd", "billed_usage", "counted_usage"}
 )
-"""Metadata that tells of money; a row without any of it has no known cost."""
+"""Metadata keys that carry a cost; a row without any of them has no known cost."""
 
 _UNPAID = ("scripted/", "local ")  # prefixes of `answered_by` of models behind a tap that send no bill
 
@@ -32,14 +32,14 @@ _UNPAID = ("scripted/", "local ")  # prefixes of `answered_by` of models behind 
 class DollarCost(RunningMetric):
     """Dollars spent in all, for a thousand examples, and for each passing example; lower is better.
 
-    Rows that failed or did not pass are on the bill too; those whose cost nobody knows are left out altogether, which
-    a note says. Where calls fit no single row, or came late, `cost_per_1k_usd_best` counts none of them, and
+    Failed rows and rows that did not pass count too. Rows with unknown cost are left out, and a note
+    says so. Where calls fit no single row, or came late, `cost_per_1k_usd_best` counts none of them, and
     `cost_per_1k_usd_worst` all. A proxy that asked another model is priced by that one; `cost_per_1k_as_asked_usd` is
     the price of the model that was asked for. What a judge and embeddings cost stands apart. A model without a price is
     not priced, which is not 0.
 
-    Where the API reports its prompt cache, the hit rate and the dollars without a cache are told as well. For
-    conversations behind a tap, the cache-adjusted dollars are those of a cache that misses nothing which repeats.
+    Where the API reports its prompt cache, the hit rate and the dollars without a cache are given as well. For
+    conversations behind a tap, the cache-adjusted dollars assume a cache that hits every repeated prefix.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -100,7 +100,7 @@ class DollarTally:
             self._judged += 1
             self._judge_dollars += spent
         elif isinstance(details := row.metadata.get("llm-judge"), Mapping):
-            self._judged_unknown += "reply" in details  # an answer that the judge was not asked about cost nothing
+            self._judged_unknown += "reply" in details  # answers that were not judged cost nothing
 
     def result(self) -> dict[str, float]:
         """Give the dollars so far; nothing where no row has a cost."""
@@ -145,7 +145,7 @@ class DollarTally:
         return self._scores.unmeasured("cost_of_pass_usd") if self._known else {}
 
     def notes(self) -> dict[str, str]:
-        """Say what the dollars stand on, where that is not the bill of every row by the entry of the very model."""
+        """Say how the dollars were computed where they are not simply every row's bill at its model's own price."""
         notes: dict[str, str] = {}
         if (self._known or self._bounded) and (said := "; ".join(self._explain())):
             notes |= dict.fromkeys(_KEYS, said if self._known else f"not measured: {said}")
@@ -253,14 +253,14 @@ class _Cache:
                 costs.append(cost)
 
     def result(self) -> dict[str, float]:
-        """Give what is known of the cache; nothing where no API reported it."""
+        """Return the cache numbers; nothing where no API reported them."""
         rate = {CACHE_HIT_RATE: self._cached / self._prompt} if self._prompt else {}
         known = {_CACHE_COSTS[key]: math.fsum(costs) / len(costs) * 1000 for key, costs in self._costs.items() if costs}
         return rate | known
 
 
 class _TimedOut:
-    """Sums over the attempts that timed out: their server may have billed them, and nobody knows."""
+    """Sums over the attempts that timed out: the server may have billed them without reporting it."""
 
     def __init__(self) -> None:
         self._attempts = self._unbounded = 0
@@ -278,7 +278,7 @@ class _TimedOut:
             self._most += most
 
     def result(self) -> dict[str, float]:
-        """Give the attempts and the most that they cost; nothing where none timed out."""
+        """Return the attempts and an upper bound of their cost; nothing where none timed out."""
         if not self._attempts:
             return {}
         return {"timed_out_attempts": self._attempts, TIMED_OUT_COST_USD: math.nan if self._unbounded else self._most}

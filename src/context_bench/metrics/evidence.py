@@ -1,4 +1,4 @@
-"""What became of the evidence, against whether the answer was right."""
+"""Evidence against answers: whether the evidence survived, and whether the answer was right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from context_bench.text.evidence_state import State, read_state
 
 @dataclass(frozen=True)
 class EvidenceShares(RunningMetric):
-    """Rows by what became of their evidence, and whether the answer was right, as shares of them all.
+    """Shares of rows by the state of their evidence and by whether the answer was right.
 
     `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; so do `lost_by_system`,
     `failed_anyway`, `right_without_evidence` and the rows that kept it and were right. A row without either score, or
@@ -79,10 +79,10 @@ class EvidenceTally:
 
 @dataclass(frozen=True)
 class Engagement(RunningMetric):
-    """On how many rows a system changed anything, and what it scored and saved on those; where evidence stands.
+    """How many rows a system changed, its score and savings on those, and where the evidence stands.
 
-    A system that leaves most examples as they are looks harmless over all of them. Rows of which nobody knows whether
-    they were changed (a proxy without a tap) are left out.
+    A system that leaves most examples as they are looks harmless over all of them. Rows for which this is
+    unknown (a proxy without a tap) are left out.
     """
 
     score_field: str = "score"

@@ -81,7 +81,7 @@ class MeanTally:
         return math.fsum(self._partials) / self.count if self.count else 0.0
 
     def explain_unmeasured(self) -> str:
-        """Say why there is no mean; empty where there is one."""
+        """Return why there is no mean; empty if there is one."""
         return self._rows.unmeasured(MEAN_SCORE).get(MEAN_SCORE, "")
 
     def result(self) -> dict[str, float]:
@@ -95,7 +95,7 @@ class MeanTally:
 
 
 def _exact_parts(values: list[float]) -> list[float]:
-    """Reduce numbers to a few with exactly the same sum: each is what the ones before it could not hold."""
+    """Reduce numbers to a few with exactly the same sum: each holds the rounding error of those before it."""
     parts: list[float] = []
     while (rest := math.fsum([*values, *(-part for part in parts)])) and math.isfinite(rest):
         parts.append(rest)
@@ -298,7 +298,7 @@ def _name_official(tag: str, tags: Collection[str]) -> str:
 
 
 def _mean_of_groups(means: Mapping[str, float]) -> float:
-    """Average each level of the paths on its own, from the innermost one."""
+    """Average each level of the paths separately, innermost first."""
     levels: dict[str, dict[str, float]] = {}
     for path, value in means.items():
         head, _, rest = path.partition("/")
@@ -325,7 +325,7 @@ class Repeats(RunningMetric):
 
 
 class RepeatsTally:
-    """Keeps the answers to an example until all of them are there."""
+    """Keeps the answers to an example until all have arrived."""
 
     def __init__(self, repeats: int, threshold: float, score_field: str) -> None:
         self._repeats, self._rows = repeats, ScoreCount(score_field)

@@ -1,4 +1,4 @@
-"""What the metrics share: rows are added one at a time, so that a run of any length fits in memory.
+"""Shared parts of the metrics: rows are added one at a time, so that a run of any length fits in memory.
 
 Intervals come from running sums. Rows that share a document or a conversation (`cluster` in their metadata) are not
 independent: where any do, the interval goes by clusters, and a row that shares nothing is one by itself.
@@ -64,7 +64,7 @@ class ScoreCount:
         self.scored = self.failed = self.unscored = 0
 
     def take(self, row: EvalRow) -> float | None:
-        """Count a row and return what it counts in a mean; None when it does not count."""
+        """Count a row and return its value in a mean; None when it does not count."""
         if row.error is not None:
             self.failed += 1
             return 0.0
@@ -76,7 +76,7 @@ class ScoreCount:
         return value
 
     def take_all(self, rows: Sequence[EvalRow]) -> list[tuple[EvalRow, float]]:
-        """Count rows, and return those that count in a mean, each with what it counts."""
+        """Count rows, and return those that count in a mean, each with its value."""
         values = [row.scores.get(self.field) for row in rows if row.error is None]
         if len(values) == len(rows) and None not in values:
             self.scored += len(values)
@@ -90,11 +90,11 @@ class ScoreCount:
 
     @property
     def count(self) -> int:
-        """How many rows a mean is over: errors count as 0."""
+        """Number of rows in a mean; errors count as 0."""
         return self.scored + self.failed
 
     def unmeasured(self, *keys: str) -> dict[str, str]:
-        """Give the keys a reason when no row has the score; a system that failed on every row keeps its 0."""
+        """Return a reason for each key when no row has the score; a system that failed on every row keeps its 0."""
         if self.scored or (self.failed and not self.unscored):
             return {}
         reason = f"no row has the score {self.field!r}" if self.count or self.unscored else "there are no rows to score"
@@ -130,7 +130,7 @@ class MeanSpread:
             self._add_pending()
 
     def add_all(self, values: Sequence[tuple[EvalRow, float]]) -> None:
-        """Add the values of several rows; where none shares anything, all at once."""
+        """Add the values of several rows; all at once where none belongs to a cluster."""
         if any("cluster" in row.metadata for row, _ in values):
             for row, value in values:
                 self.add(row, value)
@@ -152,7 +152,7 @@ class MeanSpread:
 
 
 class RatioSpread:
-    """A ratio of sums, and its spread; `positive` is for a cost, which may be far above and never below 0."""
+    """A ratio of sums and its spread; `positive` is for costs, which are skewed and never negative."""
 
     def __init__(self, *, positive: bool = False) -> None:
         self._alone, self._grouped, self._clusters = RatioSums(), RatioSums(), ClusterSums()
@@ -163,7 +163,7 @@ class RatioSpread:
 
     @property
     def ratio(self) -> float:
-        """The ratio; infinite where nothing is below the line."""
+        """The ratio; infinite where the denominator is 0."""
         return self.above / self.below if self.below else math.inf
 
     def add(self, row: EvalRow, above: float, below: float) -> None:
@@ -178,13 +178,13 @@ class RatioSpread:
             self._clusters.add(cluster, above, below)
 
     def add_all(self, parts: Sequence[tuple[EvalRow, float, float]]) -> None:
-        """Add the two parts of several rows; where none shares anything, all at once."""
+        """Add the two parts of several rows; all at once where none belongs to a cluster."""
         if any("cluster" in row.metadata for row, _, _ in parts):
             for row, above, below in parts:
                 self.add(row, above, below)
             return
         total, under = self.above, self.below
-        for _, above, below in parts:  # not `sum`, which rounds in another way from Python 3.12 on
+        for _, above, below in parts:  # not `sum`, which rounds differently from Python 3.12 on
             total += above
             under += below
         self.above, self.below = total, under
@@ -218,7 +218,7 @@ def read_fact(row: EvalRow, key: str) -> float | None:
 def read_sides(row: EvalRow) -> tuple[float, float] | None:
     """Read the tokens sent to a system and those that it sent on; None where either is unknown, or the row failed.
 
-    None too where nothing was sent on only because this run had asked the same before: real traffic does not.
+    None too where nothing was sent on only because this run repeated the example: real traffic does not.
     """
     sent = read_fact(row, "sent_tokens")
     if row.error is not None or sent is None or row.upstream_tokens is None or was_repeated(row):

@@ -1,4 +1,4 @@
-"""Times: how long a system takes for an example, and how much of it a proxy adds."""
+"""Times: how long a system takes for an example, and how much of that a proxy adds."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class OverheadTally:
         return values
 
     def notes(self) -> dict[str, str]:
-        """Say of a number that it includes waiting for other requests."""
+        """Note that a number includes waiting for other requests."""
         return {
             f"{key}_median": f"includes waiting: {len(seconds.alone)} of {len(seconds.choose())} rows had no other "
             f"request of the system in flight, and {ENOUGH_ALONE} are needed; --max-workers 1 measures the proxy alone"

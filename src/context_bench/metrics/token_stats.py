@@ -1,4 +1,4 @@
-"""Tokens saved and spent, and which systems are worth their tokens."""
+"""Tokens saved and spent, and the Pareto rank of quality against cost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TokenTally:
         }
 
     def unmeasured(self) -> dict[str, str]:
-        """Name all three when no row succeeded; the ratio when there was nothing to compress."""
+        """Mark all three as unmeasured when no row succeeded; the ratio when there was nothing to compress."""
         if not self._count:
             return dict.fromkeys(self.result(), "no row succeeded")
         return {} if self._tokens.below else {COMPRESSION_RATIO: "the examples have no prompt tokens"}
@@ -100,7 +100,7 @@ class CostTally:
 
 @dataclass(frozen=True)
 class ParetoRank(RunningMetric):
-    """The front on which a system stands when quality and cost are weighed against each other.
+    """The Pareto front of a system, by quality and cost.
 
     One system alone cannot be ranked: `compute` gives 0.0, and `evaluate` puts in what `rank_systems`
     says of all of them. The field "score" stands for the mean score. `leave_out` names systems
@@ -132,7 +132,7 @@ class ParetoRank(RunningMetric):
     def rank_systems(
         summary: Mapping[str, Mapping[str, float]], quality_field: str = MEAN_SCORE, cost_field: str = COST_OF_PASS
     ) -> dict[str, int]:
-        """Sort systems into fronts: 1 for those that nobody beats, 2 once those are set aside, and so on.
+        """Sort systems into fronts: 1 for those that no other beats, 2 once those are removed, and so on.
 
         A system beats another when it is at least as good on both counts and better on one. An infinite
         cost ranks after every finite one. A system without the fields, or with NaN there, has no rank.

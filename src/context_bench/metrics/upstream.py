@@ -1,4 +1,4 @@
-"""What a tap or a reader saw: tokens that reached the model, tokens saved, lost calls, prompt cache."""
+"""Numbers from a tap or a reader: tokens that reached the model, tokens saved, lost calls, prompt cache."""
 
 from __future__ import annotations
 
@@ -135,13 +135,13 @@ class SavingsTally:
         return notes
 
 
-_MAX_CHANGES = 5  # changed settings that a note names
+_MAX_CHANGES = 5  # changed settings that a note lists
 _SUMS = {
     **{key: key for key in ("extra_upstream_calls", "lost_upstream_calls", "lost_upstream_tokens")},
     "answers_without_call": "answered_without_call",
     "cached_answers": "cached_answer",
 }
-"""Keys that are sums of a fact over the rows that tell it."""
+"""Keys that are sums of a fact over the rows that have it."""
 
 
 @dataclass(frozen=True)
@@ -204,9 +204,9 @@ class UpstreamTally:
 class UpstreamCost(RunningMetric):
     """Tokens that the model behind a system read and wrote for each passing example; lower is better.
 
-    What a proxy is there to lower. All calls count: those that the proxy makes on top, and those that the model
+    This is the number that a proxy should lower. All calls count: the proxy's own ones, and those that the model
     answered and the proxy lost. Rows that failed or did not pass are on the bill too; those whose upstream
-    tokens are not known are left out altogether, which a note says. The cost is infinite when nothing passes.
+    tokens are unknown are left out, and a note says so. The cost is infinite when nothing passes.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -271,7 +271,7 @@ class UpstreamCostTally:
 class TokenMeters(RunningMetric):
     """Three meters side by side: what the vendor claims to save, what we counted, what the API billed.
 
-    Each is a sum over the rows that tell it: `claimed_rows`, `counted_rows`, `usage_rows`. What the API billed includes
+    Each is a sum over the rows that have it: `claimed_rows`, `counted_rows`, `usage_rows`. What the API billed includes
     calls that the proxy lost and rows that failed, as dollars do; the other two are of answered rows. The API has
     a tokenizer of its own, so its number compares with that of another system, not with the other two.
     """
@@ -315,7 +315,7 @@ class MetersTally:
 
 @dataclass(frozen=True)
 class PrefixStability(RunningMetric):
-    """How much of one request of a conversation comes again in the next, so that a provider's cache holds it.
+    """How much of one request of a conversation is a prefix of the next, so that a provider's cache can serve it.
 
     Means over the rows with several turns.
     """

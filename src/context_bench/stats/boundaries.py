@@ -1,4 +1,4 @@
-"""Boundaries of O'Brien and Fleming: how far a difference must stand out at each of a few planned looks.
+"""O'Brien-Fleming boundaries: how large a difference must be at each planned interim look.
 
 At look k of K it must exceed `c·sqrt(K/k)` standard errors: almost impossible at first, nearly the usual 1.96 at the
 end. Five looks at the usual 1.96 raise a false alarm in 14% of runs, a look after every example in 39%.
@@ -16,7 +16,7 @@ __all__ = ["crossing_chance", "find_critical", "look_boundary"]
 
 @lru_cache(maxsize=4096)
 def crossing_chance(critical: float, looks: int) -> float:
-    """Give the chance, with no difference, to cross the boundary of that constant at any of the looks.
+    """Return the chance of crossing the boundary at any look when there is no difference.
 
     The sum of k standard normal steps must leave ±critical·sqrt(looks); its density is carried from look to look on a
     grid, by Simpson's rule, on the positive half alone.
@@ -39,7 +39,7 @@ def crossing_chance(critical: float, looks: int) -> float:
 
 @lru_cache(maxsize=256)
 def find_critical(alpha: float, looks: int) -> float:
-    """Find the constant at which the chance of a false alarm at any look is alpha."""
+    """Find the constant for which the chance of a false alarm at any look is alpha."""
     low, high = normal_quantile(1 - alpha / 2), normal_quantile(1 - alpha / 2 / looks) + 0.1
     while high - low > 1e-7:
         middle = (low + high) / 2
@@ -48,5 +48,5 @@ def find_critical(alpha: float, looks: int) -> float:
 
 
 def look_boundary(look: int, looks: int, alpha: float = 0.05) -> float:
-    """Give the number of standard errors that decide at a look, counted from 1."""
+    """Return the number of standard errors that decides at a look; looks count from 1."""
     return find_critical(alpha, looks) * math.sqrt(looks / look)

@@ -1,6 +1,6 @@
-"""When a changed prompt pays although the provider's cache is lost, and when a memory pays for its writing.
+"""Break-even: when a rewritten prompt repays the lost cache, and when a memory repays its writing.
 
-Prices are multiples of the price of plain input. Claim these only for a system that is not worse.
+Prices are multiples of the price of plain input. Claim these numbers only for a system that is not worse.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["memory_queries_to_repay", "rewrite_break_even", "rewrite_turns_to_re
 
 
 def rewrite_break_even(turns: float, *, read: float, write: float) -> float:
-    """Give the share of the history that a rewrite must remove to pay within so many further turns.
+    """Return the share of the history that a rewrite must remove to pay off within `turns` further turns.
 
     Kept as it is, the history is read from the cache in each of the turns; rewritten, it is written to the cache once
     and read from it in the others. `read` and `write` are prices as multiples of plain input.
@@ -20,14 +20,14 @@ def rewrite_break_even(turns: float, *, read: float, write: float) -> float:
 
 
 def rewrite_turns_to_repay(removed: float, *, read: float, write: float) -> float:
-    """Give the further turns after which a rewrite that removes that share of the history has paid for itself."""
+    """Return the number of further turns after which a rewrite has paid for itself."""
     return (1 - removed) * (write - read) / (read * removed) if removed > 0 else math.inf
 
 
 def memory_queries_to_repay(
     writing: float, history: float, query: float, *, warm: float, read: float, write: float, price: float = 1.0
 ) -> float:
-    """Give the number of questions after which a memory has paid for its writing; infinite if it never does.
+    """Return the number of questions after which a memory has repaid its writing; infinite if it never does.
 
     `writing` and one `query` are in the unit of `price`, that of one token of plain input; `read` and `write` are
     multiples of it. `warm` is the chance that the next question comes before the provider's cache has expired.

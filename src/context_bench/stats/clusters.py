@@ -1,8 +1,7 @@
-"""Examples that share a document or a conversation: they are right or wrong together, and count for fewer.
+"""Clusters: examples that share a document or a conversation succeed and fail together, so they count for fewer.
 
-Everything is computed by leaving out one cluster at a time, from one pair of sums for each cluster. A test that takes
-the questions of ten conversations for independent alarms in a third to a half of all comparisons of a system with
-itself.
+Everything is computed by leaving out one cluster at a time, from one pair of sums for each cluster. A test that treats
+the questions of ten conversations as independent raises a false alarm in a third to a half of all A/A comparisons.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ __all__ = [
 Groups = dict[str, list[float]]
 
 CLUSTER_WEIGHT = 0.02
-"""Weight of a whole cluster that was not seen yet: with ten of them, the one that fails may be missing. Without it, ten
-clusters whose examples go together cover 57 to 85% where they say 95."""
+"""Weight of an unseen cluster: among ten clusters, the one that fails may be missing. Without this weight, the 95%
+interval of ten strongly correlated clusters covers only 57 to 85%."""
 
 
 def _merge_groups(one: Groups, other: Groups) -> Groups:
@@ -69,7 +68,7 @@ class ClusterSums(Accumulator):
 
     @property
     def shared(self) -> bool:
-        """Whether any cluster has more than one example."""
+        """Whether any cluster holds more than one example."""
         return len(self.groups) < self.n
 
     def add(self, group: str, value: float, weight: float = 1) -> None:
@@ -87,7 +86,7 @@ class ClusterSums(Accumulator):
 
 
 def _jackknife(sums: ClusterSums, n: int = 0, total: float = 0.0, squares: float = 0.0) -> tuple[float, float]:
-    """Give the ratio of the sums and its variance, leaving out one cluster at a time; n examples may be alone."""
+    """Return the ratio of the sums and its delete-one-cluster variance; n examples have no cluster."""
     parts = list(sums.groups.values())
     above, below = sum(part[0] for part in parts) + total, sum(part[1] for part in parts) + n
     if not below:
@@ -149,7 +148,7 @@ def clustered_difference(sums: ClusterSums, alone: PairedSums | None = None, *, 
 
 
 def _count_independent(sums: ClusterSums, alone: int) -> float:
-    """Count the clusters that weigh as much as these do, if all had the same size; an example alone is one."""
+    """Return the effective number of clusters; an example without a cluster counts as one."""
     sizes = [part[1] for part in sums.groups.values()]
     return (sum(sizes) + alone) ** 2 / (sum(size * size for size in sizes) + alone)
 
@@ -254,7 +253,7 @@ def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:
 
 
 def _estimate_side(sums: ScoreSums) -> tuple[float, float, float, int]:
-    """Give the mean of one side with a 0 and a 1 added, its variance, that of what was seen, and the clusters."""
+    """Return one side's mean with a 0 and a 1 added, its variance, the observed variance, and the cluster count."""
     rest, n, count = sums.alone, sums.n, len(sums.clusters.groups) + sums.alone.n
     mean, seen = _jackknife(sums.clusters, rest.n, rest.total, rest.squares)
     unseen = UNSEEN_PAIRS * count / n
@@ -267,7 +266,7 @@ def _estimate_side(sums: ScoreSums) -> tuple[float, float, float, int]:
 def clustered_ratio(
     sums: ClusterSums, alone: RatioSums | None = None, level: float = 0.95, *, positive: bool = False
 ) -> Interval:
-    """Give a ratio of sums over clusters, such as the tokens saved; `positive` is as in `limit_ratio`."""
+    """Return a ratio of sums over clusters, such as tokens saved; `positive` as in `limit_ratio`."""
     rest = RatioSums() if alone is None else alone
     groups = list(sums.groups.values())
     above, below = sum(part[0] for part in groups) + rest.above, sum(part[1] for part in groups) + rest.below

@@ -1,8 +1,8 @@
 """The difference between two systems: one estimate from which interval, p-value, verdict and plan all follow.
 
 p-value and 95% interval use the same centre, variance and degrees of freedom. "Equivalent" and "not worse" go by the
-90% limits, each of which is the wider of two: one with a term for skewness, one that bounds the losses not seen. A
-system that only ever loses is called equivalent at a loss of exactly the margin in 10% of runs without them.
+90% limits, each of which is the wider of two: one with a term for skewness, one that bounds the losses not seen.
+Without them, a system whose true loss equals the margin is called equivalent in 10% of runs.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ UNSEEN_PAIRS = 2
 
 MEAN_OF_DATASETS = "mean of datasets"  # the method of a difference over several datasets
 NARROW_TAIL = 0.05  # chance that the true difference lies beyond one of the 90% limits
-SAME = 1e-12  # a spread below this share of the squares is none: all changes are the same, but for rounding
+SAME = 1e-12  # below this share of the squares, spread is rounding error: all changes are equal
 
 
 @lru_cache(maxsize=4096)
 def bound_losses(losses: float, n: float, tail: float = NARROW_TAIL) -> float:
-    """Give the largest share of losses that so many losses in n examples leave possible (Clopper and Pearson).
+    """Return the upper Clopper-Pearson limit of the share of losses.
 
     Without any loss it is `1 - tail ** (1 / n)`: 149 examples exclude 0.02, ten exclude 0.26 at best.
     """
@@ -221,7 +221,7 @@ def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True)
         sides.append(mean)
         parts.append((spread / size, side.n - 1.0))
     variance, degrees = parts[0][0] + parts[1][0], welch_degrees(parts)
-    if of_quality and not scores and variance <= SAME * value * value:  # one value on each side tells no spread
+    if of_quality and not scores and variance <= SAME * value * value:  # one value on each side has no spread
         return Difference(value, math.nan, math.nan, 0, n, "welch")
     if not scores:
         return Difference(value, value, variance, degrees, n, "welch")

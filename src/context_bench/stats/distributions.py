@@ -1,6 +1,6 @@
 """Normal, t, F, binomial and beta distributions: cumulative shares and quantiles, with the standard library alone.
 
-All agree with scipy to 1e-9. Quantiles of t are cached, since a report asks for the same few again and again. t, F and
+All agree with scipy to 1e-9. Quantiles of t are cached, since a report needs the same few repeatedly. t, F and
 binomial follow from the incomplete beta function; the factor in front of it is computed by Loader's saddle-point form,
 so that it keeps its digits for a million examples, where a difference of log-gammas does not.
 """

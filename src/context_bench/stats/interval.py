@@ -1,4 +1,4 @@
-"""A number with what is known of its accuracy."""
+"""An estimate with its interval."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 __all__ = ["FIRST", "ROUGH", "TOO_FEW", "Interval"]
 
 TOO_FEW = "too few"
-"""Mark of an interval that cannot be given with so few examples; its limits are NaN, or all that is possible."""
+"""Mark of an interval with too few examples; its limits are NaN or the whole possible range."""
 
-ROUGH = "rough"  # mark of an interval that covers less often than it says, as a few examples outweigh the rest
+ROUGH = "rough"  # mark of an interval that is less reliable than its level, since a few examples dominate
 
 
 FIRST = "first"
-"""Mark of an interval over the first examples of a dataset: it assumes a random draw, which those are not."""
+"""Mark of an interval over the first examples of a dataset: they are not a random sample."""
 
 
 def _null(value: float) -> float | None:
@@ -51,19 +51,19 @@ class Interval:
 
     @property
     def known(self) -> bool:
-        """Whether there are limits at all."""
+        """Whether the interval has limits."""
         return math.isfinite(self.value) and not (math.isnan(self.low) or math.isnan(self.high))
 
     def subtract_from(self, whole: float) -> Interval:
-        """Give the interval of `whole - value`: savings are 1 less the share that is left."""
+        """Return the interval of `whole - value`: savings are 1 minus the share that is kept."""
         return replace(self, value=whole - self.value, low=whole - self.high, high=whole - self.low)
 
     def multiply(self, factor: float) -> Interval:
-        """Give the interval in another unit; the factor must be above 0."""
+        """Return the interval in another unit; the factor must be positive."""
         return replace(self, value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
     def find_decimals(self) -> int:
-        """Count the decimals that show the width: 2 (fewer from 100 on), or as many as tell the two ends apart.
+        """Choose the decimals: 2 (fewer from 100 on), or as many as it takes to tell the two limits apart.
 
         One more where the value, which has a decimal more than its limits, would be outside them by rounding.
         """
@@ -92,7 +92,7 @@ class Interval:
         return " ".join(filter(None, (shown, limits, self.mark)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON can hold it: what is not a finite number is null; `groups` is there where there are any."""
+        """Return a dict for strict JSON: non-finite numbers become null; `groups` only where there are clusters."""
         limits = {"value": _null(self.value), "low": _null(self.low), "high": _null(self.high)}
         written = {**asdict(self), **limits}
         if self.groups is None:
@@ -101,6 +101,6 @@ class Interval:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Interval:
-        """Read back what `to_dict` wrote: null is NaN."""
+        """Read the dict of `to_dict`; null becomes NaN."""
         limits = {key: math.nan if stored[key] is None else stored[key] for key in ("value", "low", "high")}
         return cls(**{**stored, **limits})

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 END_WEIGHT = 1.5
-"""Weight of scores not seen yet: an empty or failed row is always possible, and so is a perfect one. With 1/4, and only
+"""Weight of unseen scores: an empty or failed row is always possible, and so is a perfect one. With 1/4, and only
 where a 0 or 1 was seen, means near 0.9 with 3% zeros cover 75 to 80% where they say 95."""
 
 
@@ -55,7 +55,7 @@ def keep_largest() -> Any:
 
 @dataclass
 class Moments(Accumulator):
-    """Sums of single numbers: enough for a mean with its interval."""
+    """Sums of numbers, from which a mean and its interval follow."""
 
     n: int = 0
     total: float = 0.0
@@ -74,11 +74,11 @@ class Moments(Accumulator):
             self.most = value
 
     def extend(self, values: Iterable[float]) -> None:
-        """Add many at once."""
+        """Add several numbers."""
         kept = values if isinstance(values, list) else list(values)
         if kept:
             total, squares = self.total, self.squares
-            for value in kept:  # not `sum`, which rounds in another way from Python 3.12 on
+            for value in kept:  # not `sum`, which rounds differently from Python 3.12 on
                 total += value
                 squares += value * value
             self.n, self.total, self.squares = self.n + len(kept), total, squares
@@ -101,7 +101,7 @@ class Moments(Accumulator):
 
 
 def wilson_limits(mean: float, size: float, critical: float) -> tuple[float, float]:
-    """Give Wilson's limits of a mean in [0, 1] that stands on `size` pass/fail examples' worth of knowledge."""
+    """Return Wilson's limits for a mean in [0, 1] with an effective sample size of `size`."""
     if math.isinf(critical):
         return 0.0, 1.0
     share = critical * critical / size
@@ -111,7 +111,7 @@ def wilson_limits(mean: float, size: float, critical: float) -> tuple[float, flo
 
 
 def effective_size(deviations: float, mean: float, n: float, *, unseen: float, size: float = 1.0) -> float:
-    """Give the number of pass/fail examples that would know the mean as well as these scores do.
+    """Return the effective sample size: how many pass/fail examples would determine the mean as precisely.
 
     `deviations` is the sum of squared deviations (of clusters: n² times the squared standard error), `unseen` the
     weight of scores not seen (`END_WEIGHT`; of clusters more), `size` the scores in a cluster on average.

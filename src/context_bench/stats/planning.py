@@ -1,4 +1,4 @@
-"""How many examples a question needs, and what so many examples can tell.
+"""Planning: how many examples a comparison needs, and what a given number of examples can show.
 
 The numbers are those of independent examples; with clusters, those of clusters. `spread` is the standard deviation of
 one example's difference (`Difference.spread` of a pilot, or `pass_fail_spread`). Where few examples change, the power
@@ -40,7 +40,7 @@ ENUMERATED_UP_TO = 0.05  # share of discordant examples up to which the power is
 MAX_DISCORDANT = 5000
 """Discordant examples up to which enumerating is quick; with more the normal approximation is exact enough."""
 MAX_FOR_DIFFERENCE = 50  # the same for a difference, whose test needs no bound on losses not seen
-NORMAL_EXTRA = 1.02  # what the normal approximation is short of, from 5% discordant on
+NORMAL_EXTRA = 1.02  # correction of the normal approximation, from 5% discordant on
 MAX_N = 10**9
 _NEGLIGIBLE = 1e-9
 
@@ -52,14 +52,14 @@ def pass_fail_spread(discordant: float, difference: float = 0.0) -> float:
 
 @lru_cache(maxsize=10_000)
 def least_n(margin: float, losses: int = 0, alpha: float = 0.05) -> int:
-    """Give the fewest examples that can show "equivalent", with so many net losses: 149 at 0.02 with none."""
+    """Return the fewest examples that can show "equivalent" given the net losses: 149 at margin 0.02 with none."""
     found = find_least(lambda n: n > losses and beta_cdf(margin, losses + 1, n - losses) > 1 - alpha)
     assert found is not None
     return found
 
 
 def find_least(enough: Callable[[int], bool]) -> int | None:
-    """Find the least number of examples that are enough; None if a billion are not."""
+    """Find the smallest sufficient number of examples; None if a billion do not suffice."""
     low, high = 1, 2
     while not enough(high):
         low, high = high, 2 * high
@@ -75,7 +75,7 @@ def find_least(enough: Callable[[int], bool]) -> int | None:
 
 
 def _count_discordant(spread: float, difference: float) -> float:
-    """Give the share of discordant examples that has this spread; a difference takes at least its own share."""
+    """Return the discordant share for this spread; it is at least the difference itself."""
     return max(spread * spread + difference * difference, abs(difference))
 
 
@@ -95,7 +95,7 @@ def _bound_net_losses(n: int, margin: float, alpha: float) -> int:
 
 @lru_cache(maxsize=100_000)
 def _find_most_losses(n: int, changed: int, margin: float, alpha: float) -> int:
-    """Find the most net losses among so many changes with which a system is shown not worse; below 0 a net gain."""
+    """Find the most net losses among `changed` examples at which a system is still shown not worse; negative: a net gain."""
     bound = min(changed, _bound_net_losses(n, margin, alpha))
 
     def passes(losses: int) -> bool:
@@ -113,7 +113,7 @@ def _find_most_losses(n: int, changed: int, margin: float, alpha: float) -> int:
 
 
 def _find_least_net(n: int, changed: int, alpha: float) -> int:
-    """Find the least net change among so many that the p-value calls a difference; more than all if none does."""
+    """Find the least net change among `changed` examples that is significant; more than all if none is."""
     low, high = -2 + changed % 2, changed + 2
     while high - low > 2:
         middle = low + 2 * ((high - low) // 4)
@@ -123,7 +123,7 @@ def _find_least_net(n: int, changed: int, alpha: float) -> int:
 
 
 def _enumerate(n: int, discordant: float, difference: float, share: Callable[[int, float], float]) -> float:
-    """Add up, over all numbers of changes, their chance times the share of runs that succeed with so many.
+    """Sum over all numbers of changes: their probability times the share of runs that succeed.
 
     `share` takes the changes and the chance that one of them is a loss.
     """
@@ -177,7 +177,7 @@ def power_of_difference(
 ) -> float:
     """Give the chance that n examples find a true difference."""
     discordant = _count_discordant(spread, difference)
-    graded = discordant > spread * spread + difference * difference + 1e-12  # no pass/fail is so even
+    graded = discordant > spread * spread + difference * difference + 1e-12  # pass/fail scores cannot spread less
     if not graded and _is_enumerated(n, discordant, scores, MAX_FOR_DIFFERENCE):
 
         def succeed(changed: int, loss: float) -> float:
@@ -285,7 +285,7 @@ def _find_n(
         return compute(n, spread, margin, difference=difference, alpha=alpha, scores=scores)
 
     room = margin - abs(difference) if compute is power_of_equivalence else margin + difference
-    most = 20 * ENUMERATED_UP_TO / room**2  # more than any that is enumerated needs
+    most = 20 * ENUMERATED_UP_TO / room**2  # more than any enumerated case needs
     if margin > 0 and _is_enumerated(most, _count_discordant(spread, difference), scores):
         return _stay_above(chance, power, margin, alpha)
     found = find_least(lambda n: chance(n) >= power)

@@ -16,7 +16,7 @@ from context_bench.stats.interval import TOO_FEW, Interval
 
 __all__ = ["Values", "find_ranks", "percentile", "quantile_interval"]
 
-LIMIT = 200_000  # so many values are kept exactly: 1.6 MB
+LIMIT = 200_000  # values that are kept exactly: 1.6 MB
 
 GROWTH = math.log(1.01)
 
@@ -66,7 +66,7 @@ class Values:
             self._fold()
 
     def extend(self, values: Iterable[float]) -> None:
-        """Add many."""
+        """Add several numbers."""
         new = array("d", values)
         if not self.buckets and self.n + len(new) <= self.limit:
             self.kept += new
@@ -85,7 +85,7 @@ class Values:
             self._count(value)
 
     def pick(self, ranks: Sequence[int]) -> list[float]:
-        """Give the values of these ranks, counted from 1 in rising order."""
+        """Return the values at these ranks; ranks count from 1 in ascending order."""
         if self.exact:
             ordered = sorted(self.kept)
             return [ordered[rank - 1] for rank in ranks]
@@ -99,7 +99,7 @@ class Values:
 
 
 def find_ranks(n: int, share: float, level: float = 0.95) -> tuple[int, int] | None:
-    """Give the ranks whose values enclose the quantile with at least that confidence; None with too few values."""
+    """Return the ranks whose values enclose the quantile with at least that confidence; None with too few values."""
     tail = (1 - level) / 2
     low = binomial_quantile(tail, n, share)
     high = binomial_quantile(1 - tail, n, share) + 1

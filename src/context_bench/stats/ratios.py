@@ -1,4 +1,4 @@
-"""Ratios of sums: savings, compression, cost of a pass, all of them one sum over another.
+"""Ratios of sums: savings, compression and cost of pass are each one sum divided by another.
 
 Long examples weigh more than short ones, so that the mean of the ratios is another number. The standard error is the
 jackknife's, from sums alone: of what leaving out one example does, the first three terms in its share of the whole.
@@ -18,13 +18,13 @@ from context_bench.stats.means import Accumulator
 __all__ = ["RatioSums", "limit_ratio", "ratio_interval"]
 
 ROUGH_BELOW = 0.4
-"""Share of the examples that the effective number must reach; below it a few long ones decide the ratio."""
+"""Smallest effective share of the examples; below it a few long examples dominate the ratio."""
 
 LEAST_DEGREES = 2.0
-"""Degrees of freedom that are left from ten examples on, however unequal they are. One would double the width and cover
-hardly more: 94.4 against 93.2% at worst."""
+"""Least degrees of freedom from ten examples on, however unequal they are. With one, intervals would be twice as wide
+and cover hardly more: 94.4 against 93.2% at worst."""
 
-LEAST_RESIDUAL = 1e-13  # part of the fourth powers that must be left when the ratio is taken out; less is rounding
+LEAST_RESIDUAL = 1e-13  # below this share of the fourth powers, the residual is rounding error
 
 MAX_LOG_HALF = 3.0  # limits further away than a factor of 20 are not worth printing
 
@@ -34,7 +34,7 @@ _WHOLE = frozenset({int, bool})
 
 @dataclass
 class RatioSums(Accumulator):
-    """Sums of pairs (above, below) of which the ratio of the totals is wanted. Whole numbers stay exact."""
+    """Sums of pairs (above, below) for the ratio of their totals. Whole numbers stay exact."""
 
     n: int = 0
     above: float = 0
@@ -108,7 +108,7 @@ class RatioSums(Accumulator):
 
     @property
     def effective_n(self) -> float:
-        """So many examples of equal length would know as much."""
+        """Effective sample size (Kish)."""
         return self.lengths * self.lengths / self.length_squares if self.length_squares else 0.0
 
     @property
@@ -151,8 +151,8 @@ def limit_ratio(
 ) -> tuple[float, float, str]:
     """Give the limits of a ratio and their mark; a share of tokens is not below 0, so that no more than all is saved.
 
-    `effective_n` examples (or clusters) of equal length would know as much. `alike` residuals of one size would have
-    the same kurtosis. With `positive` the limits are laid around the logarithm, as for a cost that may be far above,
+    `effective_n` is the effective number of examples (or clusters), `alike` the number of equal residuals with the
+    same kurtosis. With `positive` the limits are laid around the logarithm, as for a cost that may be far above,
     never below 0.
     """
     if math.isnan(variance) or effective_n <= 1 or (positive and value <= 0):
@@ -182,5 +182,5 @@ def ratio_interval(sums: RatioSums, level: float = 0.95, *, positive: bool = Fal
 
 
 def is_even(value: float, low: float, positive: bool) -> bool:
-    """Whether the value stands in the middle of its limits: not by the logarithm, and not where they end at 0."""
+    """Whether the limits are symmetric: not on a log scale, and not where they end at 0."""
     return not positive and (low != 0 or value == 0)

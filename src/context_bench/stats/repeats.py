@@ -1,4 +1,4 @@
-"""Several answers to one example, and the noise floor: what a system differs from itself by when it is run twice."""
+"""Repeated answers to one example, and the noise floor: how much a system differs from itself between two runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RepeatSums:
 
 
 class RepeatedAnswers:
-    """Gathers the answers to each example until all of them are there; after that only sums are kept."""
+    """Collects the answers to each example until it is complete; then keeps only sums."""
 
     def __init__(self, repeats: int, threshold: float) -> None:
         self._repeats, self._threshold = repeats, threshold
@@ -90,7 +90,7 @@ class RepeatedAnswers:
         sums.add(scores, sum(score >= self._threshold for score in scores))
 
     def total(self) -> RepeatSums:
-        """Sum up all examples, also those of which some answers have not come."""
+        """Sum up all examples, including those with missing answers."""
         if not self._open:
             return self._sums
         sums = copy.deepcopy(self._sums)
@@ -121,7 +121,7 @@ def pass_all_k(sums: RepeatSums, k: int, level: float = 0.95) -> Interval:
 
 
 def flip_share(sums: RepeatSums, level: float = 0.95) -> Interval:
-    """Give the chance that of two answers to one example just one passes: the noise floor of a comparison."""
+    """Return the chance that exactly one of two answers to an example passes: the noise floor of a comparison."""
     values = {(n, c): c * (n - c) / math.comb(n, 2) for n, c, _ in sums.tally() if n >= 2}
     return _interval_over(sums, 2, values, level)
 
@@ -157,7 +157,7 @@ class NoiseFloor:
     """How often two runs of one system disagree, and the difference in the mean that this alone explains.
 
     A difference between two systems within `floor` is what running one of them twice would give in 19 of 20 cases. It
-    is NaN where no disagreement was seen: there is nothing to tell it from.
+    is NaN where the two runs never disagreed, since no noise level can be estimated then.
     """
 
     n: int
@@ -171,13 +171,13 @@ class NoiseFloor:
         return self.n > 0 and self.flips == 0 and math.isnan(self.floor)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it: what was not measured is null."""
+        """Return a dict for strict JSON; unmeasured values are null."""
         numbers = {name: None if math.isnan(value := getattr(self, name)) else value for name in ("flips", "floor")}
         return {**asdict(self), **numbers, "share": self.share.to_dict()}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> NoiseFloor:
-        """Read back what `to_dict` wrote."""
+        """Read the dict of `to_dict`."""
         flips, floor = (math.nan if stored[name] is None else stored[name] for name in ("flips", "floor"))
         return cls(stored["n"], flips, Interval.from_dict(stored["share"]), floor)
 
@@ -191,7 +191,7 @@ def noise_of_twins(sums: PairedSums, level: float = 0.95, *, flips: int | None =
 
 
 def noise_of_repeats(sums: RepeatSums, level: float = 0.95, *, answers: int = 1) -> NoiseFloor:
-    """Give the noise floor of means over so many `answers`, from examples that were answered several times."""
+    """Return the noise floor of a mean over `answers`, estimated from examples that were answered several times."""
     share = flip_share(sums, level)
     if not share.n or math.isnan(share.value):
         return NoiseFloor(share.n, math.nan, share, math.nan)

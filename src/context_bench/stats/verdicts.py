@@ -1,7 +1,7 @@
 """One word for a comparison with the baseline: equivalent, better, worse, not worse, undecided.
 
 The words are tried in that order. *Equivalent* comes first, so that a difference too small to matter is not called a
-win because there were many examples. They are for quality; a cost needs no margin within which it does not matter.
+win just because there are many examples. They are for quality; costs need no margin.
 A verdict over documents or conversations speaks of others like them, unless the groups are fixed: these are then all
 that matter, and each example counts.
 """
@@ -50,7 +50,7 @@ __all__ = [
 
 WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
 ALL_GROUPS, THESE_GROUPS = "all groups", "these groups"
-"""What a verdict speaks of: all documents or conversations like those of the run, or those of the run alone."""
+"""What a verdict covers: all documents or conversations like those of the run, or only those of the run."""
 PESSIMISTIC = 0.8  # quantile of the share of discordant examples that a plan after an undecided run assumes
 
 
@@ -88,7 +88,7 @@ class Verdict:
 
     @property
     def wins(self) -> bool:
-        """Whether it beats the baseline as a system that may."""
+        """Whether it is better than the baseline and not a control."""
         return self.word == "better" and not self.control
 
     @property
@@ -102,7 +102,7 @@ class Verdict:
         return self.word_without_errors is not None and self.word_without_errors != self.word
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
+        """Return a dict for strict JSON."""
         numbers = ("difference", "p", "p_holm")
         plain = {name: None if math.isnan(getattr(self, name)) else getattr(self, name) for name in numbers}
         intervals = {"interval": self.interval.to_dict(), "narrow": self.narrow and self.narrow.to_dict()}
@@ -110,7 +110,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Verdict:
-        """Read back what `to_dict` wrote."""
+        """Read the dict of `to_dict`."""
         kept = {key: value for key, value in stored.items() if key != "errors_disagree"}
         numbers = {key: math.nan if stored[key] is None else stored[key] for key in ("difference", "p", "p_holm")}
         narrow = Interval.from_dict(stored["narrow"]) if stored.get("narrow") else None
@@ -129,10 +129,10 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Needed:
-    """Examples that would decide: at least so many if the difference stays as it is, and so many if there is none.
+    """How many examples would decide: if the difference stays as it is, and if there is none.
 
-    `promised` is false where the interval holds the margin: the true difference may then be the one that no number of
-    examples tells from it.
+    `promised` is false where the interval contains the margin: the true difference may equal it, and then no number
+    of examples decides.
     """
 
     if_same: int | None = None
@@ -149,8 +149,8 @@ class Needed:
 def find_needed(difference: Difference, margin: float, *, alpha: float = 0.05, comparisons: int = 1) -> Needed:
     """Count the examples that would decide in four runs of five.
 
-    If there is no difference, the share of discordant examples is taken at its upper 80% limit: what was seen may be
-    too few by chance.
+    If there is no difference, the discordant share is taken at its upper 80% limit: the observed share may be low
+    by chance.
     """
     if not difference.known:
         return Needed()
@@ -196,7 +196,7 @@ def _show(interval: Interval) -> str:
 
 
 def _find_margin_word(narrow: Interval, margin: float) -> tuple[str, str]:
-    """Find what the 90% interval shows by itself, and say why; undecided where it shows nothing."""
+    """Find the word that the 90% interval alone supports, with the reason; undecided if none."""
     if narrow.known and -margin < narrow.low and narrow.high < margin:
         return "equivalent", f"{_show(narrow)} lies within ±{margin:g}"
     if narrow.known and narrow.low > -margin:
@@ -205,7 +205,7 @@ def _find_margin_word(narrow: Interval, margin: float) -> tuple[str, str]:
 
 
 def name_groups(difference: Difference) -> str:
-    """Name the groups of a run as a sentence does."""
+    """Name the groups of a run for a sentence."""
     return f"these {difference.groups or 0:,} conversations or documents"
 
 
@@ -220,7 +220,7 @@ def decide_verdict(
     control: bool = False,
     fixed_groups: bool = False,
 ) -> Verdict:
-    """Decide which word a difference from the baseline deserves; `p_holm` is corrected for the family of `comparisons`.
+    """Choose the word for a difference from the baseline; `p_holm` is corrected for the family of `comparisons`.
 
     With `fixed_groups` the documents or conversations of the run are all that matter: "equivalent" and "not worse" then
     go by row. Better and worse keep their p-value.
@@ -258,7 +258,7 @@ def least_n_of_each(margin: float, datasets: int) -> int | None:
 
 
 def choose_judged(difference: Difference, fixed_groups: bool) -> Difference:
-    """Choose what "equivalent" and "not worse" go by: where the groups are fixed, the difference by row."""
+    """Choose the difference that decides "equivalent" and "not worse": by row where the groups are fixed."""
     return difference.rows or difference if fixed_groups else difference
 
 
@@ -319,7 +319,7 @@ def _correct(family: Sequence[tuple[Contrast, Difference]]) -> list[float]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Give the corrected p-values, in the order given; one that is NaN stays so and is not counted."""
+    """Give the corrected p-values, in the order given; NaN stays NaN and is not counted."""
     order = sorted((p, place) for place, p in enumerate(p_values) if not math.isnan(p))
     corrected, largest = [math.nan] * len(p_values), 0.0
     for step, (p, place) in enumerate(order):

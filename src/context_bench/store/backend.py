@@ -1,4 +1,4 @@
-"""What a store is to a run: a Protocol, and the records that pass through it.
+"""The Protocol of a store, and the records that it takes and gives.
 
 `Store` (SQLite, in a folder) is the one that ships. Another one needs these methods and imports nothing of ours but the
 records; `tests/store/test_backend.py` has one in memory.
@@ -20,9 +20,9 @@ FoundRow = tuple[int, EvalRow, bytes]
 
 @dataclass(frozen=True, repr=False)
 class RunInfo:
-    """One run: when, how it ended, with what, and what came out. A run that was killed stays "running".
+    """One run: its time, status, configuration and results. A run that was killed stays "running".
 
-    `row_count` is known of a run that came to its end.
+    `row_count` is known for finished runs.
     """
 
     number: int
@@ -45,7 +45,7 @@ class RunInfo:
 
 
 class Answer(Protocol):
-    """The parts of an answer that are kept: `StoredAnswer` is one that was found."""
+    """The parts of an answer that are stored; `StoredAnswer` is one that was found."""
 
     processed: dict[str, Any]
     metadata: dict[str, Any]
@@ -55,7 +55,7 @@ class Answer(Protocol):
 
 @dataclass(slots=True)
 class Keys:
-    """The keys of one system's work on one example: its answer, and its finished row. None where reuse is not safe.
+    """The cache keys of one system's answer and row for one example. None where reuse is not safe.
 
     `whole` stands for the example; `response` is the id of the answer once that is stored, and `record` the answer as
     it was found in the store.
@@ -70,7 +70,7 @@ class Keys:
 
 @dataclass(slots=True)
 class StoredAnswer:
-    """The answer of a system, as it was the first time."""
+    """A stored answer of a system, unchanged."""
 
     processed: dict[str, Any]
     metadata: dict[str, Any]
@@ -98,8 +98,8 @@ class RunRecord:
 class StoreBackend(Protocol):
     """Keeps what runs produce, and finds it again by keys that stand for everything that can change it.
 
-    Ids are integers of the store's own choice; a place is the number of a job in its run. `failure` says why nothing
-    more can be written, if so.
+    Ids are integers that the store chooses; a place is the number of a job in its run. `failure` says why the store
+    can no longer write, if so.
     """
 
     failure: StoreError | None
@@ -111,16 +111,16 @@ class StoreBackend(Protocol):
     # -- look up
 
     def has_keys(self) -> bool:
-        """Whether anything may be found at all: in a new store nothing needs to be looked for."""
+        """Whether the store may hold anything: a new store needs no look-ups."""
 
     def index_rows(self) -> None:
-        """Get ready to look for many rows; a store that looks up one by one does nothing."""
+        """Prepare for looking up many rows; a store that looks up one by one does nothing."""
 
     def index_answers(self) -> None:
-        """Get ready to look for many answers."""
+        """Prepare for looking up many answers."""
 
     def index_examples(self) -> None:
-        """Get ready to look for many examples."""
+        """Prepare for looking up many examples."""
 
     def find_rows(self, wanted: Sequence[tuple[bytes | None, Mapping[str, Any]]]) -> list[FoundRow | None]:
         """Find the newest finished row of each key, with the id and record of its answer; None where there is none."""
@@ -149,7 +149,7 @@ class StoreBackend(Protocol):
         row: EvalRow,
         key: bytes | None,
     ) -> int:
-        """Keep everything that a run has made of an example at a place, at once. Nothing is kept if this raises.
+        """Store a run's whole result for one example atomically: if this raises, nothing is stored.
 
         Args:
             run: That it is part of.
@@ -169,7 +169,7 @@ class StoreBackend(Protocol):
         """Store the scores of an evaluator."""
 
     def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
-        """Keep an example under its id, after its row: who removes runs meanwhile sees that it is used."""
+        """Store an example under its id, after its row, so that a concurrent removal of runs sees that it is used."""
 
     def put_row(
         self,
@@ -187,13 +187,13 @@ class StoreBackend(Protocol):
         """
 
     def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
-        """Keep a row that `find_rows` found last as a row of this run too."""
+        """Copy a row that `find_rows` found last into this run."""
 
     def flush_copies(self) -> None:
         """Write the copies that `copy_row` has gathered, if it gathers them."""
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
-        """Keep a request that a tap saw and that is no part of an answer."""
+        """Store a request that a tap saw and that belongs to no answer."""
 
     async def catch_up(self) -> None:
         """Wait while it is behind."""
@@ -214,7 +214,7 @@ class StoreBackend(Protocol):
 
 
 def restore_result(run: RunInfo, rows: list[EvalRow]) -> EvalResult:
-    """Make the result of a run that came to its end, with these of its rows."""
+    """Make the result of a finished run from these rows."""
     config = dict(run.config)
     notes = config.pop("notes", {})
     accuracy = {key: config.pop(key, None) for key in ("intervals", "comparison")}

@@ -1,7 +1,7 @@
-"""The SQLite file: its tables, how it is opened, the runs in it, and which sentence explains that it cannot be used.
+"""The SQLite file: its tables and runs, how it is opened, and the errors when it cannot be used.
 
 Each record has the number of its run and the place in that run as its id, so a later run adds and never overwrites.
-Keys find what can be reused, the newest first.
+Look-ups by key return the newest record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from context_bench.store.records import (
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody is kept from removing a run that is under way
+except ImportError:  # Windows: a running run is not protected from removal
     fcntl = None  # type: ignore[assignment]
 
 FILE_NAME = "store.db"
@@ -54,20 +54,20 @@ CREATE TABLE examples (id INTEGER PRIMARY KEY, key BLOB NOT NULL, body BLOB NOT 
 CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL)
 """
-"""An answer stands in its row where both came together, else in `responses` under the number that the row names.
-Keys stand apart, many in one block: a run that reuses reads them all at its start, and an index would be written at a
-random place for each of them. `again` repeats a row's id: rows are copied, so their checksum cannot cover the id."""
+"""An answer is stored in its row where both came together, else in `responses` under the number that the row names.
+Keys are stored separately, many in a block: a run that reuses reads them all at its start, and an index would cost a
+write at a random place for each. `again` repeats a row's id: rows are copied, so their checksum cannot cover the id."""
 
 _TABLE_NAMES = {"runs", "rows", "responses", "keys", "examples", "scores", "requests"}
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite; the second is raised where the damaged name of a table is part of its message."""
 
-_PAGE = 16_384  # bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written
+_PAGE = 16_384  # bytes; examples are a few kilobytes each, so pages larger than the default mean fewer writes
 
 _BUSY_TIMEOUT_MS = 30_000  # how long to wait for another process that writes
 
-DAMAGED = "damaged"  # the status of a run of which only the number is known for sure
+DAMAGED = "damaged"  # the status of a run of which only the number can be trusted
 
 T = TypeVar("T")
 
@@ -131,10 +131,10 @@ def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 def _open(address: str) -> sqlite3.Connection:
     connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
-    # A column that is damaged must not end the reading of others.
+    # A damaged column must not stop the reading of others.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
-    connection.execute(f"PRAGMA page_size = {_PAGE}")  # of a file that is made now
+    connection.execute(f"PRAGMA page_size = {_PAGE}")  # only takes effect on a new file
     return connection
 
 
@@ -148,7 +148,7 @@ def _address(path: Path, readonly: bool) -> str:
 
 
 def _make_shareable(connection: sqlite3.Connection) -> None:
-    """Switch to WAL, so that many can read while one writes; SQLite itself does not wait for others who do this too."""
+    """Switch to WAL, so that many can read while one writes. SQLite does not wait for others that switch."""
     give_up = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
     while True:
         try:
@@ -161,7 +161,7 @@ def _make_shareable(connection: sqlite3.Connection) -> None:
 
 
 def open_temporary(cache_kilobytes: int) -> sqlite3.Connection:
-    """Open a database in a temporary file that goes with the connection, for many threads one after the other."""
+    """Open a database in a temporary file that is deleted with the connection; threads take turns."""
     connection = sqlite3.connect("", check_same_thread=False, isolation_level=None)
     for setting in (f"cache_size = -{cache_kilobytes}", "journal_mode = OFF", "synchronous = OFF", "temp_store = FILE"):
         connection.execute(f"PRAGMA {setting}")
@@ -188,7 +188,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
 
 
 def run_id(created: str, number: int) -> str:
-    """Name a run for people: the moment of its start, and a number that no other run of the store has."""
+    """Make the readable id of a run: its start time, and a number that is unique in the store."""
     moment = "".join(char for char in created[:19] if char.isdigit())
     return f"{moment[:8]}-{moment[8:]}-{number}"
 
@@ -229,9 +229,9 @@ def read_run(number: int, *values: Any) -> RunInfo:
 
 
 def remove_run(connection: sqlite3.Connection, run: int) -> None:
-    """Remove a run by its number, with what it made and no other run uses."""
+    """Remove a run by its number, with all its records that no other run uses."""
     own, places = "id >= ? AND id < ?", places_of(run)
-    # What a run that is under way, or was killed, has put down may have no row yet.
+    # Records of a running or killed run may have no row yet.
     orphaned = f"id >> {PLACES} NOT IN (SELECT number FROM runs)"
     connection.execute("DELETE FROM runs WHERE number = ?", (run,))
     # Rows of later runs may have their answer in a row of this one.
@@ -250,9 +250,9 @@ def remove_run(connection: sqlite3.Connection, run: int) -> None:
 
 
 def shrink(connection: sqlite3.Connection) -> None:
-    """Write the file anew without its empty pages; a store that others use, or a full disk, stays as it is."""
+    """Rewrite the file without empty pages; does nothing if others use the store or the disk is full."""
     if not connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone():
-        connection.execute("DELETE FROM scores")  # they belong to no run: with a run, which one is not known
+        connection.execute("DELETE FROM scores")  # they belong to no run
     try:
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -262,7 +262,7 @@ def shrink(connection: sqlite3.Connection) -> None:
 
 
 def _remove_keys(connection: sqlite3.Connection) -> None:
-    """Remove the keys of removed runs, but those of the answers and examples that stay."""
+    """Remove the keys of removed runs, except those of answers and examples that stay."""
     gone = "run NOT IN (SELECT number FROM runs)"
     found = connection.execute(f"SELECT run, kind, body FROM keys WHERE {gone} ORDER BY id").fetchall()
     connection.execute(f"DELETE FROM keys WHERE {gone}")
@@ -295,7 +295,7 @@ class RunningMark:
         self._path = directory / f"run-{number}.lock"
         self._file: IO[bytes] | None = None
         if fcntl is not None:
-            with contextlib.suppress(OSError):  # a file system without locks, or no room: the run goes on without
+            with contextlib.suppress(OSError):  # the file system has no locks or no room: go on without a mark
                 self._file = self._path.open("wb")
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -309,7 +309,7 @@ class RunningMark:
 
 
 def is_running(directory: Path, number: int, *, clear: bool = True) -> bool:
-    """Whether a process is at work on a run; the mark of one that was killed is cleared away, unless told not to."""
+    """Whether a process is working on a run. Clears the mark of a killed one, unless `clear` is false."""
     path = directory / f"run-{number}.lock"
     if fcntl is None or not path.exists():
         return False

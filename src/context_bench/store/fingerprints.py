@@ -3,8 +3,8 @@
 A component may declare its `fingerprint`. Otherwise its code and its state count. Code counts by files: the user's own
 modules that it comes from, and all that they import. Code of the running script, of a notebook or of `python -c`
 counts by its source text, so that another call of `evaluate` in the same script asks nothing again. State is what the
-object holds, and the values of the names in its functions. Whatever cannot be described makes the whole unknown: its
-results are not reused, because a stale one would be wrong.
+object holds, and the values of the names in its functions. If any part cannot be described, the fingerprint is
+unknown and results are not reused, since a stale one would be wrong.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ _CONTENTS: tuple[tuple[type, Any], ...] = (
     (float, float.__float__),
     (BaseException, lambda value: value.args),
 )
-"""Types that hold something beside their attributes, and how to read it whatever a subclass overrides."""
+"""Types with content besides their attributes, and how to read it whatever a subclass overrides."""
 
-_MAX_ARRAY_BYTES = 32_000_000  # a larger array would take longer to read than a run should wait
+_MAX_ARRAY_BYTES = 32_000_000  # hashing a larger array would delay the run
 
 
 def fingerprint_of(component: Any) -> str | None:
@@ -101,7 +101,7 @@ def fingerprint_of(component: Any) -> str | None:
 def may_read_gold(system: Any) -> bool:
     """True unless the system declares `reads_gold = False`; our wrappers declare what is in them.
 
-    What one of our classes declares does not hold for a user's class that changes it.
+    A declaration of one of our classes does not hold for a user's subclass that changes it.
     """
     kind = type(system)
     if is_ours(kind):
@@ -125,7 +125,7 @@ def _find_declared(component: Any) -> Any:
 
 
 def _is_extended(component: Any) -> bool:
-    """Whether a user's class changes one of ours, whose own `fingerprint` then says too little."""
+    """Whether a user's class changes one of ours, so that the inherited `fingerprint` is incomplete."""
     kind = type(component)
     return not is_ours(kind) and "fingerprint" not in vars(kind) and any(map(is_ours, kind.__mro__))
 
@@ -189,12 +189,12 @@ class Describer:
         if find_module_home(kind.__module__) != USER:
             return self._describe_foreign(value)
         state = dict(_find_state(value))
-        if extended and own:  # what our part of it holds is in its fingerprint
+        if extended and own:  # our part's state is in its fingerprint
             state = {name: item for name, item in state.items() if not is_ours(type(item))} | {"": own}
         return ("instance", self.describe(kind), self.describe(_read_content(value)), self.describe(state))
 
     def _describe_foreign(self, value: Any) -> Any:
-        """Describe an object of a library's class; Unknown for all but a few types, which show their content."""
+        """Describe an object of a library's class; Unknown except for a few types that show their content."""
         kind = type(value)
         library = (kind.__qualname__, describe_library(kind.__module__))
         if is_own_attribute(value):
@@ -247,7 +247,7 @@ class Describer:
         return ("function", code.co_name, source, settings, named)
 
     def _describe_named(self, value: Any, names: set[str]) -> Any:
-        """Describe a global of a function; of a module of the user's, the attributes too that the function names."""
+        """Describe a global of a function; for a user's module also the attributes that the function names."""
         described = self.describe(value)
         if isinstance(value, ModuleType) and find_module_home(value.__name__) == USER:
             used = sorted(names.intersection(vars(value)))
@@ -255,7 +255,7 @@ class Describer:
         return described
 
     def _read_source(self, thing: Any, module: str, code: CodeType | None) -> str:
-        """Return the digest of the file that a function or class comes from, or of its own text where that is none."""
+        """Return the digest of the file that a function or class comes from, else of its source text."""
         path = getattr(sys.modules.get(module), "__file__", None)
         if (
             path
@@ -322,7 +322,7 @@ def _find_state(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _read_content(value: Any) -> Any:
-    """Read what an object of a user's class holds as a list, text or the like; Unknown where it is hidden."""
+    """Read the content of a user's object that is a list, text or the like; Unknown where it is hidden."""
     for kind, read in _CONTENTS:
         if isinstance(value, kind):
             return read(value)

@@ -1,7 +1,7 @@
-"""Origin of code: whose it is, which files of the user's it comes from and imports, which version a library has.
+"""Origin of code: whose it is, which user files it comes from and imports, and versions of libraries.
 
-Nothing is imported to find out. The user's own files count by their content, wherever they lie; installed packages
-count by name and version.
+Nothing is imported for this. User files are identified by content, wherever they are; installed packages by name
+and version.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SITES = re.compile(r"^(.*[\\/](?:site|dist)-packages)[\\/]([^\\/]+)")
 _PYTHON_VERSION = f"{platform.python_implementation()} {platform.python_version()}"
 
 _LOADERS = {"__import__", "import_module", "run_path", "run_module", "spec_from_file_location", "spec_from_loader"}
-"""Functions that load code which a text names: it can be followed if the text is a literal, else it is unknown."""
+"""Functions that load code by name: it can be followed if the name is a literal, else it is unknown."""
 
 
 def digest(*parts: bytes | str) -> bytes:
@@ -51,7 +51,7 @@ class Unknown(Exception):
 
 
 def _list_prefixes(*folders: str) -> tuple[str, ...]:
-    """List the folders as prefixes of paths, also by their real names where they are linked."""
+    """List the folders as path prefixes, with links also resolved."""
     return tuple({each + os.sep for folder in folders for each in (folder, os.path.realpath(folder))})
 
 
@@ -60,7 +60,7 @@ _STANDARD = _list_prefixes(*map(sysconfig.get_path, ("stdlib", "platstdlib")), o
 
 
 def find_home(path: str | None) -> str:
-    """Tell from a file's path whose code is in it; code without a file is the user's, or Python's when frozen."""
+    """Find whose code a file holds, by its path; code without a file is the user's, or Python's when frozen."""
     if not path or path.startswith("<frozen"):
         return PYTHON if path else USER
     if path.startswith(_PACKAGE):
@@ -71,7 +71,7 @@ def find_home(path: str | None) -> str:
 
 
 def find_module_home(name: str) -> str:
-    """Tell whose a loaded module is; one that is not loaded under its name was made by the user."""
+    """Find whose a loaded module is; one that is not loaded under its name is the user's."""
     module = sys.modules.get(name)
     if module is None:
         return USER
@@ -110,7 +110,7 @@ def describe_library(module: str, path: str | None = None) -> str:
 @cache
 def _find_version(site: str, top: str) -> str:
     """Find the version of the installed package that a module comes from; without metadata, a digest of its files."""
-    from importlib.metadata import Distribution  # it takes 17 ms, and most runs have no part of another package
+    from importlib.metadata import Distribution  # importing this takes 17 ms, and most runs use no other package
 
     found = list(Distribution.discover(name=top, path=[site]))
     found = found or [each for each in Distribution.discover(path=[site]) if top in _list_packages(each)]
@@ -124,13 +124,13 @@ def _find_version(site: str, top: str) -> str:
 
 
 def _list_packages(installed: Distribution) -> set[str]:
-    """List the modules of a distribution, from the lists that its installer left."""
+    """List the modules of a distribution, as its installer recorded them."""
     listed = [line.partition("/")[0].partition(".")[0] for line in (installed.read_text("RECORD") or "").splitlines()]
     return {*listed, *(installed.read_text("top_level.txt") or "").split()}
 
 
 def _describe_distribution(installed: Distribution) -> str:
-    """Return name and version; with a digest for one installed from a folder, which may change within its version."""
+    """Return name and version, with a digest for an editable install, which may change within its version."""
     edited = installed.read_text("RECORD") if installed.read_text("direct_url.json") else None
     return f"{installed.name} {installed.version} {digest(edited).hex() if edited else ''}"
 
@@ -179,7 +179,7 @@ class ImportedFiles:
         indented = isinstance(source, str) and source[:1].isspace()
         try:
             tree = ast.parse(f"if True:\n{source!s}" if indented else source)
-        except (SyntaxError, ValueError):  # a lambda in the middle of a call: nothing is imported there
+        except (SyntaxError, ValueError):  # a lambda inside a call: it imports nothing
             return own
         for name in _list_imports(tree, package):
             self.found.add(f"{own} {name.rpartition('.')[2]} {self.add_module(name)}")

@@ -1,4 +1,4 @@
-"""The part of a store that reads what was recorded of runs; what is damaged is named, and left out."""
+"""Reading recorded runs from a store; damaged records are reported and left out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWER = (
     "coalesce(rows.answer, (SELECT body FROM responses WHERE id = rows.response), "
     "(SELECT answer FROM rows AS first WHERE first.id = rows.response))"
 )
-"""The answer of a row: its own, one that came before its row, or that of an earlier run's row."""
+"""The answer of a row: stored in it, stored before it, or stored in a row of an earlier run."""
 
 _LENGTHS = {"rows": "length(body) + coalesce(length(answer), 0)"} | dict.fromkeys(
     ("responses", "examples", "requests"), "length(body)"
@@ -45,7 +45,7 @@ _MOST_WARNINGS = 10  # damaged records that are named one by one
 
 
 class Damage:
-    """Tells which records of a store are damaged, each once.
+    """Reports damaged records of a store, each once.
 
     Args:
         path: The file.
@@ -56,7 +56,7 @@ class Damage:
         self._told: set[str] = set()
 
     def tell(self, what: str, then: str) -> None:
-        """Warn of a damaged record, and say what becomes of it; after a few only that there are more."""
+        """Warn of a damaged record and its consequence; after a few, only say that there are more."""
         if what in self._told or len(self._told) > _MOST_WARNINGS:
             return
         self._told.add(what)
@@ -118,11 +118,11 @@ class Reader:
         return matching[0]
 
     def is_under_way(self, run: RunInfo) -> bool:
-        """Whether a process is at work on a run."""
+        """Whether a process is working on a run."""
         return run.status == "running" and is_running(self.directory, run.number, clear=False)
 
     def find_status(self, run: RunInfo) -> str:
-        """Return how a run ended: "interrupted" for one whose process was killed, "running" while it is at work."""
+        """Return how a run ended: "interrupted" if its process was killed, "running" while it works."""
         return "interrupted" if run.status == "running" and not self.is_under_way(run) else run.status
 
     def count_rows(self, run: RunInfo) -> int:
@@ -130,7 +130,7 @@ class Reader:
         return int(found[0]) if found else 0
 
     def measure_runs(self) -> dict[int, int]:
-        """Add up the bytes that each run put down, by its number; what it reused belongs to the run that made it."""
+        """Sum the bytes that each run wrote, by its number; reused records count for the run that wrote them."""
         sizes: dict[int, int] = {}
         for table, length in _LENGTHS.items():
             query = f"SELECT id >> {PLACES}, sum({length}) FROM {table} GROUP BY 1"
@@ -158,7 +158,7 @@ class Reader:
             self._damage.tell(f"the list of rows of run {run.id}", then)
 
     def _read_records(self, first: int, last: int) -> Iterator[tuple[int, RunRecord | None]]:
-        """Read the rows from one id up to another; None stands for one that is damaged, which is told."""
+        """Read the rows from one id up to another; None for a damaged one, which is reported."""
         query = (
             f"SELECT rows.id, rows.again, rows.body, rows.response, {ANSWER}, rows.example, "
             "examples.key, examples.body FROM rows LEFT JOIN examples ON examples.id = rows.example "
@@ -220,7 +220,7 @@ def _refuse_damaged(run: RunInfo, path: Path) -> None:
 
 
 class LiveReader(Reader):
-    """A store that other processes write, read in short pieces, so that nobody waits; for one thread at a time.
+    """A store that other processes write, read in short pieces so that they need not wait; for one thread at a time.
 
     Args:
         directory: Where it lives.
@@ -234,7 +234,7 @@ class LiveReader(Reader):
         self._reader.close()
 
     def read_checksums(self) -> dict[int, int]:
-        """Read the number of each run with a checksum, which changes whenever what is known of the run does."""
+        """Read the number of each run with a checksum, which changes whenever the run's record does."""
         with self._explain_failures():
             return dict(self._reader.execute("SELECT number, checksum FROM runs"))
 
@@ -249,7 +249,7 @@ class LiveReader(Reader):
             return [identity for (identity,) in self._reader.execute(query, (first, last, most))]
 
     def read_records(self, ids: Sequence[int]) -> list[tuple[int, RunRecord]]:
-        """Read rows by their ids, which are in order; those that are damaged are left out."""
+        """Read rows by their ids, which are in order; damaged ones are left out."""
         found: list[tuple[int, RunRecord]] = []
         first = 0
         for place, identity in enumerate(ids):

@@ -1,8 +1,8 @@
-"""How answers, rows and keys are written down: once, without what the example holds already, and with a checksum.
+"""The stored form of answers, rows and keys: each once, without fields of the example, and with a checksum.
 
-A record is a byte that says how its content is written (`PLAIN`: as it is, `ZSTD`: compressed), four bytes of CRC-32,
-and the content as it is written. The checksum also covers what the record belongs to, such as its id: a record that is
-not as it was written, or is found in the wrong place, is known to be damaged, and costs no other.
+A record is one byte for the encoding (`PLAIN` or `ZSTD`), four bytes of CRC-32, and the encoded content. The checksum
+also covers what the record belongs to, such as its id: so a changed or misplaced record is detected, and affects no
+other.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def unpack_keys(body: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Write a value as JSON, also one that orjson does not take."""
+    """Write a value as JSON, including values that orjson refuses."""
     try:
-        return bytes(memoryview(orjson.dumps(value)))  # a copy: what orjson gives keeps room for 4 KB and more
+        return bytes(memoryview(orjson.dumps(value)))  # a copy: orjson's result holds a buffer of 4 KB or more
     except TypeError:
         return dump_json(value).encode()
 
@@ -86,7 +86,7 @@ def pack_answer(
     returns: str,
     example: Mapping[str, Any],
 ) -> bytes:
-    """Pack an answer, without the fields that are in its example already."""
+    """Pack an answer without the fields that its example has."""
     packed = pack_processed(processed, example)
     return to_bytes({"processed": packed, "metadata": metadata, "latency": latency, "returns": returns})
 
@@ -94,7 +94,7 @@ def pack_answer(
 def _equal(first: Any, second: Any) -> bool:
     try:
         return bool(first == second)
-    except ValueError:  # arrays do not say
+    except ValueError:  # arrays have no plain truth value
         return False
 
 
@@ -108,7 +108,7 @@ def unpack_processed(packed: Mapping[str, Any], example: Mapping[str, Any]) -> d
 
 
 def pack_row(row: EvalRow) -> bytes:
-    """Pack a row without its response, which is stored with the answer."""
+    """Pack a row without its response, which its answer has."""
     return to_bytes(_parts(row))
 
 
@@ -126,20 +126,20 @@ PLAIN = 0  # the content as it is
 ZSTD = 1  # the content compressed by zstandard, where that is smaller; its number is part of the checksum
 
 _WORTH_COMPRESSING = 4_096
-"""Bytes from which a content is compressed: less would save little, and cost time for each short example."""
+"""Smallest content to compress, in bytes: below this, little is saved and each short example takes longer."""
 
 _LEVEL, _MIN_MATCH, _HASH_LOG = 1, 7, 13
-"""Zstandard's first level, but repeats of six bytes are left alone: a tenth less time for 3 to 6% more bytes."""
+"""Zstandard level 1 with matches of at least seven bytes: a tenth less time for 3 to 6% more bytes."""
 
 _HEADER = struct.Struct("<BI")
 _LENGTH = _HEADER.size
 _write_header, _read_header = _HEADER.pack, _HEADER.unpack_from
 _pack_one, _pack_two = struct.Struct("<q").pack, struct.Struct("<qq").pack
-_NOTHING = -1  # in place of the id of an answer that is not there
+_NOTHING = -1  # instead of the id of a missing answer
 
 
 class Damaged(Exception):
-    """A record is not as it was written."""
+    """A record differs from what was written."""
 
 
 def about_one(identity: int, key: bytes = b"") -> bytes:
@@ -151,7 +151,7 @@ def about_one(identity: int, key: bytes = b"") -> bytes:
 
 
 def about_row(example: int, response: int | None) -> bytes:
-    """Identify a row by the ids of its example and its answer."""
+    """Identify a row by the ids of its example and answer."""
     try:
         return _pack_two(example, _NOTHING if response is None else response)
     except struct.error:
@@ -167,7 +167,7 @@ class _Codecs(threading.local):
     """A compressor and a decompressor for each thread: they cannot be shared."""
 
     def __init__(self) -> None:
-        import zstandard  # where it is needed, as it takes its time
+        import zstandard  # imported here, as it takes time
 
         chosen = zstandard.ZstdCompressionParameters.from_level(_LEVEL, min_match=_MIN_MATCH, hash_log=_HASH_LOG)
         self.compress = zstandard.ZstdCompressor(compression_params=chosen).compress
@@ -205,7 +205,7 @@ def seal_row(content: bytes, example: int, response: int | None) -> bytes:
 
 
 def seal_keys(known: Iterable[tuple[bytes, int]], run: int, kind: str) -> bytes:
-    """Make the record of a block of keys, which do not get smaller."""
+    """Make the record of a block of keys, which are not compressible."""
     return seal(pack_keys(known), about_keys(run, kind), compress=False)
 
 
@@ -214,7 +214,7 @@ def _sum_compressed(about: bytes) -> int:
 
 
 def unseal(record: Any, about: bytes) -> bytes:
-    """Return the content of a record; Damaged when its checksum or what it belongs to is another."""
+    """Return the content of a record; Damaged when the checksum does not match."""
     try:
         codec, found = _read_header(record)
         content: bytes = record[_LENGTH:]
@@ -278,7 +278,7 @@ def unpack_record(
 ) -> RunRecord:
     """Read a row of a run with its answer; Damaged when either is.
 
-    Without its example (None) it can be, unless the response was part of that.
+    `example` may be None unless the response is part of it.
     """
     parts = load(row, about_row(example_id, response))
     content = None if response is None else load(record, about_one(response))

@@ -1,4 +1,4 @@
-"""The store that ships: one SQLite file for many processes; `StoreBackend` says what each method is for."""
+"""The built-in store: one SQLite file for many processes; `StoreBackend` documents each method."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 _MANY = 200  # rows that one statement reads or copies
 
-_PAUSE = 0.005  # seconds between two looks at what is not written yet
+_PAUSE = 0.005  # seconds between two checks of the unwritten records
 
 _ASKED_AGAIN = "it is asked again"
 
@@ -58,13 +58,13 @@ _ASKED_AGAIN = "it is asked again"
 class Store(Reader):
     """A folder with one database, for any number of threads and processes.
 
-    A record that is damaged is named in a warning, and is as good as not there. `failure` says why nothing more can be
-    written, if so.
+    A damaged record causes a warning and counts as missing. `failure` says why the store can no longer write, if
+    so.
 
     Args:
         directory: Where it lives; made when it does not exist.
-        readonly: Only look: nothing is made or changed.
-        create: False asks for a store that is there already.
+        readonly: Creates and changes nothing.
+        create: False requires an existing store.
     """
 
     def __init__(self, directory: str | Path, *, readonly: bool = False, create: bool = True) -> None:
@@ -108,7 +108,7 @@ class Store(Reader):
         return self._writer is not None and self._writer.is_behind
 
     async def catch_up(self) -> None:
-        """Wait while it is behind: who makes results faster than they can be written would fill the memory."""
+        """Wait while it is behind: results made faster than they can be written would fill the memory."""
         while self.is_behind and self.failure is None:
             await asyncio.sleep(_PAUSE)
 
@@ -131,7 +131,7 @@ class Store(Reader):
         self._example_ids = self._ids("example")
 
     def _ids(self, kind: str) -> dict[bytes, int]:
-        """Map each key to its id; of two with the same key, the later run's counts."""
+        """Map each key to its id; for equal keys, the later run's."""
         known: dict[bytes, int] = {}
         query = "SELECT id, run, body FROM keys WHERE kind = ? ORDER BY run, id"
         with self._explain_failures():
@@ -312,7 +312,7 @@ class Store(Reader):
         self._put(WriteBatch.change, statement, *values)
 
     def remove_run(self, run: RunInfo) -> None:
-        """Forget a run, and what it made and no other run uses; not one that another store is at work on."""
+        """Remove a run and the records that only it uses; refuses while another process works on it."""
         if run.number in self._marks:
             self._marks.pop(run.number).release()
         if is_running(self.directory, run.number):
@@ -320,9 +320,9 @@ class Store(Reader):
         self._at_once(partial(remove_run, run=run.number))
 
     def shrink(self) -> None:
-        """Give the room of removed runs back to the disk, unless another process is using the store.
+        """Return the space of removed runs to the disk, unless another process is using the store.
 
-        It takes as much free room for a moment as the store then has; without it the file stays as large as it was.
+        This briefly needs as much free space as the shrunk store; without it the file keeps its size.
         """
         connection = connect(self.directory)
         try:

@@ -1,4 +1,4 @@
-"""Writes go through one thread, many at a time: an answer is on disk within 50 ms, and nobody waits for it.
+"""Batched writes through one thread: an answer is on disk within 50 ms, and callers do not wait for it.
 
 A `Batch` holds the writes between two commits; the `Writer` fills one after the other and commits them. Long contents
 are compressed in threads of their own, on all cores: one thread would fall behind a run over long contexts.
@@ -23,19 +23,19 @@ from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, t
 
 Content = bytes | Future[bytes]  # a content to be kept; or, of a long one, the record that a thread makes of it
 
-LONG_CONTENT = 16_384  # bytes from which a content is worth a thread: to compress it takes longer than to hand it over
+LONG_CONTENT = 16_384  # bytes from which compressing a content in a thread takes longer than handing it over
 
 _PAUSE, _LONGER_PAUSE, _MANY = 0.004, 0.016, 8
-"""Seconds in which a batch gathers, and how much longer where so many results came in that time: many are cheaper
-together, and few are soon on disk, so that a killed run repeats hardly more than its requests in flight."""
+"""Seconds for which a batch collects writes, and the extra seconds when many results came: large batches are cheaper,
+and small ones reach the disk soon, so a killed run repeats hardly more than its requests in flight."""
 
 _MAX_QUEUED = 2_000
 _MAX_LONG_BYTES = 64 * 2**20
-"""How far the writer may be behind: results that are queued, and bytes of long contents that are not written."""
+"""Limits of the backlog: queued results, and bytes of unwritten long contents."""
 
 _ROWS = 100
 _BYTES = 262_144
-"""The most rows of one statement, and about the most bytes: Python keeps statements with what they were given last."""
+"""Limits of one statement, in rows and approximate bytes: Python keeps the last values of each statement."""
 
 KeyIds = list[tuple[bytes, int]]
 Sealed = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]], int]
@@ -46,7 +46,7 @@ _KEEP_ANSWER = (
     "WHERE NOT EXISTS (SELECT 1 FROM rows WHERE id = ? AND answer IS NOT NULL)"
 )
 _MENDED = "ON CONFLICT (id) DO UPDATE SET key = excluded.key, body = excluded.body WHERE body != excluded.body"
-"""An example that is there already stays, unless it is damaged: under its id there is never another."""
+"""Keep an existing example unless it is damaged: an id never stands for two examples."""
 
 
 class Copy(NamedTuple):
@@ -63,8 +63,8 @@ class Copy(NamedTuple):
 class WriteBatch:
     """The writes between two commits, gathered so that one statement inserts many rows.
 
-    An answer waits here for its row, which mostly follows at once: both are then written as one. Without a key
-    nothing is looked for again.
+    An answer waits here for its row, which usually follows at once, so that both are written together. Records
+    without a key are never found again.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class WriteBatch:
     ) -> None:
         """Add a row with its answer and its example; `new_example` is its key, content and `known`, None if stored.
 
-        The example comes after the row: who removes runs meanwhile sees that it is used.
+        The example comes after the row, so that a concurrent removal of runs sees that it is used.
         """
         if answer is not None and answer_key is not None:
             self._keys["answer"].append((answer_key, identity))
@@ -154,7 +154,7 @@ class WriteBatch:
         self._changes.append((statement, values))
 
     def seal(self) -> Sealed:
-        """Make the records of all contents; of long ones threads make them, which is waited for."""
+        """Make the records of all contents; wait for the threads that make those of long ones."""
         examples = [(identity, key, _make_record(body, identity, key)) for identity, key, body in self._examples]
         answers = [(identity, _make_record(body, identity)) for identity, body in self._answers.items()]
         rows = [
@@ -190,7 +190,7 @@ def _make_record(body: Content, identity: int, key: bytes = b"") -> bytes:
 
 
 def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy]) -> None:
-    """Copy rows by one statement; those removed meanwhile are written anew, with their answers and examples."""
+    """Copy rows by one statement; rewrite those removed since, with their answers and examples."""
     marks = ",".join("?" * len(copies))
     old = [each.found[0] for each in copies]
     statement = (
@@ -228,7 +228,7 @@ def _insert(
     otherwise: str = "",
     together: int = _ROWS,
 ) -> None:
-    """Insert many rows by one statement: each statement hands the interpreter's lock over and back."""
+    """Insert many rows by one statement, since each statement releases and retakes the interpreter lock."""
     for start in range(0, len(rows), together):
         part = rows[start : start + together]
         row = "(" + ",".join("?" * len(part[0])) + ")"
@@ -240,7 +240,7 @@ class Writer:
     """Gathers writes and commits them in batches, in a thread of its own.
 
     The first failure (a full disk, say) is kept in `failure`, and `on_failure` is told; what was committed before it
-    stays. Nobody is made to wait in `put`: who makes results looks at `is_behind` before he makes more.
+    stays. `put` never blocks: callers check `is_behind` before they produce more.
     """
 
     def __init__(self, directory: Path, on_failure: Callable[[StoreError], None] = lambda _: None) -> None:
@@ -259,18 +259,18 @@ class Writer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much waits to be written that no more should be made for now: memory would grow with a run."""
+        """Whether the backlog is so large that callers should wait, since memory would grow."""
         return len(self._pending) > _MAX_QUEUED or self._long_bytes > _MAX_LONG_BYTES
 
     def put(self, what: Callable[..., None], *values: Any) -> None:
-        """Queue something for the next batch: a method of Batch, and its values."""
+        """Queue a call for the next batch: a method of WriteBatch, and its arguments."""
         self._pending.append((what, values))
         if not self._awake:
             self._awake = True
             self._wake.set()
 
     def seal(self, content: bytes, identity: int, key: bytes = b"") -> Content:
-        """Have the record of a long content made in a thread from now on; a short one is left to the batch."""
+        """Start making the record of a long content in a thread; the batch makes short ones."""
         if len(content) < LONG_CONTENT:
             return content
         with self._lock:
@@ -308,7 +308,7 @@ class Writer:
             self._long_bytes -= written
 
     def _check_file(self) -> None:
-        """Find out whether the file is still in its place: SQLite goes on writing into one that was deleted."""
+        """Check that the file still exists: SQLite keeps writing into a deleted one."""
         try:
             found = self._path.stat().st_ino
         except OSError:

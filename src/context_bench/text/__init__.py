@@ -1,4 +1,4 @@
-"""Texts as every part of the package reads them: gold answers, words, replies, escapes and masked secrets.
+"""Text handling for all parts: gold answers, words, replies, escapes and masked secrets.
 
 Here: names and counts in a sentence, small files that a user names (settings, prices, run files), and strict JSON.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def list_names(names: Sequence[str], most: int = 6) -> str:
-    """List names as a sentence does; of many, the first ones and how many more."""
+    """Join names for a sentence; for many, the first ones and the number of the rest."""
     shown = list(names[:most])
     if len(names) > most:
         shown.append(f"{len(names) - most:,} more")
@@ -19,7 +19,7 @@ def list_names(names: Sequence[str], most: int = 6) -> str:
 
 
 def count_things(number: int, thing: str) -> str:
-    """Say how many there are of a thing: `1 row`, `2,000 rows`."""
+    """Write a count with its noun: `1 row`, `2,000 rows`."""
     return f"1 {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
@@ -55,8 +55,8 @@ def _refuse_endless(path: Path) -> None:
 
 
 def dump_json(value: Any, *, indent: bool = False) -> str:
-    """Write strict JSON: infinity and NaN become null, unusual objects their text."""
-    import orjson  # not at the top: the error for a wrong flag does without it
+    """Write strict JSON: infinity and NaN become null, unknown objects their text."""
+    import orjson  # imported here: the error for a wrong flag does not need it
 
     options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY | (orjson.OPT_INDENT_2 if indent else 0)
     try:

@@ -1,4 +1,4 @@
-"""What became of a passage in a shorter text: word for word, recoverable, or lost.
+"""The state of a passage in a shorter text: verbatim, recoverable, or lost.
 
 A token pruner drops words that a reader does not need. A passage is recoverable where the words that carry its meaning
 still stand close together, in their order.
@@ -15,14 +15,14 @@ from context_bench.text.words import STOP_WORDS, normalise, undo_escapes
 
 State = Literal["verbatim", "recoverable", "lost"]
 STATE_SCORES = ("evidence_survived", "evidence_verbatim")
-"""Scores of a row that together tell its state: no passage is lost, and all stand there word for word."""
+"""The two scores of a row that give its state: no passage is lost; all passages are verbatim."""
 
 NOT_IN_CONTEXT = "no gold answer stands in the original context, so none can be lost"
 """Why an example has no `answer_in_context`."""
 
-MAX_ADDED_WORDS = 5  # words by which the stretch that holds a passage may be longer than the passage
+MAX_ADDED_WORDS = 5  # words by which a stretch may be longer than the passage that it holds
 DROP_ONE_IN = 5  # one in five of the passage's other content words may be dropped: 80% must be kept
-MIN_CONTENT_WORDS = 3  # content words below which too little is left to tell a pruned passage from chance
+MIN_CONTENT_WORDS = 3  # with fewer content words, a pruned passage cannot be told from chance
 _NEGATION_WORDS = "no nor not never neither none nobody nothing nowhere without"
 _NEGATIONS = frozenset(_NEGATION_WORDS.split())
 _CONTRACTED = "ain aren ca couldn didn doesn hadn hasn haven isn mightn mustn needn shan shouldn wasn weren won wouldn"
@@ -34,7 +34,7 @@ _NUMBERS = frozenset(_NUMBER_WORDS.split())
 
 
 def find_state(span: str, output: str, question: str = "", answers: Iterable[str] = ()) -> State:
-    """Say whether a passage stands in a text word for word, can be recovered from it, or is lost.
+    """Find whether a passage is in a text verbatim, can be recovered from it, or is lost.
 
     Layout, case, punctuation and escapes do not count (see `normalise`). Words that the passage shares with the
     question or an accepted answer must be kept. The time grows with the length of the output and with how often it
@@ -48,7 +48,7 @@ def find_state(span: str, output: str, question: str = "", answers: Iterable[str
 
 
 def read_state(scores: Mapping[str, float]) -> State | None:
-    """Read from the scores of a row what became of its evidence, by its worst passage; None where that is not known."""
+    """Read the state of a row's evidence from its scores, by its worst passage; None where it is unknown."""
     survived, verbatim = map(scores.get, STATE_SCORES)
     if survived is None:
         return None
@@ -60,7 +60,7 @@ def is_recoverable(span: str, forms: Iterable[str], question: str = "", answers:
 
     The stretch is at most five words longer than the passage. In their order, it has all numbers and negations of the
     passage, all content words that are in the question or in an answer, and 80% of the other content words. A passage
-    with fewer than three content words can only stand there word for word.
+    with fewer than three content words can only be verbatim.
     """
     passage = _Passage(span, question, answers)
     return passage.enough and any(passage.is_in(_write_negations(form)) for form in forms)
@@ -90,8 +90,8 @@ class _Passage:
     def is_in(self, form: str) -> bool:
         """Whether one stretch of a normalised text holds enough of the passage.
 
-        For each content word, the ends so far are kept as pairs: how many words were dropped up to it, and where the
-        stretch begins. A pair that drops no fewer and begins no later than another is of no use.
+        For each content word, this keeps pairs: how many words were dropped up to it, and where the stretch begins.
+        A pair that drops no fewer words and begins no later than another is discarded.
         """
         if not all(f" {word} " in form for word, needed in zip(self._words, self._needed) if needed):
             return False
@@ -105,7 +105,7 @@ class _Passage:
         return False
 
     def _extend(self, ends: Sequence[Sequence[tuple[int, int]]], place: int, at: int) -> Iterable[tuple[int, int]]:
-        """Give the pairs of all stretches that may go on with this word of the passage here."""
+        """Return the pairs of all stretches that may continue with this word of the passage."""
         for skipped in range(self._most_dropped + 1):
             before = place - 1 - skipped
             if before < 0:
@@ -127,7 +127,7 @@ def _keep_best(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _list_content(text: str) -> frozenset[str]:
-    """List the content words of a question or an answer; all its words where there is no other (`The Who`)."""
+    """List the content words of a question or an answer; all its words if it has none (`The Who`)."""
     words = frozenset(_write_negations(normalise(text)).split())
     return words - _FUNCTION_WORDS or words
 
@@ -139,7 +139,7 @@ def _is_fixed(word: str) -> bool:
 
 
 def shows_turn(text: str, content: str, question: str = "", answers: Sequence[str] = ()) -> bool:
-    """Tell whether what a turn said stands in a text word for word, or can be recovered from it."""
+    """Whether a text holds what a turn said, verbatim or recoverable."""
     return find_state(content, text, question, answers) != "lost"
 
 

@@ -1,8 +1,8 @@
 """Records from the bytes of a file: JSON Lines, JSON, CSV, TSV and Parquet, each read as a stream.
 
-A reader takes an open file and what to call it in errors, and gives (line or record number, record).
-Nothing is held in memory beyond the record at hand, which is limited in size, as a small packed file may hold a line of
-gigabytes; what cannot be parsed is a DataError with file and line.
+A reader takes an open file and its name for errors, and yields (line or record number, record).
+It holds one record in memory, of limited size, since a small packed file may hold a line of gigabytes.
+Content that cannot be parsed raises a DataError with file and line.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ JSON_CHUNK_CHARS = 1 << 16
 PARQUET_BUFFER_BYTES = 1 << 20
 MAX_BATCH_ROWS = 256
 MAX_RECORD = 128 << 20  # bytes of one line or record: a context of 30 million tokens
-MAX_PARQUET = 1 << 30  # bytes of a Parquet file that has to be read as a whole, since its source cannot seek
+MAX_PARQUET = 1 << 30  # bytes of a Parquet file that must be read whole because its source cannot seek
 
 
 def read_jsonl(source: BinaryIO, where: str) -> Numbered:
-    """Yield one JSON value for each line; blank lines are passed over."""
+    """Yield one JSON value for each line; blank lines are skipped."""
     for number, line in enumerate(_read_lines(source, where), 1):
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
@@ -39,7 +39,7 @@ def read_jsonl(source: BinaryIO, where: str) -> Numbered:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             try:
-                value = json.loads(line)  # it takes the lone surrogates that real data has
+                value = json.loads(line)  # it accepts lone surrogates, which real data has
             except (ValueError, RecursionError):
                 problem = f"broken JSON ({error.msg}, column {error.colno})"
                 raise DataError(f"{where}, line {number}: {problem}") from error
@@ -110,7 +110,7 @@ class JsonWindow:
         left = len(self._text) - self._at
         if left > MAX_RECORD:
             raise _explain_too_long(self._where, self.line)
-        # Twice as much each time: an element that spans many chunks is not parsed from its start too often.
+        # Double the chunk each time, so that a long element is not parsed from its start too often.
         chunk = self._source.read(max(JSON_CHUNK_CHARS, left))
         if chunk:
             self._text, self._at = self._text[self._at :] + chunk, 0
@@ -130,7 +130,7 @@ class JsonWindow:
         return self._text[self._at : self._at + 1]
 
     def advance(self, count: int) -> None:
-        """Leave so many characters behind."""
+        """Skip `count` characters."""
         self.line += self._text.count("\n", self._at, self._at + count)
         self._at += count
 
@@ -139,7 +139,7 @@ class JsonWindow:
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
-                if end < len(self._text) or not self._read_more():  # a number may go on in the next chunk
+                if end < len(self._text) or not self._read_more():  # a number may continue in the next chunk
                     self.advance(end - self._at)
                     return value
             except json.JSONDecodeError:
@@ -151,7 +151,7 @@ class JsonWindow:
         return self.line + error.doc.count("\n", self._at, error.pos)
 
     def rest(self) -> str:
-        """Return the text that has been read and not parsed, which is all of it after an error of `decode`."""
+        """Return the text that was read and not parsed: all of it after an error of `decode`."""
         return self._text[self._at :]
 
 
@@ -184,7 +184,7 @@ def read_parquet(source: BinaryIO, where: str) -> Numbered:
         raise MissingExtra(f"{where}: reading parquet", "parquet") from error
     try:
         seekable = source if source.seekable() else _read_whole(source, where)
-        # By default whole columns of all row groups are read before the first row is there.
+        # By default, whole columns of all row groups are read before the first row is available.
         table = parquet.ParquetFile(seekable, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False)
         number = 0
         for batch in table.iter_batches(batch_size=_choose_batch_size(table.metadata), use_threads=False):
@@ -203,7 +203,7 @@ def _read_whole(source: BinaryIO, where: str) -> BinaryIO:
 
 
 def _choose_batch_size(metadata: Any) -> int:
-    """Choose as many rows as take about a megabyte, so that a few rows do not cost many."""
+    """Choose a batch of about a megabyte, so that reading a few rows does not load many."""
     size: int = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
     rows: int = metadata.num_rows * PARQUET_BUFFER_BYTES // max(1, size)
     return max(1, min(MAX_BATCH_ROWS, rows))

@@ -1,4 +1,4 @@
-r"""The gold answers of an example and the texts that hold them, replies without markup, and words compared.
+r"""Gold answers of an example, replies without markup, and comparison of words.
 
 Every evaluator reads golds and replies the same way. Markup that points out an answer (`\boxed{B}`,
 `<answer>B</answer>`) becomes the words "answer: B", so that one set of rules finds them all. Words are compared after
@@ -30,7 +30,7 @@ _SPECIAL = re.compile(r"<\|[^|<>\n]{0,40}\|>|\A\s*<s>|</s>\s*\Z")
 def remove_reasoning(reply: str) -> str:
     """Return the answer in a reply; empty where the reply is nothing but reasoning."""
     if "<" not in reply and "[" not in reply and "◁" not in reply and "analysis" not in reply:
-        return reply  # no mark begins otherwise
+        return reply  # every mark begins with one of these
     if "<|channel|>" in reply:
         return _SPECIAL.sub("", _read_final_channel(reply))
     if _BARE_CHANNEL.match(reply):
@@ -47,7 +47,7 @@ def opens_with_reasoning(reply: str) -> bool:
 
 
 def _read_final_channel(reply: str) -> str:
-    """Return what stands in the last channel called final, and before the first channel, of a harmony reply."""
+    """Return the text of the last `final` channel of a harmony reply, and that before its first channel."""
     channels = list(_CHANNEL.finditer(reply))
     finals = [channel for channel in channels if channel["name"] == "final"]
     if finals:
@@ -67,7 +67,7 @@ def _drop_blocks(reply: str) -> str:
             continue
         if not thinking:
             outside.append(reply[last : mark.start()])
-        if closes and not thinking:  # the prompt held the opening mark: all so far is reasoning
+        if closes and not thinking:  # the prompt held the opening mark: everything before is reasoning
             outside.clear()
         thinking, last = not closes, mark.end()
     if not thinking:
@@ -76,13 +76,13 @@ def _drop_blocks(reply: str) -> str:
     return "".join(outside).strip("\n")
 
 
-Gold = tuple[str, ...]  # one accepted answer: its parts, all of which must be given. Most have a single part.
+Gold = tuple[str, ...]  # one accepted answer: its parts, which must all be given; usually one
 
 
 def gold_answers(example: Mapping[str, Any]) -> list[Gold]:
-    """Return every accepted answer, without repeats; empty when there is nothing to compare with."""
+    """Return every accepted answer, without repeats; empty when there is no gold."""
     given, answer = example.get("answers"), example.get("answer")
-    if not given and type(answer) is str:  # as most have it
+    if not given and type(answer) is str:  # the usual case
         return [(answer,)] if answer.strip() else []
     if not given or not isinstance(given, (list, tuple)):
         given = [answer]
@@ -102,7 +102,7 @@ _GOLD_FIELDS = (
 
 
 def has_gold(example: Mapping[str, Any]) -> bool:
-    """Whether an example has anything that an answer to it could be scored against."""
+    """Whether an example has a gold to score answers against."""
     given = [example[field] for field in _GOLD_FIELDS if field in example]
     return any(value is not None and (not isinstance(value, (str, list, tuple)) or len(value) > 0) for value in given)
 
@@ -118,9 +118,9 @@ def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
-    """Return the system's answer without its reasoning; nothing at all reads as an empty answer.
+    """Return the system's answer without its reasoning; a missing one is empty.
 
-    With `keep_reasoning` the whole reply is the answer. A context that stands for an answer is no reply: it stays.
+    With `keep_reasoning` the whole reply is the answer. A context in place of an answer is not a reply and stays whole.
     """
     response = processed.get("response")
     text = "" if response is None else str(response)
@@ -144,7 +144,7 @@ def turn_answers(processed: Mapping[str, Any]) -> list[str]:
 
 
 def is_blank(processed: Mapping[str, Any]) -> bool:
-    """Whether a reply has no text and calls no tool: it answers nothing, also where a gold normalises to nothing."""
+    """Whether a reply has no text and no tool call; it is wrong even where a gold normalises to nothing."""
     return not response_text(processed).strip() and not processed.get("tool_calls")
 
 
@@ -167,7 +167,7 @@ def evidence_texts(example: Mapping[str, Any]) -> list[str]:
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-NORMALIZE_CHARS = 200_000  # characters that are normalised in one go
+NORMALIZE_CHARS = 200_000  # characters that are normalised in one call
 _PUNCTUATION = string.punctuation.encode()
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -180,12 +180,12 @@ def normalize_answer(text: str) -> str:
 def split_normalized(text: str) -> list[str]:
     if len(text) <= NORMALIZE_CHARS:
         return _normalize_words(text)
-    known: dict[str, str] = {}  # each word once: those of a reply of megabytes would take ten times its room
+    known: dict[str, str] = {}  # each word once: the words of a reply of megabytes would take ten times its memory
     return [known.setdefault(word, word) for piece in _cut(text) for word in _normalize_words(piece)]
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Yield a long text in pieces that end before a space: one call on all of it would stop every other thread."""
+    """Yield a long text in pieces that end before a space: one call on all of it would block all other threads."""
     start = 0
     while (end := text.find(" ", start + NORMALIZE_CHARS)) >= 0:
         yield text[start:end]
@@ -198,12 +198,12 @@ def _normalize_words(text: str) -> list[str]:
     if not plain.isascii():
         return _ARTICLES.sub(" ", plain.translate(_WITHOUT_PUNCTUATION)).split()
     plain = plain.encode().translate(None, _PUNCTUATION).decode()  # in a fifth of the time
-    if plain.isprintable() or not _CONTROL.search(plain):  # words end at spaces only: no need to search for them
+    if plain.isprintable() or not _CONTROL.search(plain):  # words end at spaces only, so no search is needed
         return list(filterfalse(_ARTICLE_WORDS.__contains__, plain.split()))
     return _ARTICLES.sub(" ", plain).split()
 
 
-_FEW_WORDS = 8  # words of a gold answer up to which it is faster to count each of them in the prediction
+_FEW_WORDS = 8  # up to this many words in a gold, counting each in the prediction is faster
 
 
 def token_f1(prediction: list[str], gold: list[str]) -> tuple[float, float]:
@@ -244,7 +244,7 @@ def _compare(gold: Gold, response: str, words: list[str]) -> tuple[float, ...]:
     parts = [_split_gold(part) for part in gold]
     whole = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
     exact = float(words == whole)
-    if not whole:  # the gold was nothing but articles and punctuation: only equality can be judged
+    if not whole:  # the gold was only articles and punctuation: judge equality alone
         return exact, exact, exact, exact
     f1, recall = token_f1(words, whole)
     return f1, exact, recall, float(all(" ".join(part) in response for part in parts))
@@ -284,7 +284,7 @@ def remove_markup(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
     text = _CHECKBOX.sub(lambda box: box[1] + ("✅" if box[2] else "❌"), text)
     latex = "\\" in text
-    for _ in range(3 if latex else 0):  # wrappers nest: \mathbf{\text{B}}
+    for _ in range(3 if latex else 0):  # wrappers can be nested: \mathbf{\text{B}}
         text, changed = _WRAPPER.subn(r"\1", text)
         if not changed:
             break
@@ -303,7 +303,7 @@ MAX_SENTENCE_CHARS = 400
 
 
 def cut_sentence_around(text: str, start: int, end: int) -> str:
-    """Cut out the sentence, or line, that holds `text[start:end]`, as far as 400 characters to each side."""
+    """Cut out the sentence or line around `text[start:end]`, at most 400 characters to each side."""
     begin = max(0, start - MAX_SENTENCE_CHARS)
     for stop in _SENTENCE_END.finditer(text, begin, start):
         begin = stop.end()

@@ -1,6 +1,6 @@
-"""Keys that a user wrote where they can be seen: in a body, a URL or a command. They are found and masked.
+"""Finds and masks keys in request bodies, URLs and commands.
 
-A value is a secret by the name that it goes by, by its place in a URL, or by its looks (`sk-...`).
+A value counts as secret by its name, by its place in a URL, or by its form (`sk-...`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 MASK = "***"
 
 PROMPT_FIELDS = ("messages", "system", "tools", "prompt", "input", "instructions", "contents")
-"""Fields of a request that a model reads: what is in them is data, and is kept as it is."""
+"""Fields of a request that a model reads: their content is data and stays unchanged."""
 
 _ENDINGS = (
     *("apikey", "accesskey", "secretkey", "privatekey", "authkey", "subscriptionkey", "signingkey"),
@@ -23,9 +23,9 @@ _ENDINGS = (
     *("cookie", "xapikey"),
 )
 _NO_SECRETS = ("eostoken", "bostoken", "padtoken", "stoptoken", "unktoken", "masktoken", "pertoken")
-"""Names that end as a secret's does, and mean a word of a model."""
+"""Names that end like a secret's but mean tokens of a model."""
 
-MIN_KEY_CHARS = 4  # anything shorter is not a key
+MIN_KEY_CHARS = 4  # shorter values are not keys
 
 _PASSWORD = re.compile(r"(://)[^/\s@\"']+@")
 _URL_PASSWORD = re.compile(r"(://[^/\s@\"':]*:)([^/\s@\"']+)@")
@@ -46,19 +46,19 @@ _HEADER_MARKS = ("key", "token", "secret", "auth", "cookie", "password", "creden
 
 @lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
-    """Whether what goes by that name in a body, a query or a command is a secret."""
+    """Whether a name in a body, a query or a command means a secret."""
     bare = re.sub(r"[\W_]", "", name).lower()
     return bare == "key" or (bare.endswith(_ENDINGS) and not bare.endswith(_NO_SECRETS))
 
 
 def may_name_secret(name: str) -> bool:
-    """Whether what goes by that name in a header or in the environment may be a secret."""
+    """Whether a name in a header or in the environment may mean a secret."""
     name = name.lower()
     return any(mark in name for mark in _HEADER_MARKS)
 
 
 def find_secrets(value: Any, skipped: Iterable[str] = ()) -> Iterator[str]:
-    """Find each text in a JSON value that goes by the name of a secret, at any depth; not below the `skipped` names."""
+    """Find each text under a secret's name in a JSON value, at any depth, except below the `skipped` names."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             if name in skipped:
@@ -133,7 +133,7 @@ def mask_command(command: str) -> str:
 
 
 def mask_reference(text: str) -> str:
-    """Mask the secrets in what a user typed for a system; after `command:` it is a command."""
+    """Mask the secrets in a system's reference; after `command:` it is a command."""
     return mask_command(text) if text.startswith("command:") else mask_text(text)
 
 
@@ -165,7 +165,7 @@ _LOOKS_SECRET = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])[\w+/=.~-]{8,}")
 class Placeholders:
     """Masks keys, passwords and tokens in recorded texts: the same secret gets the same placeholder.
 
-    A value that goes by the name of a secret counts as one only if it looks like a key, so that code stays as it is.
+    A value under a secret's name counts only if it looks like a key, so that code stays unchanged.
     """
 
     def __init__(self, *, emails: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Words in any script, for everything that compares or retrieves by words.
+"""Words in any script, for comparison and retrieval.
 
 `split_words` gives plain words, for retrieval. `normalise` is for telling whether a text states the same as another:
 it keeps the signs that change what a number or a name means.
@@ -13,7 +13,7 @@ from functools import lru_cache
 
 UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Ranges of the scripts without spaces between words, for the brackets of a pattern; they count by character."""
-# Accents and vowel signs are not letters to `re`, but belong to the word that they stand in.
+# `re` does not count accents and vowel signs as letters, but they belong to their word.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u1000-\u1049\u1780-\u17d3"
 )
@@ -28,13 +28,13 @@ more most my myself no nor not now o of off on once only or other our ours ourse
 s same she should so some such t than that the their theirs them themselves then there these they
 this those through to too under until up ve very was we were what when where which while who whom
 why will with would you your yours yourself yourselves"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())  # English words that stand in every text
+STOP_WORDS = frozenset(_STOP_WORDS.split())  # frequent English words
 
 
 def split_words(text: str) -> list[str]:
     """Split a text into its words, case-folded, without punctuation."""
     text = text.casefold()
-    if text.isascii():  # by far the most common, and seven times as fast as the pattern
+    if text.isascii():  # by far the most common case, and seven times as fast as the pattern
         return text.translate(_ASCII_SIGNS).split()
     words: list[str] = []
     for line in text.split("\n"):
@@ -42,14 +42,14 @@ def split_words(text: str) -> list[str]:
     return words
 
 
-SPLIT_CHARS = 65_536  # characters of a long text that are split into words in one call that keeps other threads waiting
+SPLIT_CHARS = 65_536  # characters that are split in one call, during which other threads wait
 _BETWEEN = re.compile(rf"\n|[A-Za-z](?= [A-Za-z])|[{UNSPACED}](?=[{UNSPACED}])")
 
 
 def split_in_pieces(text: str) -> Iterator[list[str]]:
     """Split a long text into the same words as `split_words`, a piece of it at a time.
 
-    One call on all of it would stop every other thread, and a list of all its words is ten times as large as the text.
+    One call on all of it would block all other threads, and the list of its words is ten times as large as the text.
     """
     start = 0
     while found := _BETWEEN.search(text, start + SPLIT_CHARS):
@@ -60,13 +60,13 @@ def split_in_pieces(text: str) -> Iterator[list[str]]:
 
 # --- words with the signs that change their meaning
 
-# Letters of a script that nobody writes any more stand for the signs, so that they are parts of words.
+# Letters of an extinct script stand for the signs, so that these are parts of words.
 _MINUS, _POINT, _DOT, _PLUS, _SHARP, _PERCENT = "\ua840\ua841\ua842\ua843\ua844\ua845"
 _MONEY = dict(zip("$€£¥₹", "\ua846\ua847\ua848\ua849\ua84a"))
 _DASHES = "-\u2212\u2013\u2011\u2010"  # hyphen, minus, the en dash of typesetters, hyphens of word processors
 _AFTER_PLUS = r"[\s\\)\]}.,;:!?\"'*_`|<]|\Z"
 
-NORMALISE_CHARS = 200_000  # characters that are normalised in one go
+NORMALISE_CHARS = 200_000  # characters that are normalised in one call
 _BETWEEN_WORDS = re.compile(r"[A-Za-z]{2}(?= [A-Za-z]{2})")
 
 _GROUP = re.compile(r",\d{3}")
@@ -91,7 +91,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     *(
         (
             dash,
-            # `\n-5` is a line break of JSON, and a number
+            # `\n-5` is a JSON line break and a number
             _pattern(rf"{dash}(?=\d)(?:(?<!{_LETTER}.)(?<![{_DASHES}\])}}].)(?<!\d[%€£¥₹].)|(?<=\\[nrtbf].))"),
             f" {_MINUS}",
         )
@@ -109,8 +109,8 @@ _SIGNS: tuple[tuple[str, re.Pattern[str], str], ...] = (
 def normalise(text: str) -> str:
     """Normalise a text to its words, case-folded, each between single spaces: `in` then finds whole words only.
 
-    Layout, case, quotes, emphasis and other punctuation are gone. What changes the meaning of a number or a name
-    stays: a minus sign (not a hyphen, a range or the dash of a list), a decimal point (so `2.0.1` is one word), the
+    Layout, case, quotes, emphasis and other punctuation are removed. Signs that change the meaning of a number or a
+    name stay: a minus sign (not a hyphen, a range or the dash of a list), a decimal point (so `2.0.1` is one word), the
     point, plus and sharp of `.NET`, `C++` and `C#`. Percent and currency signs next to a number are words of their own,
     as `km` is. `1,000` is `1000`, except in a list without spaces.
     """
