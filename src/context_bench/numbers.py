@@ -162,6 +162,7 @@ NEEDS = {
 
 SYSTEMS, TOKENS, CACHE, EVIDENCE = "systems", "tokens", "prompt cache", "evidence"
 WRITING, RETRIEVAL, STORE = "memory costs", "retrieval", "store"  # the tables that numbers stand in
+FIRST_TURNS, FIRST_SESSIONS = "evidence among the first turns", "evidence among the first sessions"
 
 # fmt: off
 _DECLARED = (
@@ -426,6 +427,13 @@ _DECLARED = (
            meaning="nDCG of the retrieved turns, with binary relevance."),
     Number("retrieval_precision", "precision", "score", "probe-shares", RETRIEVAL, "more",
            meaning="Share of the retrieved turns that hold evidence."),
+    *(
+        Number(f"retrieval_{level}{share}_at_{depth}", f"{share}@{depth}", "score", "probe-shares", table, "more",
+               meaning=f"Share of questions with {share} of their evidence among the first {depth} {things}.")
+        for level, table, things in (("", FIRST_TURNS, "turns"), ("session_", FIRST_SESSIONS, "sessions"))
+        for share in ("any", "all")
+        for depth in (1, 5, 10)
+    ),
     Number("store_forget", "forgotten", "share", "probe-shares", STORE,
            meaning="Share of what was to be forgotten that the store no longer holds."),
     Number("store_secret", "secrets", "share", "probe-shares", STORE,

@@ -15,7 +15,7 @@ from typing import Any
 
 from context_bench.errors import SystemFailure
 from context_bench.http.loop import run_sync
-from context_bench.memory.conversations import Retrieved, render_retrieved
+from context_bench.memory.conversations import Retrieved, rank_sessions, render_retrieved
 from context_bench.memory.host import Host
 from context_bench.memory.questions import History
 from context_bench.memory.seat import Seat
@@ -247,7 +247,11 @@ class ReadAnswer(Arm):
         found = await seat.retrieve(example, self._top_k, self.budget)
         history = self.host.find_history(example)
         context, whole = render_retrieved(found, history.by_id, self.budget, self._count)
-        return {"context": context, "retrieved": found, "shown": whole}
+        made = {"context": context, "retrieved": found, "shown": whole}
+        if self.budget is not None:
+            sessions = example["memory"].get("evidence_sessions") or ()
+            made["sessions"] = rank_sessions(found[:whole], history.by_id, sessions)
+        return made
 
     async def complete(self, example: Example, made: Example) -> Example:
         answered = await self.reader.answer({**example, "context": made["context"]})

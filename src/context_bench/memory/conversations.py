@@ -7,12 +7,13 @@ put in the order of the conversation. Dates and speakers count against the budge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypedDict
 
 from context_bench.errors import BadOutput, UsageError
+from context_bench.text.evidence_state import shows_turn
 from context_bench.utils.tokens import Tokenizer
 
 
@@ -149,6 +150,22 @@ def plan_steps(
 Placed = tuple[int, Turn]  # a turn, and which of the conversation it is
 
 AFTER_ALL_TURNS = 1 << 60
+
+
+def mark_claimed(name: str) -> str:
+    """Write the name of a turn or a session that a memory names and does not show: it keeps its place in a ranking."""
+    return f"{name} (claimed)"
+
+
+def rank_sessions(found: Iterable[Retrieved], turns: Mapping[str, Placed], evidence: Collection[str]) -> list[str]:
+    """List the sessions of what was found, best first; of those with evidence, some turn must be shown."""
+    shown: dict[str, bool] = {}
+    for item in found:
+        for _, turn in (turns[name] for name in item.get("ids") or () if name in turns):
+            session = str(turn.get("session") or "")
+            if session and not shown.get(session):
+                shown[session] = session not in evidence or shows_turn(item["text"], turn["content"])
+    return [session if seen else mark_claimed(session) for session, seen in shown.items()]
 
 
 def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:

@@ -202,8 +202,13 @@ class Questions:
         gold: dict[str, Any] = {key: question[key] for key in _GOLD_FIELDS if key in question}  # type: ignore[literal-required]
         about = {key: value for key, value in question.items() if key not in ("question", *_GOLD_FIELDS)}
         named = dict.fromkeys(map(str, (*(question.get("evidence_ids") or ()), *(question.get("user_evidence") or ()))))
+        evidence = [
+            history.by_id[each][1] for each in map(str, question.get("evidence_ids") or ()) if each in history.by_id
+        ]
+        sessions = [str(turn["session"]) for turn in evidence if turn.get("session")]
         facts = {
             "conversation": history.name,
+            "evidence_sessions": question.get("evidence_sessions") or list(dict.fromkeys(sessions)),
             "evidence_turns": {each: history.by_id[each][1]["content"] for each in named if each in history.by_id},
             "history_digest": history.digest,
             "history_tokens": history.count_tokens(question.get("user"), self._count),

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from context_bench.evaluators.choice import MultipleChoiceAccuracy
+from context_bench.memory.conversations import mark_claimed
 from context_bench.memory.datasets.long_conversations import CATEGORIES
 from context_bench.results import Scores
 from context_bench.text.evidence_state import list_shown_turns
@@ -72,6 +73,10 @@ NO_IDS = "the retrieved memories name no turns (ids)"
 
 
 DEPTHS = (1, 5, 10, 20)  # the numbers of memories after which recall is measured
+FIRST = (1, 5, 10)  # the numbers of turns, and of sessions, among which any and all of the evidence is looked for
+
+
+_SHARES = ("any", "all")
 
 
 class MemoryRetrieval:
@@ -83,13 +88,19 @@ class MemoryRetrieval:
     `retrieval_recall_claimed` is the share that is named, shown or not: a memory that keeps facts in its own words has
     a recall between the two. The list of a control is not a ranking: it has recall and precision alone. Questions
     without evidence have no score: LoCoMo's official code counts them as 1.
+
+    `retrieval_any_at_<k>` is 1 where one of the evidence turns is among the first k different turns that the memories
+    name, in their order, `retrieval_all_at_<k>` where all are; `retrieval_session_any_at_<k>` and
+    `retrieval_session_all_at_<k>` are the same for the first k different sessions. A turn or a session that is named
+    and not shown keeps its place and does not count.
     """
 
     name = "memory-retrieval"
-    version = 3
+    version = 4
     score_fields = (
         *("retrieval_recall", "retrieval_recall_claimed", "retrieval_precision", "retrieval_ndcg"),
         *(f"retrieval_recall_at_{depth}" for depth in DEPTHS),
+        *(f"retrieval_{level}{share}_at_{depth}" for level in ("", "session_") for share in _SHARES for depth in FIRST),
     )
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
@@ -107,8 +118,28 @@ class MemoryRetrieval:
         if processed.get("is_control"):
             return Scores(_measure_set(shown, len(evidence)))
         named = [evidence.intersection(map(str, item.get("ids") or ())) for item in whole]
-        claimed = {"retrieval_recall_claimed": _count_found(named) / len(evidence)}
-        return Scores({**measure_ranking(shown, len(evidence)), **claimed})
+        scores = measure_ranking(shown, len(evidence))
+        scores["retrieval_recall_claimed"] = _count_found(named) / len(evidence)
+        turns = [
+            name if name not in evidence or name in seen else mark_claimed(name)
+            for item, seen in zip(whole, shown)
+            for name in map(str, item.get("ids") or ())
+        ]
+        scores |= measure_first(turns, evidence, "")
+        sessions = {str(each) for each in record.get("evidence_sessions") or ()}
+        if sessions and "sessions" in processed:
+            scores |= measure_first(processed["sessions"], sessions, "session_")
+        return Scores(scores)
+
+
+def measure_first(ranking: Iterable[str], wanted: set[str], level: str) -> dict[str, float]:
+    """Measure whether any, and whether all of the wanted names are among the first of a ranking."""
+    names, scores = list(dict.fromkeys(ranking)), dict[str, float]()
+    for depth in FIRST:
+        met = wanted.intersection(names[:depth])
+        scores[f"retrieval_{level}any_at_{depth}"] = float(bool(met))
+        scores[f"retrieval_{level}all_at_{depth}"] = float(met == wanted)
+    return scores
 
 
 def measure_ranking(groups: Sequence[set[str]], relevant: int) -> dict[str, float]:
@@ -175,7 +206,7 @@ class LongMemEvalRetrieval:
         ids = dict.fromkeys(str(each) for item in found for each in item.get("ids") or ())
         shown = set[str]().union(*list_shown_turns(found, original, processed))
         ranking = [
-            each if each in shown or each not in relevant else f"{each} (claimed)"
+            each if each in shown or each not in relevant else mark_claimed(each)
             for each in ids
             if not each.endswith("a")
         ]

@@ -18,6 +18,8 @@ from context_bench.memory.findings import (
     price_right_answer,
 )
 from context_bench.numbers import (
+    FIRST_SESSIONS,
+    FIRST_TURNS,
     FORMATS,
     MEAN_SCORE,
     RETRIEVAL,
@@ -120,7 +122,8 @@ def list_found_grids(result: EvalResult) -> list[MemoryGrid]:
     probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
     if not is_read_by_script(result) and _list_keys(result, "abstention"):
         probes.append(("abstention", "abstention", percent))
-    grids = [_lay_out_retrieval(result), _lay_out(result, "probes passed", probes, result.summary)]
+    first = [_lay_out(result, table, make_columns(table), result.summary) for table in (FIRST_TURNS, FIRST_SESSIONS)]
+    grids = [_lay_out_retrieval(result), *first, _lay_out(result, "probes passed", probes, result.summary)]
     return [grid for grid in grids if grid]
 
 

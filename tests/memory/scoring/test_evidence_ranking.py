@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.scoring import MemoryRetrieval
+from context_bench.memory.conversations import index_turns, rank_sessions
+from context_bench.memory.scoring import MemoryRetrieval, measure_first
 from memory.histories import make_example
 
 
@@ -42,8 +43,36 @@ def test_a_ranking_is_measured_at_every_depth() -> None:
             "retrieval_recall_at_10": 1.0,
             "retrieval_recall_at_20": 1.0,
             "retrieval_ndcg": gain / (1 + 1 / math.log2(3)),
+            "retrieval_any_at_1": 0.0,  # a is the second turn, b the seventh
+            "retrieval_all_at_1": 0.0,
+            "retrieval_any_at_5": 1.0,
+            "retrieval_all_at_5": 0.0,
+            "retrieval_any_at_10": 1.0,
+            "retrieval_all_at_10": 1.0,
         }
     )
+
+
+def test_a_memory_of_many_turns_takes_as_many_places() -> None:
+    every = {"text": " ".join(map(_tell, "vwxyzab")), "ids": list("vwxyzab")}
+    scores = _score([every], ["a", "b"])
+    assert (scores["retrieval_any_at_5"], scores["retrieval_all_at_10"], scores["retrieval_ndcg"]) == (0.0, 1.0, 1.0)
+
+
+def test_sessions_are_ranked_as_their_turns_come_and_must_be_shown() -> None:
+    turns = index_turns([{"id": f"{name}{n}", "session": name, "content": _tell(name)} for name in "stu" for n in "12"])
+    found = [
+        {"text": "Something about a lamp.", "ids": ["s1"]},  # names the first session and shows nothing of it
+        {"text": _tell("t"), "ids": ["t2", "t1"]},
+        {"text": _tell("s"), "ids": ["s2"]},
+        {"text": _tell("u"), "ids": ["u1", "gone"]},
+    ]
+    ranking = rank_sessions(found, turns, ["s", "u"])
+    assert ranking == ["s", "t", "u"]
+    assert rank_sessions(found[:2], turns, ["s", "u"]) == ["s (claimed)", "t"]
+    scores = measure_first(ranking, {"s", "u"}, "session_")
+    assert [scores[f"retrieval_session_{each}"] for each in ("any_at_1", "all_at_1", "all_at_5")] == [1.0, 0.0, 1.0]
+    assert measure_first(["s (claimed)", "t"], {"s"}, "")["retrieval_any_at_5"] == 0.0
 
 
 def test_what_the_budget_cut_off_is_not_found() -> None:
