@@ -22,7 +22,7 @@ def test_the_picture_is_that_of_the_recorded_run() -> None:
 def test_the_readme_shows_it_after_its_strongest_evidence_and_it_is_small() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (about,) = re.findall(r"!\[([^\]]+)\]\(docs/images/pareto\.svg\)", readme)
-    assert readme.index("## What a proxy says, and what was counted") < readme.index("pareto.svg")
+    assert readme.index("## Claimed and counted savings") < readme.index("pareto.svg")
     assert readme.index("pareto.svg") < readme.index("## Install")
     assert (IMAGES / "pareto.svg").stat().st_size < 40_000
     assert (IMAGES / "run.json").stat().st_size < 40_000

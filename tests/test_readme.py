@@ -1,4 +1,4 @@
-"""The README: its commands and snippets run, and its table is what the demo prints."""
+"""The README: it is short, its commands and snippets run, and the tutorial shows what the demo prints."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 SHOWN = [command for command in commands("README.md") if command != "context-bench demo"]
 STARTED = [command for command in SHOWN if "--vendor" in command]
+
+
+def test_it_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1200
 
 
 def test_there_is_something_to_run() -> None:
@@ -78,7 +82,7 @@ def test_the_python_snippets_run(folder: Path, capsys: pytest.CaptureFixture[str
     assert set(AnswerQuality.score_fields) <= namespace["result"].rows[0].scores.keys()
 
 
-# The table
+# The table of the demo, which the tutorial shows
 
 
 def told(text: str) -> list[list[str]]:
@@ -104,8 +108,8 @@ def test_times_are_all_that_may_differ() -> None:
 
 @pytest.mark.long
 def test_the_table_is_what_the_demo_prints(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("<!-- demo:start -->")[2].partition("<!-- demo:end -->")[0]
+    page = (ROOT / "docs/tutorial/first-result.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- demo:start -->")[2].partition("<!-- demo:end -->")[0]
     done = shell("demo", cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     assert told(shown) == told(done.stdout)

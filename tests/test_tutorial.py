@@ -1,8 +1,8 @@
 """The tutorial, as a reader does it: its files are saved, its commands are run by a shell, its figures come out.
 
 A page stands on the files of the pages before it. Ports that may be taken are replaced by free ones, the paid model
-by a server on this machine, and the demo by what the README says that it prints, which a test of the README holds
-against the demo itself.
+by a server on this machine, and the demo by the output that the first page shows, which test_readme.py compares with
+the demo itself.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def is_file(block: Block) -> bool:
 def folder(tmp_path: Path) -> Path:
     """Where the reader works: the environment that `make demo` made, and the files saved so far."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "demo.txt").write_text(readme.partition("<!-- demo:start -->")[2].partition("<!-- demo:end -->")[0])
+    first = (ROOT / ORDER[0]).read_text(encoding="utf-8")
+    (tmp_path / "demo.txt").write_text(first.partition("<!-- demo:start -->")[2].partition("<!-- demo:end -->")[0])
     for page in ORDER:
         for block in filter(is_file, blocks(page)):
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")

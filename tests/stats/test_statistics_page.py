@@ -1,4 +1,4 @@
-"""docs/statistics.md: what the functions give, and the same by hand."""
+"""The pages of statistics: their examples give the shown results, and so does a computation by hand."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from pages import fences, read, table
 
 numpy = pytest.importorskip("numpy")
 scipy = pytest.importorskip("scipy.stats")
-PAGE = "docs/statistics.md"
+PAGES = [f"docs/{name}.md" for name in ("statistics", "verdicts", "stopping")]
+TEXT = " ".join(" ".join(map(read, PAGES)).split())
 
 
 def test_every_example_gives_what_the_page_says() -> None:
-    test = doctest.DocTestParser().get_doctest("\n".join(fences(PAGE, "python")), {}, PAGE, PAGE, 0)
+    test = doctest.DocTestParser().get_doctest(
+        "\n".join(code for page in PAGES for code in fences(page, "python")), {}, "the pages", None, 0
+    )
     assert len(test.examples) > 50
     runner, told = doctest.DocTestRunner(), []
     runner.run(test, out=told.append)
@@ -24,12 +27,12 @@ def test_every_example_gives_what_the_page_says() -> None:
 
 
 def _rows() -> list[list[str]]:
-    return table(PAGE, "id")
+    return table(PAGES[0], "id")
 
 
 def test_the_table_is_what_the_examples_use() -> None:
     names: dict[str, list[float]] = {}
-    exec(fences(PAGE, "python")[0].replace(">>> ", ""), names)
+    exec(fences(PAGES[0], "python")[0].replace(">>> ", ""), names)
     columns = list(zip(*_rows()))
     assert names["groups"] == list(columns[1])
     for name, column in zip(("baseline", "system", "sent", "reached", "seconds"), columns[2:]):
@@ -92,9 +95,8 @@ def test_by_hand() -> None:
         "= 53%": 100 * (1 - 10 * 0.1 / (1.25 + 9 * 0.1)),
         "= 11.5": 0.5 * 1.15 / (0.1 * 0.5),
     }
-    text = read(PAGE)
     for shown, value in figures.items():
-        assert shown in text
+        assert shown in TEXT
         number = shown.strip("= ()%").replace(",", "")
         assert float(number) == pytest.approx(value, abs=0.5000001 * 10.0 ** -len(number.partition(".")[2])), shown
     assert [sum(changes[place : place + 2]) for place in range(0, 10, 2)] == [-1, 0, 1, 0, -0.5]
@@ -163,7 +165,6 @@ def test_the_limits_by_hand() -> None:
     tails = [max(1.0, ratio / scipy.f.ppf(share, 9, 10)) for share in (0.025, 0.975)]
     expected["0.503 [0.16, 1.00]"] = (2 / (tails[0] + 1), 2 / (tails[1] + 1))
 
-    text = read(PAGE)
     for shown, limits in expected.items():
-        assert shown in text
+        assert shown in TEXT
         assert f"[{limits[0]:.2f}, {limits[1]:.2f}]" in shown, shown
