@@ -371,7 +371,7 @@ def test_a_run_warns_of_golds_that_are_refused_and_is_silent_else(tmp_path: Path
     example = {"id": 1, "context": "a b c", "question": "q", "answer": "b", "evidence": ["zzz"]}
     data.write_text(json.dumps(example), encoding="utf-8")
     bad = called(*run, cwd=tmp_path)
-    assert f"warning: {data}: the evidence does not stand in the context: 1 of 1 examples (id 1)" in bad.stderr
+    assert f"warning: {data}: the evidence is not in the context: 1 of 1 examples (id 1)" in bad.stderr
     data.write_text(json.dumps({**example, "evidence": ["a b"]}), encoding="utf-8")
     good = called(*run, cwd=tmp_path)
     assert "warning" not in good.stderr

@@ -1,8 +1,8 @@
-"""A model of this machine as the one that answers behind a tap, with no key and no network.
+"""A local model behind the tap, with no key and no network.
 
-Requests go on to a server process as they are; both dialects are spoken there. A request that ends the
-process fails alone: the next one gets a new process. Nobody else can ask it, as it wants a key that only this
-object knows.
+Requests are forwarded unchanged to a server process, which speaks all APIs. A request that crashes the
+process fails alone: the next one gets a new process. Other programs cannot use it, since it requires a key that only
+this object knows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_LOG_LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a model server; they go to it by a pipe, since a command line can be seen by all."""
+    """The settings of a model server; it gets them through a pipe, since a command line is public."""
 
     model: str  # the GGUF file
     name: str  # what it calls itself in replies
@@ -53,11 +53,11 @@ class Settings:
     threads: int  # cores that it uses
     host: str = "127.0.0.1"  # where it listens
     port: int = 0  # 0 for any free one
-    key: str = ""  # what a client must show; empty for nothing
+    key: str = ""  # the key that clients must send; empty for none
 
     @classmethod
     def of(cls, weights: Weights, say: Say, *, context: int | None, threads: int | None, **more: Any) -> Settings:
-        """Make the settings for a model, with the defaults put in and its weights fetched if need be."""
+        """Make the settings for a model, with defaults filled in and its weights fetched if needed."""
         check_installed()
         context, threads = context or CONTEXT, threads or default_threads()
         if context < MIN_CONTEXT:
@@ -74,7 +74,7 @@ class Settings:
 
 
 class ModelProcess:
-    """One model server. `url` is where it listens once it has started; started again, it listens there again."""
+    """One model server. `url` is its address after the start; a restart keeps it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -83,7 +83,7 @@ class ModelProcess:
         self._said: LastLines | None = None
 
     def start(self) -> None:
-        """Start it (again) and return when it answers; else raise UsageError and leave nothing running."""
+        """Start or restart it and return when it answers; on failure raise UsageError and leave nothing running."""
         check_installed()
         self.stop()
         _check_port(self.settings.host, self.settings.port)
@@ -100,8 +100,8 @@ class ModelProcess:
         self.url = url_of(self.settings.host, port)
 
     def _spawn(self) -> dict[str, str]:
-        """Start the process and return what it reports when it is ready or has failed; nothing when it has died."""
-        # Named by its path, so that nothing in the current folder shadows what it imports.
+        """Start the process and return its report when it is ready or has failed; nothing when it has died."""
+        # Started by path, so that the current folder cannot shadow its imports.
         child = start_child([sys.executable, str(Path(__file__).with_name("serve.py"))], stderr=subprocess.PIPE)
         assert child.stdin is not None
         assert child.stdout is not None
@@ -127,7 +127,7 @@ class ModelProcess:
         return describe_exit(self._child.poll() if self._child is not None else None)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for its end, or so many seconds for it; whether it has ended."""
+        """Wait for its end, at most `seconds`; return whether it has ended."""
         assert self._child is not None
         return wait_for_end(self._child, seconds) is not None
 
@@ -135,7 +135,7 @@ class ModelProcess:
         """End it, and return when it is gone."""
         if self._child is None:
             return
-        kill_group(self._child)  # it keeps nothing that could be lost
+        kill_group(self._child)  # it has no state to lose
         if self._said is not None:
             self._said.wait(STOP_TIMEOUT)
         for stream in (self._child.stdin, self._child.stdout):
@@ -144,7 +144,7 @@ class ModelProcess:
                 stream.close()
 
     def _reason(self, report: dict[str, str]) -> str:
-        """Explain why it did not start: its own words about the file, its report, or the way it ended."""
+        """Explain why it did not start: its message about the file, its report, or its exit."""
         lines = list(self._said.lines) if self._said is not None else []
         for line in lines:
             if "error loading model: " in line:
@@ -154,7 +154,7 @@ class ModelProcess:
 
 
 def check_installed() -> None:
-    """Raise MissingExtra without the extra that serves models; the native code is not loaded for that."""
+    """Raise MissingExtra if the extra for local models is missing; does not load the native code."""
     if find_spec("xllamacpp") is None:
         raise MissingExtra("a local model", "local")
 
@@ -162,8 +162,8 @@ def check_installed() -> None:
 def default_threads() -> int:
     """Half of the cores that this process may use, at most eight.
 
-    The rest is for the proxy and the run: threads that wait for one another on a core that is taken make a model
-    many times slower (on two cores with one of them busy: 58 tokens a second with one thread, 13 with two).
+    The rest is for the proxy and the run: threads that wait for each other on a busy core make a model many times
+    slower (on two cores with one of them busy: 58 tokens a second with one thread, 13 with two).
     """
     return max(1, min(_cores() // 2, MAX_THREADS))
 
@@ -173,7 +173,7 @@ def _cores() -> int:
 
 
 def _check_port(host: str, port: int) -> None:
-    """The native server says no more than that it failed, so the usual reason is looked for first."""
+    """Check the port first: the native server only says that it failed."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as probe:
@@ -183,8 +183,8 @@ def _check_port(host: str, port: int) -> None:
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
 
 
-REPLY_TIMEOUT = 3600.0  # seconds for a reply: requests wait in a row for one model
-EXIT_TIMEOUT = 2.0  # seconds from the end of its connections to the end of a process
+REPLY_TIMEOUT = 3600.0  # seconds for a reply, since requests queue for one model
+EXIT_TIMEOUT = 2.0  # seconds for a process to end after its connections
 
 _KEYS = ("authorization", "x-api-key")
 
@@ -196,8 +196,8 @@ def _tell(message: str) -> None:
 class LocalModel:
     """Answers with a GGUF file.
 
-    `spec` is its path, or `local` for the small model that is fetched when it is needed. `context` is the tokens of
-    prompt and reply together; `say` is told what is being waited for.
+    `spec` is its path, or `local` for the small model, which is fetched when needed. `context` is the tokens of prompt
+    and reply together; `say` receives progress messages.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class LocalModel:
         self.weights = choose(spec)
         limits = f"context={context} reply={REPLY_TOKENS} calls=1"
         self.fingerprint = f"local {self.weights.sha256} {limits} xllamacpp={_engine()}"
-        self.label = self.weights.label  # what a reader must know about scores that were made with it
+        self.label = self.weights.label  # the caution that goes with its scores
         self._say = say
         self._key = secrets.token_urlsafe(32)
         self._process: ModelProcess | None = None
@@ -215,7 +215,7 @@ class LocalModel:
         self._starting = asyncio.Lock()
 
     async def open(self) -> None:
-        """Fetch the weights if need be, and start the model."""
+        """Fetch the weights if needed, and start the model."""
         more: dict[str, Any] = {"context": self.context, "threads": self.threads, "key": self._key}
         self._process = ModelProcess(await asyncio.to_thread(Settings.of, self.weights, self._say, **more))
         try:
@@ -227,8 +227,8 @@ class LocalModel:
             raise
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Ask the model; 502 when its process has ended over it."""
-        if request.method == "POST" and request.path == EMBEDDINGS_PATH:  # the small model answers, and embeds nothing
+        """Ask the model; 502 when the request ended its process."""
+        if request.method == "POST" and request.path == EMBEDDINGS_PATH:  # the small model has no embeddings
             return await asyncio.to_thread(answer_embeddings, request)
         if request.method == "GET" and request.path.startswith(f"{MODELS_PATH}/"):
             return build_json(describe_model(self.weights.name))
@@ -271,13 +271,13 @@ class LocalModel:
                 await asyncio.to_thread(process.start)
 
     def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Make the headers of a request with our key in the place of the client's, which goes nowhere."""
+        """Replace the client's key in the headers by ours; the client's is not sent."""
         kept = {name: value for name, value in headers.items() if name.lower() not in _KEYS}
         return {**kept, "authorization": f"Bearer {self._key}"}
 
 
 def _find_refusal(request: Incoming) -> str | None:
-    """Find why the native server would fail on a request, or answer what is none; None where it would not."""
+    """Return why the native server would fail on a request, or answer an invalid one; None where it would not."""
     if request.method != "POST" or request.form is None:
         return None
     prompt = request.prompt()
@@ -291,7 +291,7 @@ def _find_refusal(request: Incoming) -> str | None:
 
 
 async def _number_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Add the numbers to the events of a streamed response by which clients join them; llama.cpp leaves them out."""
+    """Add the sequence numbers to the events of a streamed response; clients need them and llama.cpp omits them."""
     places: dict[str, int] = {}
     number, rest = 0, b""
     try:
@@ -315,9 +315,9 @@ def _number(event: dict[str, Any], number: int, places: dict[str, int]) -> dict[
 
 
 def _engine() -> str:
-    """The version of the native code, which may change a reply."""
+    """Return the version of the native code, which may change replies."""
     check_installed()
     try:
         return version("xllamacpp")
-    except PackageNotFoundError:  # built by hand
+    except PackageNotFoundError:  # built from source
         return "unknown"

@@ -1,4 +1,4 @@
-"""Calls of tools that a request demands: a small model would rather talk, so a schema holds it to the arguments."""
+"""Forced tool calls: a small model tends to reply in prose, so a schema constrains it to the arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATH = "/v1/chat/completions"
 
 
 def find_forced_call(request: Incoming) -> Demand | None:
-    """Find the tool that a request wants to be called; None where the model may choose."""
+    """Find the tool that a request demands; None where the model may choose."""
     demand = find_demand(request.document()) if request.method == "POST" and request.form is not None else None
     return demand if demand is not None and demand.is_tool else None
 

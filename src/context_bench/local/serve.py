@@ -1,7 +1,7 @@
 """The process that a local model runs in, as `ModelProcess` starts it; it needs nothing else of the package.
 
-It reads its settings, one line of JSON, from stdin; it writes one line to stdout, where it serves or why it does
-not; and it ends when its stdin does or its parent is another, so that not even `kill -9` of the parent leaves it.
+It reads its settings from stdin as one line of JSON and writes one line to stdout: its address, or why it cannot
+serve. It ends when its stdin closes or its parent changes, so that it does not survive a `kill -9` of the parent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from typing import Any, NoReturn
 
 REPLY_TOKENS = 1024
-"""For a request that sets no limit. A small model that repeats itself would otherwise fill its whole context."""
+"""Default limit of a reply: a small model that repeats itself would otherwise fill its whole context."""
 
 _ERRORS_ONLY = 1
 
@@ -23,7 +23,7 @@ def main() -> NoReturn:
     """Serve until the parent is gone."""
     parent = os.getppid()
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what the native code prints must not be taken for the report
+    os.dup2(2, 1)  # output of the native code must not be taken for the report
     settings = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     try:
@@ -44,8 +44,8 @@ def _end_with_stdin() -> NoReturn:
 
 
 def _start(settings: dict[str, Any]) -> Any:
-    """The native server, listening. One request at a time and no cache: a reply depends on its request alone."""
-    os.environ["GGML_NO_BACKTRACE"] = "1"  # or a debugger is started when it breaks off, where there is one
+    """Start the native server: one request at a time and no cache, so a reply depends only on its request."""
+    os.environ["GGML_NO_BACKTRACE"] = "1"  # otherwise a crash starts a debugger, if there is one
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -63,7 +63,7 @@ def _start(settings: dict[str, Any]) -> Any:
         threads.n_threads = settings["threads"]
     params.verbosity = _ERRORS_ONLY
     params.offline = True
-    params.cors_origins = ""  # no page in a browser has any business here
+    params.cors_origins = ""  # web pages must not use it
     params.ui = params.endpoint_slots = params.warmup = False
     return xllamacpp.Server(params)
 

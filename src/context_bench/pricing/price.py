@@ -2,7 +2,7 @@
 
 Four kinds of prompt tokens have prices of their own: plain input, input read from the provider's cache, and input
 written to it for five minutes or for an hour. A long prompt may put the whole request into a dearer tier. A row is
-priced by the bills that a tap saw, by the usage that came back, or by an estimate from counted tokens.
+priced by the usage that a tap saw, by the usage in the reply, or by an estimate from counted tokens.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creatio
 
 
 CACHE_MINIMUM = 1024
-"""Tokens of the shortest cached prompt, for models whose provider says nothing else."""
-CACHE_STEP = 128  # tokens by which cached prefixes grow that nobody pays to write
+"""Default minimum of cached prompts, in tokens."""
+CACHE_STEP = 128  # step, in tokens, of cached prefixes whose writing is free
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Price:
             raise UsageError(f"cache_minimum must be a number of tokens of at least 0 (got {self.cache_minimum!r})")
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
-        """Compute the dollars of a request by its usage; None when the server reported none.
+        """Compute the dollars of a request from its usage; None when the server reported none.
 
-        Of a conversation each turn (`turn_usage`) is a request of its own: its prompt alone decides on the tier.
+        In a conversation, each turn (`turn_usage`) is a separate request, whose prompt decides its tier.
         """
         turns = usage.get("turn_usage")
         if turns and isinstance(turns, list) and all(isinstance(turn, Mapping) for turn in turns):
@@ -60,7 +60,7 @@ class Price:
         return self._price_request(usage)
 
     def adjust(self, turns: Sequence[Sequence[int]]) -> float:
-        """Compute the dollars of a conversation whose prefixes the provider caches, however its API reports them.
+        """Compute the dollars of a conversation as if the provider cached its prefixes, whatever the API reports.
 
         A model that charges for writes keeps the end of each request, as for an agent that sets a breakpoint there;
         others read in steps. `turns` has for each request the tokens of its prompt, those of them that are the start of
@@ -77,7 +77,7 @@ class Price:
         return total
 
     def sum_costs(self, usages: list[Any]) -> float | None:
-        """Add up the dollars of several requests; None when one of them is not known."""
+        """Sum the dollars of several requests; None when one is unknown."""
         total = 0.0
         for usage in usages:
             cost = self._price_request(usage)
@@ -98,7 +98,7 @@ class Price:
     def dollars(
         self, prompt: float, completion: float, cached: float = 0, written_5m: float = 0, written_1h: float = 0
     ) -> float:
-        """Compute the dollars for so many tokens; those cached and written are part of the prompt."""
+        """Compute the dollars for these tokens; cached and written ones are part of the prompt."""
         price = self.at(prompt)
         read = price.input if price.cached_input is None else price.cached_input
         write = price.input if price.cache_write_5m is None else price.cache_write_5m
@@ -108,7 +108,7 @@ class Price:
         return (total + price.output * completion) / 1e6
 
     def at(self, prompt: float) -> Price:
-        """Return the prices for a prompt of so many tokens."""
+        """Return the prices for a prompt of this many tokens."""
         if not self.tiers:
             return self
         reached = [tier for tier in self.tiers if prompt > tier.above]
@@ -116,14 +116,14 @@ class Price:
 
     @classmethod
     def from_dict(cls, listed: Mapping[str, Any]) -> Price:
-        """Read what `to_dict` gave."""
+        """Read the dict of `to_dict`."""
         plain = {name: value for name, value in listed.items() if not name.startswith("above_")}
         above = {name: value for name, value in listed.items() if name.startswith("above_")}
         tiers = [Tier(int(key.removeprefix("above_")[:-1]) * 1000, cls.from_dict(each)) for key, each in above.items()]
         return cls(**plain, tiers=tuple(tiers))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prices as they stand in a file of prices."""
+        """Return the prices as a price file has them."""
         values = {name: getattr(self, name) for name in ("input", "cached_input", "cache_write_5m", "cache_write_1h")}
         listed = {name: value for name, value in {**values, "output": self.output}.items() if value is not None}
         if self.cache_minimum != CACHE_MINIMUM:
@@ -150,7 +150,7 @@ COSTS = (
 """The fields that `price_row` sets on a row."""
 
 _JUDGES = frozenset({"llm-judge"})
-"""Evaluators that pay for a model; their details are in the metadata under their names."""
+"""Evaluators that pay for a model; the metadata has their details under their names."""
 
 PRICED_BY_CALL = _JUDGES | {"billed_usage", "counted_usage", "least_usage", "most_usage", "embedding_usage"}
 """Metadata with calls that may have a price of their own where the model of the system has none."""
@@ -159,7 +159,7 @@ PRICED_BY_CALL = _JUDGES | {"billed_usage", "counted_usage", "least_usage", "mos
 def price_row(
     prices: Prices, price: Price | None, metadata: Mapping[str, Any], upstream_tokens: int | None
 ) -> dict[str, Any]:
-    """Return the dollars of a row; nothing where the price or the tokens are not known.
+    """Return the dollars of a row; nothing where price or tokens are unknown.
 
     `price` is that of the model that the system asks, `upstream_tokens` is our own count of what the model read.
     """
@@ -178,7 +178,7 @@ def price_row(
 
 
 def list_usages(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the usage of each call of a row as the API reported it: by the tap, by turn, or of the one call."""
+    """List the reported usage of each call of a row: from the tap, by turn, or of the single call."""
     told = metadata.get("billed_usage") if "upstream_calls" in metadata else metadata.get("turn_usage") or [metadata]
     return [each for each in told if isinstance(each, Mapping)] if isinstance(told, list) else []
 
@@ -196,7 +196,7 @@ def _drop_cache(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _price_embeddings(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:
-    """Return the dollars of the embeddings that a system had made; nothing where one of them is not known."""
+    """Return the dollars of a system's embeddings; nothing where one is unknown."""
     calls = metadata.get("embedding_usage")
     if not isinstance(calls, list):
         return {}
@@ -206,7 +206,7 @@ def _price_embeddings(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, 
 
 
 def price_judges(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:
-    """Return the dollars that the judges of a row cost; nothing where none was asked, or its price is not known."""
+    """Return the dollars of a row's judges; nothing where none was asked or a price is unknown."""
     if _JUDGES.isdisjoint(metadata):
         return {}
     spent = [cost for name in _JUDGES if (cost := _price_judge(prices, metadata.get(name))) is not None]
@@ -214,7 +214,7 @@ def price_judges(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float
 
 
 def _sum_bills(prices: Prices, price: Price | None, bills: list[Any]) -> float | None:
-    """Add up the dollars of calls, each at the price of the model that it asked; None when one is not known."""
+    """Sum the dollars of calls, each at the price of its model; None when one is unknown."""
     total = 0.0
     for bill in bills:
         own = prices.of(bill["model"]) if "model" in bill else price
@@ -229,8 +229,10 @@ def _price_answer(
     prices: Prices, price: Price | None, metadata: Mapping[str, Any], upstream_tokens: int | None
 ) -> dict[str, Any]:
     bills, counted = metadata.get("billed_usage"), metadata.get("counted_usage")
-    for calls in (bills, counted):  # all calls that a model answered, those that the proxy made on top included
-        if isinstance(calls, list) and any("model" in bill for bill in calls):  # it asked another model than was asked
+    for calls in (bills, counted):  # all calls that a model answered, including the proxy's own
+        if isinstance(calls, list) and any(
+            "model" in bill for bill in calls
+        ):  # the proxy asked another model than the client
             cost, asked = _sum_bills(prices, price, calls), price.sum_costs(calls) if price is not None else None
             estimate = {"cost_is_estimate": True} if calls is counted else {}
             known = {} if cost is None else {"cost_usd": cost, **estimate}
@@ -241,14 +243,14 @@ def _price_answer(
     cost = None
     if isinstance(bills, list):
         cost = price.sum_costs(bills)
-    elif not tapped:  # behind a tap the proxy's own word is not the bill: it may leave out calls that it made on top
+    elif not tapped:  # behind a tap the proxy's own usage is not the bill: it may omit the proxy's own calls
         cost = price.cost(metadata)
     if cost is not None:
         return {"cost_usd": cost}
     written = read_token_count(metadata.get("written_tokens" if tapped else "response_tokens"))
     if upstream_tokens is None or written is None:
         return {}
-    # Tokens of answers that the proxy lost, both ways together, are priced as input: the least that they cost.
+    # All tokens of answers that the proxy lost are priced as input: the least that they can cost.
     lost = read_token_count(metadata.get("lost_upstream_tokens")) or 0
     calls = max(1, read_token_count(metadata.get("upstream_calls")) or 1)
     each = price.dollars((upstream_tokens + lost) / calls, written / calls)
@@ -264,7 +266,7 @@ def _price_judge(prices: Prices, details: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Saving:
-    """The savings of a system. Whether they may be claimed is for a verdict on its quality to say."""
+    """The savings of a system. Claim them only if the verdict on its quality allows it."""
 
     dollars: float  # in all, over the pairs; negative when the system costs more
     per_1k: float | None  # for a thousand examples; None without a pair

@@ -1,4 +1,4 @@
-"""Prices by model: the dated table that ships with the package, and a file of the user's that adds to it."""
+"""Prices by model: the dated table of the package, and a user's file that adds to it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _MINIMUM = "cache_minimum"
 
 
 class Match(NamedTuple):
-    """The entry that a model is priced by."""
+    """The entry that prices a model."""
 
     entry: str
-    how: str  # how the model's name led to it: "exact", "without its date", "without its provider", and so on
+    how: str  # how the model's name matched: "exact", "without its date", "without its provider", and so on
     price: Price
 
 
@@ -58,8 +58,8 @@ class Prices:
     def from_file(cls, path: str | Path) -> Prices:
         """Read a TOML or JSON file that adds to the shipped table: for each model at least `input` and `output`.
 
-        The models may stand under `models`, beside `source` and `date`, as `context-bench prices --output json`
-        writes them. Other models have the prices of the shipped table.
+        The models may be under `models`, next to `source` and `date`, as `context-bench prices --output json`
+        writes them. Other models keep their shipped prices.
         """
         return cls._read(Path(path), load_shipped_prices())
 
@@ -165,10 +165,10 @@ def _read_price(path: Path, model: str, values: Any, *, tier: bool = False) -> P
 
 
 def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool) -> Prices:
-    """Check that every model of a run has a price, and return the prices that the run has.
+    """Check that every model of a run has a price, and return the run's prices.
 
-    None takes the table that ships with the package; a model that it does not list is then noted in the summary,
-    without a warning. `needed` says that there is a limit on cost: an unpriced model is then an error, else a warning.
+    None takes the shipped table; models missing from it are then noted in the summary, without a warning. With
+    `needed`, there is a limit on cost: an unpriced model is then an error, else a warning.
     """
     chosen = load_shipped_prices() if prices is None else prices
     unpriced = {
@@ -189,7 +189,7 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
 
 
 def describe_prices(prices: Prices, members: Iterable[Any]) -> dict[str, Any]:
-    """Say by which entry each system or judge with a model is priced, for the record of a run."""
+    """Describe which entry prices each system or judge with a model, for the record of a run."""
     entries: dict[str, Any] = {}
     for member in members:
         if not asks_model(member):

@@ -1,1 +1,1 @@
-"""Child processes: how they are started, watched, and ended with everything that they started themselves."""
+"""Child processes: started, watched, and ended together with their own children."""

@@ -1,7 +1,7 @@
-"""Child processes: started in a group of their own, killed as a group, and heard to the end.
+"""Child processes: each starts in its own process group and is killed with it.
 
-A group of its own, since Ctrl-C in a terminal is for us to handle, and since a program may start others: killing the
-group ends them with it. `WorkerPool` runs functions in children, which can be stopped in the middle.
+A separate group leaves Ctrl-C in a terminal to us, and killing it also ends what the program started. `WorkerPool`
+runs functions in children, which can be stopped midway.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from context_bench.errors import printable
 File = int | IO[bytes] | None
 
 MAX_COLLECT_SECONDS = 1.0
-"""How long to wait for the orphans of a killed group; one that changed its user may have survived."""
+"""Seconds to wait for the orphans of a killed group; one that changed its user may survive."""
 
 
 def start_child(
@@ -41,7 +41,7 @@ def start_child(
 ) -> subprocess.Popen[bytes]:
     """Start a program without a shell; of our open files it inherits only `files`.
 
-    `own_group` is False for one that makes a session of its own inside, and is not to be killed by its group.
+    `own_group` is False for a program that makes its own session and must not be killed by its group.
     """
     return subprocess.Popen(
         command,
@@ -56,7 +56,7 @@ def start_child(
 
 
 def wait_for_end(process: subprocess.Popen[bytes], seconds: float | None) -> int | None:
-    """Wait for a program to end by itself; its exit code, or None when it has not ended within so many seconds."""
+    """Wait for a program to end; return its exit code, or None after `seconds`."""
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -64,13 +64,13 @@ def wait_for_end(process: subprocess.Popen[bytes], seconds: float | None) -> int
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> int:
-    """Kill a program and its group, and wait; the exit code, which is its own if that had been waited for before."""
+    """Kill a program and its group, wait, and return the exit code; the program's own if it had ended before."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-    except (ProcessLookupError, PermissionError):  # nobody is left
+    except (ProcessLookupError, PermissionError):  # the group is empty
         pass
     code = process.wait()
     if os.getpid() == 1:
@@ -79,7 +79,7 @@ def kill_group(process: subprocess.Popen[bytes]) -> int:
 
 
 def _collect_orphans(group: int) -> None:
-    """Wait for the rest of a killed group, which process 1 inherits: nobody else would."""
+    """Wait for the rest of a killed group where we are process 1, which inherits it."""
     deadline = time.monotonic() + MAX_COLLECT_SECONDS
     try:
         while time.monotonic() < deadline:
@@ -90,7 +90,7 @@ def _collect_orphans(group: int) -> None:
 
 
 def kill_process(pid: int) -> None:
-    """Kill a process by its number; nothing happens when it has gone."""
+    """Kill a process by its number, if it still runs."""
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError:
@@ -110,7 +110,7 @@ def describe_exit(code: int | None) -> str:
 
 
 class LastLines:
-    """The last lines that a process says, read by a thread: a pipe that nobody reads would stop it when it is full."""
+    """The last lines of a process's output. A thread reads them, since a full pipe would block the process."""
 
     def __init__(self, stream: IO[bytes], most: int) -> None:
         self.lines: deque[str] = deque(maxlen=most)
@@ -124,7 +124,7 @@ class LastLines:
                 self.lines.append(printable(line.decode(errors="replace")))
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end of the stream, which comes with the end of all who can write to it."""
+        """Wait for the end of the stream, which comes when all its writers have ended."""
         self._reader.join(seconds)
 
 
@@ -140,7 +140,7 @@ class WorkerFailed(Exception):
 class WorkerPool:
     """Runs a function in up to `size` workers; any number of threads may call it.
 
-    The function is named `module:function`; JSON must be able to carry its arguments and result. A function `prepare`
+    The function is named `module:function`; its arguments and result must fit into JSON. A function `prepare`
     in the module is called first, outside the time limit. Memory is limited where the platform can do that.
     """
 
@@ -155,13 +155,13 @@ class WorkerPool:
         weakref.finalize(self, _stop_all, self._idle)  # with the pool, or with the process
 
     def call(self, *arguments: Any) -> Any:
-        """The result of the function, or WorkerFailed."""
+        """Return the result of the function, or raise WorkerFailed."""
         with self._places:
             worker = self._worker()
             try:
                 result = worker.call(arguments, self.seconds)
             except BaseException:
-                # Whatever interrupts a call, the reply of a worker left in the middle would be taken for the next.
+                # After any interruption the worker is dropped: its late reply would be taken for that of the next call.
                 worker.stop()
                 raise
             self._idle.append(worker)
@@ -183,7 +183,7 @@ class WorkerPool:
         _stop_all(self._idle)
 
     def forget(self) -> None:
-        """Let go of workers that belong to the process this one was forked from."""
+        """Drop the workers that belong to the process this one was forked from."""
         for worker in self._idle:
             worker.process.returncode = 0
         self._idle.clear()
@@ -214,7 +214,7 @@ class _Worker:
         return self.process.poll() is None
 
     def call(self, request: Any, seconds: float) -> dict[str, Any]:
-        """Send a request and wait for the reply; a worker that is late is killed."""
+        """Send a request and wait for the reply; kill the worker if it is late."""
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -254,9 +254,9 @@ def _send(pipe: IO[bytes], message: Any) -> None:
 
 
 def serve() -> None:
-    """The child's side: load the function, then answer requests until the parent is gone."""
+    """Load the function in the child, then answer requests until the parent is gone."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    sys.stdout = sys.stderr  # what the function prints is no reply
+    sys.stdout = sys.stderr  # output of the function must not be taken for a reply
     setting = json.loads(requests.readline())
     try:
         _limit_memory(setting["megabytes"])
@@ -285,8 +285,8 @@ def _limit_memory(megabytes: int) -> None:
 
 
 def _alarm(seconds: float) -> None:
-    """Let the kernel end this process when the time is up: the parent may be gone, and a computation
-    inside the interpreter's own arithmetic gives no other thread a turn to notice.
+    """Have the kernel end this process when the time is up: the parent may be gone, and a long computation inside the
+    interpreter blocks all other threads.
     """
     with suppress(ImportError, AttributeError):
         import signal

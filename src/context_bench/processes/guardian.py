@@ -1,9 +1,9 @@
-"""Stands between us and a program that we start, so that nothing of it outlives us, however we end.
+"""A guardian process for a program that we start: the program never outlives us, however we end.
 
-Run as a program of its own: `guardian.py DIRECTORY PROGRAM ARGUMENT...`. It starts the program in a session of its
-own, and ends it, with everything that descends from it, as soon as its own stdin says something or is closed: by us
-when the run is over, or by the system when we are killed. Then it removes the directory. It ends by itself once the
-whole family has, with the program's exit code. It needs nothing but the standard library.
+Usage: `guardian.py DIRECTORY PROGRAM ARGUMENT...`. It starts the program in a new session and ends it with all its
+descendants as soon as its own stdin has input or is closed: by us at the end of the run, or by the system when we are
+killed. Then it removes the directory. When all of the family has ended, it exits with the program's exit code. It
+needs only the standard library.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 MARK = "CONTEXT_BENCH_STARTED"
-"""A variable that the whole family carries in its environment, with a value that no other has."""
+"""An environment variable of the whole family, with a unique value."""
 
-GRACE = 5.0  # seconds between the polite signal and the other
+GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 
 CANNOT_START = 127
 
@@ -49,7 +49,7 @@ def find_descendants(root: int) -> set[int]:
 
 
 def find_carriers(mark: str) -> set[int]:
-    """Find the living processes with that mark in their environment, wherever they went; none without /proc."""
+    """Find the living processes with that mark in their environment, whatever their parent; none without /proc."""
     wanted = f"{MARK}={mark}".encode()
     return {pid for pid, _ in _list_processes() if wanted in _read(pid, "environ").split(b"\0")}
 
@@ -58,7 +58,7 @@ def _list_processes() -> Iterator[tuple[int, int]]:
     """List each living process with its parent."""
     names = os.listdir("/proc") if os.path.isdir("/proc") else []
     for pid in (int(name) for name in names if name.isdigit()):
-        fields = _read(pid, "stat").rpartition(b")")[2].split()  # the program's name may hold anything
+        fields = _read(pid, "stat").rpartition(b")")[2].split()  # the program's name may hold any character
         if fields and fields[0] not in (b"Z", b"X"):
             yield pid, int(fields[1])
 
@@ -66,12 +66,12 @@ def _list_processes() -> Iterator[tuple[int, int]]:
 def _read(pid: int, what: str) -> bytes:
     try:
         return Path(f"/proc/{pid}/{what}").read_bytes()
-    except OSError:  # it has gone, or is somebody else's
+    except OSError:  # it has ended, or belongs to another user
         return b""
 
 
 def guard(command: list[str]) -> int:
-    """Run a program until it and its family have ended, or until we are asked to end them; its exit code."""
+    """Run a program until its family has ended or we are asked to end it; return its exit code."""
     _adopt_orphans()
     try:
         program = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -88,7 +88,7 @@ def guard(command: list[str]) -> int:
 
 
 def _wait(program: subprocess.Popen[bytes]) -> None:
-    """Wait until we are asked to end, whoever started us has gone, or nobody is left to guard."""
+    """Wait until we are asked to end, our parent is gone, or no process is left to guard."""
     asked_to_end = threading.Event()
     threading.Thread(target=_listen, args=(asked_to_end,), daemon=True).start()
     parent = os.getppid()
@@ -114,7 +114,7 @@ def _on_signals(handler: Callable[..., None] | signal.Handlers) -> None:
 
 
 def _adopt_orphans() -> None:
-    """On Linux: whoever loses its parent in the family becomes our child, and so stays in reach."""
+    """On Linux, become the parent of the family's orphans, so that they stay in reach."""
     if sys.platform == "linux":
         try:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -123,7 +123,7 @@ def _adopt_orphans() -> None:
 
 
 def _reap(program: subprocess.Popen[bytes]) -> None:
-    """Collect those that have ended: the program, and the orphans that became ours."""
+    """Reap ended processes: the program, and adopted orphans."""
     if not hasattr(os, "WNOHANG"):
         program.poll()
         return
@@ -136,7 +136,7 @@ def _reap(program: subprocess.Popen[bytes]) -> None:
 
 
 def _find_family(program: subprocess.Popen[bytes]) -> set[int]:
-    """Find who of it is alive. Without /proc it is one process or none: the leader, standing for its group."""
+    """Find the living processes of the family. Without /proc, only the leader, which stands for its group."""
     _reap(program)
     if os.path.isdir("/proc/self"):
         marked = find_carriers(os.environ[MARK]) if MARK in os.environ else set()
@@ -149,7 +149,7 @@ def _find_family(program: subprocess.Popen[bytes]) -> set[int]:
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:
-    """Ask all of them to end, and make those end that do not."""
+    """Ask all processes to end, and kill those that do not."""
     _on_signals(signal.SIG_IGN)
     for kind in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         deadline = time.monotonic() + GRACE
@@ -169,7 +169,7 @@ def _send(pid: int, kind: int, *, group: bool) -> None:
             os.killpg(pid, kind)
         else:
             os.kill(pid, kind)
-    except OSError:  # it has just gone
+    except OSError:  # it has just ended
         pass
 
 

@@ -1,7 +1,7 @@
-"""The proxy under test, started for a run and stopped after it with everything that it started itself.
+"""The proxy under test, started for a run and stopped after it with all its children.
 
-A guardian stands in between (see `guardian.py`): the whole family ends when the run does, fails, is interrupted or is
-killed. Its output goes to a file; the end of it is shown when the proxy does not come up.
+A guardian (see `guardian.py`) ends the whole family when the run ends, fails, is interrupted or is killed. The
+output goes to a file; its end is shown when the proxy does not start.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from context_bench.text.masking import find_command_secrets, mask_command, may_n
 
 
 def find_program(name: str, *, home: str | None = None) -> str | None:
-    """Find a program on the path, or first where `make vendors` puts that of a vendor.
+    """Find a program: first where `make vendors` installs vendors, then on the path.
 
-    `home` is the vendor's directory, where it is not named as the program is; the path is not searched then.
+    `home` is the vendor's directory, if its name differs from the program's; then the path is not searched.
     """
     places = [str((place / (home or name) / part).absolute()) for place in _list_homes() for part in ("bin", "Scripts")]
     found = shutil.which(name, path=os.pathsep.join(places))
@@ -38,9 +38,9 @@ def find_program(name: str, *, home: str | None = None) -> str | None:
 
 
 def _list_homes() -> list[Path]:
-    """List where vendors may be: the user's own place, here, and in the checkout around this or our own directory.
+    """List where vendors may be: the user's folder, here, and in the checkout around this folder or our own.
 
-    No other directory above this one is searched: whoever can write there could have their program started.
+    No other parent directory is searched: anyone who can write there could have a program started.
     """
     given = os.environ.get("CONTEXT_BENCH_VENDORS")
     around = [*Path.cwd().parents, *Path(__file__).parents]
@@ -48,7 +48,7 @@ def _list_homes() -> list[Path]:
     return [*([Path(given)] if given else []), *(place / ".vendors" for place in (Path(), *checkouts))]
 
 
-SCRATCH = "scratch"  # stands for a new directory of its own, as the directory in which a proxy is started
+SCRATCH = "scratch"  # means a new scratch directory as the one in which a proxy is started
 
 HOST = "127.0.0.1"
 
@@ -63,8 +63,8 @@ class StartedProxy:
 
     The `command` is one line, run without a shell. `{port}`, `{host}`, `{tap}` and `{scratch}` (a directory that is
     removed afterwards) are filled in, here and in the values of `env`, which are added to our own environment.
-    `tap_url` is its upstream, without `/v1`; its output goes to `log`, or a temporary file; `secrets` are not shown
-    when it repeats them. It is started in `directory`: ours by default, `SCRATCH` for `{scratch}`. A proxy may index
+    `tap_url` is its upstream, without `/v1`; its output goes to `log`, or a temporary file; `secrets` are masked
+    in its output. It is started in `directory`: ours by default, `SCRATCH` for `{scratch}`. A proxy may index
     the files around it and send them on.
     """
 
@@ -120,7 +120,7 @@ class StartedProxy:
         await self.stop()
 
     def _environment(self) -> dict[str, str]:
-        """Ours, and what the proxy needs; nothing on this machine is asked through another proxy."""
+        """Return our environment plus the proxy's; requests to this machine go through no other proxy."""
         environment = {**os.environ, **self._env, guardian.MARK: self.token}
         for name in ("NO_PROXY", "no_proxy"):
             parts = [environment.get(name, ""), "127.0.0.1", "localhost", "::1"]
@@ -128,7 +128,7 @@ class StartedProxy:
         return environment
 
     def _launch(self, program: str, environment: Mapping[str, str]) -> None:
-        try:  # appending, so that reading here does not move where the proxy writes
+        try:  # append mode, so that reading here does not move the proxy's write position
             self._output = self.log.open("a+b") if self.log else tempfile.TemporaryFile("a+b")  # noqa: SIM115
         except OSError as error:
             raise UsageError(f"cannot write the output of {self.name} to {self.log}: {error.strerror}") from error
@@ -162,7 +162,7 @@ class StartedProxy:
                 await asyncio.sleep(_LOOK)
 
     def _describe_failure(self, what: str) -> str:
-        """Say what happened, and the last that the proxy said, without a key of ours."""
+        """Describe the failure with the proxy's last output, without our keys."""
         assert self._output is not None
         self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, self._output.tell() - _TAIL_BYTES))
@@ -180,7 +180,7 @@ class StartedProxy:
             process, self._guardian = self._guardian, None
             if process is not None:
                 _dismiss(process)
-                for pid in guardian.find_carriers(self.token):  # only if somebody killed the guardian
+                for pid in guardian.find_carriers(self.token):  # only if the guardian was killed
                     kill_process(pid)
                 shutil.rmtree(self._scratch, ignore_errors=True)
             if self._output is not None:
@@ -190,7 +190,7 @@ class StartedProxy:
 
 
 class _Waiting:
-    """A line on the terminal while a proxy starts. Silent where nobody looks."""
+    """A progress line while a proxy starts; only on a terminal."""
 
     def __init__(self, name: str, stream: TextIO) -> None:
         self._name, self._stream, self._drawn = name, stream, False
@@ -231,7 +231,7 @@ def _find_executable(word: str, environment: Mapping[str, str]) -> str:
     if found is None:
         hint = ": no shell is used, so write env NAME=VALUE PROGRAM ..." if "=" in word else ""
         raise UsageError(f"there is no program {mask_command(word)!r} to start{hint}")
-    return str(Path(found).absolute())  # it may be started in another directory
+    return str(Path(found).absolute())  # it may start in another directory
 
 
 async def _is_open(port: int) -> bool:
@@ -244,7 +244,7 @@ async def _is_open(port: int) -> bool:
 
 
 async def _answers(port: int) -> bool:
-    """Whether HTTP is spoken there: any status will do, since a proxy need not know the path."""
+    """Whether an HTTP server answers there, with any status, since a proxy need not know the path."""
     try:
         return await asyncio.wait_for(_ask(port), _ANSWER)
     except (OSError, ValueError, asyncio.TimeoutError):
@@ -264,7 +264,7 @@ def _dismiss(process: subprocess.Popen[bytes]) -> None:
     """Let the guardian end what it guards, and itself."""
     assert process.stdin is not None
     try:
-        process.stdin.write(b"\n")  # a process that was forked from us may hold the other end open
+        process.stdin.write(b"\n")  # a process forked from us may hold the other end open
         process.stdin.close()
     except OSError:
         pass

@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster: opened for a run, told of nodes that come and go, closed afterwards."""
+"""The connection to a Ray cluster: opened for a run, follows its nodes, and closed afterwards."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from context_bench.errors import MissingExtra, UsageError
 
 _PATIENCE = 2.0  # seconds in which the cluster finds out that a node is gone
 
-_CONNECT_SECONDS = 5.0  # seconds in which somebody who listens at an address takes a connection
+_CONNECT_SECONDS = 5.0  # seconds in which a listening server accepts a connection
 
 _connecting = threading.Lock()
-"""Held by the run of this process that opened a connection: Ray has one for each process, which ends with that run."""
+"""Held by the run that opened this process's connection: Ray allows one per process, which ends with that run."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node that is there: its id, its address, and what it has in all."""
+    """A live node: its id, its address, and its total resources."""
 
     id: str
     address: str
     resources: Mapping[str, float]
 
     def has_room(self, taken: Mapping[str, float], need: Mapping[str, float]) -> bool:
-        """Whether a worker fits beside what was taken."""
+        """Whether a worker fits into what is left."""
         return all(self.resources.get(key, 0.0) - taken.get(key, 0.0) >= value - 1e-9 for key, value in need.items())
 
 
@@ -44,7 +44,7 @@ class _Claim(Protocol):
 
 
 class RayCluster:
-    """A cluster that is running already, or one of this machine alone that is started and stopped.
+    """A running cluster, or one on this machine that is started and stopped.
 
     Args:
         address: Of the cluster; None takes the one that `RAY_ADDRESS` names, and starts one where it names none.
@@ -96,7 +96,7 @@ class RayCluster:
         local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
         loopback = _keep_to_loopback(ray._private.ray_constants) if local or on_loopback else nullcontext()
         try:
-            logging.getLogger("ray").setLevel(logging.ERROR)  # it would tell where it connects
+            logging.getLogger("ray").setLevel(logging.ERROR)  # it would print where it connects
             with _same_signals(), loopback:
                 ray.init(
                     address,
@@ -106,7 +106,7 @@ class RayCluster:
                     **local,
                 )
         except BaseException as error:
-            ray.shutdown()  # also what was started before the user interrupted it
+            ray.shutdown()  # also what was started before an interrupt
             if not isinstance(error, Exception):
                 raise
             said = " ".join(str(error).split()) or type(error).__name__
@@ -128,7 +128,7 @@ class RayCluster:
         ]
 
     def has_own_node(self) -> bool:
-        """Whether the node that this process goes through is alive: without it no worker can be asked or started."""
+        """Whether this process's own node is alive: without it, no worker can be reached or started."""
         return any(node.id == self._own_node for node in self.list_nodes())
 
     @cached_property
@@ -149,7 +149,7 @@ class RayCluster:
         self._claims.append(crew)
 
     def count_places(self, crew: _Claim) -> int:
-        """Count the workers that a crew may have: the crews take turns, so that none is left with nothing."""
+        """Count the workers that a crew may have; crews take turns, so that each gets some."""
         counts = dict.fromkeys(map(id, self._claims), 0)
         nodes = self.list_nodes()
         taken: dict[str, dict[str, float]] = {node.id: {} for node in nodes}
@@ -167,7 +167,7 @@ class RayCluster:
         return counts[id(crew)]
 
     def make_actor(self, kind: type, resources: Mapping[str, float], concurrency: int | None = None) -> Any:
-        """Start an actor wherever there is room for it."""
+        """Start an actor on any node with room."""
         usual = {key: value for key, value in resources.items() if key in ("num_cpus", "num_gpus", "memory")}
         custom = {key: value for key, value in resources.items() if key not in usual}
         more: dict[str, Any] = {"max_concurrency": concurrency} if concurrency else {}
@@ -182,11 +182,11 @@ class RayCluster:
         self._ray.kill(actor)
 
     async def has_left(self, actor: Any, node: str, error: BaseException) -> bool:
-        """Whether a worker was lost with its node or its connection, and not by what it was doing."""
+        """Whether a worker was lost with its node or its connection, not through its work."""
         for _ in range(20):
             if not isinstance(error, self._ray.exceptions.ActorUnavailableError):
                 break
-            try:  # the connection broke first; soon the cluster will know why
+            try:  # the connection broke first; the cluster will soon know why
                 await asyncio.wait_for(actor.find_node.remote(), 30.0)
                 return True
             except (self.lost_errors, asyncio.TimeoutError) as again:
@@ -202,7 +202,7 @@ class RayCluster:
 
 
 def _name_resources(resources: Mapping[str, float]) -> dict[str, float]:
-    """Name the resources of an actor as a node names what it has."""
+    """Name the resources of an actor as nodes do."""
     names = {"num_cpus": "CPU", "num_gpus": "GPU"}
     return {names.get(key, key): value for key, value in resources.items() if value}
 
@@ -214,7 +214,7 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
         Whether the cluster is on loopback alone, where Ray must not replace 127.0.0.1 by the address that others see.
 
     Raises:
-        UsageError: It is no address, or nobody listens.
+        UsageError: It is not an address, or no server listens there.
     """
     if address in ("local", "auto"):
         return False
@@ -229,7 +229,7 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
             f"{address!r} is not the address of a Ray cluster: give HOST:PORT, or auto for one that runs here"
         )
     host = host.strip("[]")
-    # Ray takes the name of this machine for the address by which others know it.
+    # Ray replaces the name of this machine by its public address.
     hosts = [find_own_ip(), host] if host in ("localhost", "127.0.0.1", "::1") else [host]
     for each in hosts:
         try:
@@ -245,9 +245,9 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
 
 @contextmanager
 def _keep_to_loopback(constants: Any) -> Iterator[None]:
-    """Have a cluster that starts meanwhile listen on 127.0.0.1 alone, as Ray does by itself on macOS and Windows.
+    """Make a cluster that starts inside listen on 127.0.0.1 alone, as Ray does on macOS and Windows.
 
-    On Linux it takes 127.0.0.1 for the address that others see, and whoever reaches its ports can run code.
+    On Linux, Ray replaces 127.0.0.1 by the public address, and anyone who reaches its ports can run code.
     """
     usual = constants.ENABLE_RAY_CLUSTER
     constants.ENABLE_RAY_CLUSTER = False
@@ -259,7 +259,7 @@ def _keep_to_loopback(constants: Any) -> Iterator[None]:
 
 @contextmanager
 def _same_signals() -> Iterator[None]:
-    """Keep the handlers of signals: Ray sets one of its own for SIGTERM, and the run has another use for it."""
+    """Keep our signal handlers: Ray replaces the one for SIGTERM, which the run needs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

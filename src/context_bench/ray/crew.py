@@ -1,7 +1,7 @@
-"""Workers of one kind: made as nodes have room for them, given work, and replaced when they die.
+"""Workers of one kind: started where nodes have room, given work, and replaced when they die.
 
-A worker that dies loses only what it was at: that is done again elsewhere. Calls that a worker was at when it died,
-while its node did not, are repeated one by one; the one that kills a second worker is given up.
+A worker that dies loses only its current calls, which are repeated elsewhere. If its node is still alive, these calls
+are repeated one by one, and a call that kills a second worker is given up.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from context_bench.ray.cluster import RayCluster
 from context_bench.ray.ray_worker import Call, RayWorker, Timed
 from context_bench.ray.shipping import Parcel, ParcelQueue, Parts, WorkerLost, pack_calls
 
-MAX_DEATHS = 2  # a call that has killed so many workers is not tried again
+MAX_DEATHS = 2  # a call that has killed this many workers is not tried again
 
-_HANDS = 2  # tasks that a worker has at once: it is at one, and has the next one ready
+_HANDS = 2  # tasks of a worker: one that runs, and the next one
 
-_LOOK_AGAIN = 1.0  # seconds between two looks at the nodes that there are
+_LOOK_AGAIN = 1.0  # seconds between two checks of the nodes
 
-_PATIENCE = 30.0  # seconds after which a run says that it waits for its first worker
+_PATIENCE = 30.0  # seconds until a run reports that it waits for its first worker
 
 _MAX_FAILED_STARTS = 3
 
@@ -35,11 +35,11 @@ class Poisoned(Exception):
 
 
 class TaskRefused(Exception):
-    """No worker can do such a call."""
+    """No worker can make such a call."""
 
 
 class _Member:
-    """One worker, what it holds, and what it is at."""
+    """One worker, its parts, and its current calls."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
@@ -53,7 +53,7 @@ class _Member:
         return not self.refusals or self.refusals.keys().isdisjoint(parcel.keys)
 
     def find_unmade(self, load: Sequence[Parcel]) -> int | None:
-        """Find a part that some calls need and that was not made here yet."""
+        """Find a part that some calls need and that this worker has not made yet."""
         made = {
             key for key, each in self.loading.items() if each.done() and not each.cancelled() and not each.exception()
         }
@@ -83,7 +83,7 @@ class Crew:
         self._closed = False
 
     def open(self) -> None:
-        """Start the first workers, and look after them from now on."""
+        """Start the first workers, and supervise them."""
         self._spawn(self._supervise())
 
     def _spawn(self, work: Any) -> None:
@@ -99,7 +99,7 @@ class Crew:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        """End all that waits: this cannot go on."""
+        """Fail all waiting calls."""
         self._failure = self._failure or error
         for load in [parcels for member in self._members for parcels in member.at]:
             _set_error(load, self._failure)
@@ -110,7 +110,7 @@ class Crew:
     # -- what is asked of it
 
     async def run(self, calls: Sequence[Call], seconds: float | None = None, *, single: bool = False) -> list[Any]:
-        """Have calls made, and return the answers: of all, or with `seconds` of the first ones alone.
+        """Make calls and return their answers: all of them, or with `seconds` only the first ones.
 
         A call that killed two workers has `Poisoned` as its answer.
 
@@ -169,7 +169,7 @@ class Crew:
             warn(text)
 
     async def _serve(self, member: _Member) -> None:
-        """Give a worker work until it dies or is told to go."""
+        """Give a worker calls until it dies or is stopped."""
         lost = self._cluster.lost_errors
         try:
             member.node = await member.actor.find_node.remote()
@@ -209,7 +209,7 @@ class Crew:
                     member.at.remove(load)
 
     def _give_back(self, load: list[Parcel]) -> None:
-        """Put back what this worker cannot do; what nobody can do is refused."""
+        """Put back calls that this worker cannot make; refuse those that no worker can."""
         self._put_back(load)
         usable = [each for each in self._members if not each.over]
         reasons = [reason for each in usable for reason in each.refusals.values()]
@@ -217,7 +217,7 @@ class Crew:
         _set_error(hopeless, TaskRefused(*reasons[:1]))
 
     async def _load_parts(self, member: _Member, load: list[Parcel]) -> bool:
-        """Let a worker make the parts that it has not got; False when it may not have one of them."""
+        """Have a worker make its missing parts; False when it may not have one of them."""
         for key in {key for parcel in load for key in parcel.keys}:
             if key not in member.loading:
                 member.loading[key] = asyncio.ensure_future(self._load_part(member, key))
@@ -257,10 +257,10 @@ class Crew:
             del answers[: len(parcel.calls)]
 
     async def _lose(self, member: _Member, error: BaseException) -> None:
-        """Have done elsewhere what a dead worker was at; what it died of is to be found out."""
+        """Repeat the calls of a dead worker elsewhere, to find the one that killed it."""
         first, member.over, member.lost = not member.lost, True, True
         loads, member.at = list(member.at), deque()
-        # It is at the oldest of its tasks; the others only waited there.
+        # It worked on its oldest task; the others only waited.
         blamed = (
             loads[0] if first and loads and not await self._cluster.has_left(member.actor, member.node, error) else None
         )
@@ -273,13 +273,13 @@ class Crew:
         self._lost.set()
 
     def _put_back(self, parcels: Sequence[Parcel]) -> None:
-        """Have done by others what was not done; unless it cannot go on."""
+        """Put unfinished calls back for other workers, unless the run cannot continue."""
         self._queue.put_back(parcel for parcel in parcels if not parcel.answers.done())
         if self._failure is not None:
             self._queue.fail_all(self._failure)
 
     def _note_death_of_maker(self, key: int) -> None:
-        """Count a worker that died while it made a part; no example is to blame, and none would fare better."""
+        """Count a worker that died while making a part: no example caused it, so the part is given up in the end."""
         self._deaths_of_makers[key] += 1
         if self._deaths_of_makers[key] >= MAX_DEATHS:
             name, deaths = self._parts[key].name, self._deaths_of_makers[key]
@@ -287,7 +287,7 @@ class Crew:
 
     async def close(self, *, finish: bool) -> None:
         self._closed = True
-        # One that is still at something was stopped by the user, who does not want to wait for it.
+        # If a worker is still busy, the user stopped the run and does not want to wait.
         actors = [member.actor for member in self._members if member.node and not member.over and not member.at]
         for task in list(self._tasks):
             task.cancel()

@@ -1,4 +1,4 @@
-"""`--engine ray`: what a user says of it, and what it refuses."""
+"""`--engine ray`: its settings, and what it refuses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RayEngine:
         self.address, self.resources, self.workers = address, dict(resources or {}), workers
 
     def check(self, systems: Any, *, debug: bool) -> None:
-        """Refuse what cannot be run on a cluster, before anything is built or sent."""
+        """Refuse parts that cannot run on a cluster, before anything is built or sent."""
         if debug:
             raise UsageError("the debugger opens in this process: leave --engine ray out with --pdb")
         for each in systems if isinstance(systems, list | tuple) else [systems]:
@@ -85,7 +85,7 @@ def find_engine(given: Any) -> Engine:
 
 
 def _check_other_machines(systems: Sequence[System]) -> None:
-    """Refuse what needs everything on one machine, and warn of keys on an open wire."""
+    """Refuse parts that need one machine, and warn of keys on unencrypted connections."""
     tapped = [each.name for each in systems if system_traits(each).list_unmatched is not None]
     if tapped:
         raise UsageError(
@@ -99,7 +99,7 @@ def _check_other_machines(systems: Sequence[System]) -> None:
 
 
 def _restore(frames: list[str], staged: Mapping[str, str]) -> list[str]:
-    """Name the user's own files in frames, instead of the copies that workers have."""
+    """Show the user's own files in frames instead of the workers' copies."""
     restored = []
     for frame in frames:
         for copy, source in staged.items():

@@ -1,4 +1,4 @@
-"""A run on a cluster: which of its parts are called by workers, and how their answers come back."""
+"""A run on a cluster: which parts workers call, and how their answers return."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from context_bench.ray.shipping import LEAST_WORK, Parts
 from context_bench.traits import find_resources, is_endpoint, system_traits
 from context_bench.types import Example, System
 
-_SPARE_WORKERS = 4  # workers for which work is kept ready, in case that nodes join
+_SPARE_WORKERS = 4  # workers for which work is kept ready, in case nodes join
 
 _MAX_CALLS = 4096
 _MAX_CHARACTERS = 4_000_000
-"""The most that one task carries: what is in flight must fit into the object store of a small node."""
+"""Limits of one task: all tasks in flight must fit into the object store of a small node."""
 
 _JUDGED_AT_ONCE = 64  # answers for each worker that may wait for slow evaluators
 
@@ -106,7 +106,7 @@ class RayPlacement:
         return lanes
 
     def _place_compressor(self, system: System) -> None:
-        """Let the compressor before a reader run on workers; its reader is asked by the driver's own client."""
+        """Run the compressor before a reader on workers; the driver's own client asks the reader."""
         place = system_traits(system).place_compressor
         if place is None or system_traits(system).takes_turns:
             return
@@ -129,12 +129,12 @@ class RayPlacement:
     # -- what the run asks for
 
     def make_caller(self, system: System) -> SystemCaller:
-        """Return what calls a system: on a worker, or for an endpoint here, from where its requests go to senders."""
+        """Return the caller of a system: on a worker, or here for an endpoint, whose requests go to senders."""
         crew = self._remote.get(id(system))
         return Caller(system, self._threads) if crew is None else _RemoteCaller(self, system)
 
     async def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> None:
-        """Have a worker make calls for a tenth of a second, and as many as one task may carry."""
+        """Have a worker make calls for a tenth of a second, at most as many as one task may carry."""
         if not calls:
             return
         crew = self._remote[id(calls[0][0])]
@@ -157,7 +157,7 @@ class RayPlacement:
         return outcome
 
     def open_scoring(self) -> Executor:
-        """Return what has workers run slow evaluators."""
+        """Return the executor that runs slow evaluators on workers."""
         return _ScoreExecutor(self)
 
     async def score(self, evaluator: Any, arguments: tuple[Any, ...]) -> Any:
@@ -180,7 +180,7 @@ class RayPlacement:
         raise Raised(SystemFailure(str(answer)))
 
     def choose_local(self, parts: Sequence[Any]) -> list[Any]:
-        """Return all but the systems that workers have; those are prepared and finished there."""
+        """Return the systems that do not run on workers; the others are prepared and finished there."""
         return [each for each in parts if id(each) not in self._remote]
 
     async def close(self) -> None:
@@ -193,7 +193,7 @@ class RayPlacement:
 
 
 class _RemoteCaller:
-    """Calls a system on a worker, one example at a time: for runs that may stop after any of them."""
+    """Calls a system on a worker, one example at a time, for runs that may stop after any of them."""
 
     works_elsewhere = True
 
@@ -207,7 +207,7 @@ class _RemoteCaller:
 
 
 class _ScoreExecutor(Executor):
-    """Hands calls of evaluators to workers, and to threads of this process what no worker can do."""
+    """Runs evaluators on workers, and in threads of this process what no worker can run."""
 
     def __init__(self, placement: RayPlacement) -> None:
         self._placement = placement
@@ -216,7 +216,7 @@ class _ScoreExecutor(Executor):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """Queue a call as `call_in_thread` makes it: a guard, then the method of an evaluator and what it is given."""
+        """Queue a call in the form of `call_in_thread`: a guard, an evaluator's method, and its arguments."""
         evaluator = getattr(arguments[0], "__self__", None) if arguments else None
         if evaluator is None or id(evaluator) in self._kept_here:
             return self._threads.submit(function, *arguments, **named)
@@ -246,7 +246,7 @@ class _ScoreExecutor(Executor):
             future.set_result(result)
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
-        """Take nothing more in."""
+        """Accept no more calls."""
         for task in self._tasks:
             task.cancel()
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)

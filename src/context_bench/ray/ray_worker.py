@@ -1,7 +1,7 @@
-"""The process on a node: it makes each part once, calls it as the local engine does, and sends back what came of it.
+"""The worker process on a node: it makes each part once, calls it as the local engine does, and returns the outcome.
 
-Nothing here needs Ray. Calls and answers cross the wire as pickles of our own, so that an answer that cannot be sent
-is the error of one example, and not of all that were sent with it.
+Nothing here needs Ray. Calls and answers travel as our own pickles, so that an answer that cannot be sent is the error
+of one example, not of all in its task.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from context_bench.http.transport import Reply, get_shared_transport
 from context_bench.traits import find_finish, find_prepare
 from context_bench.types import Example
 
-Call = tuple[int, tuple[Any, ...]]  # the key of a part, and what it is called with
+Call = tuple[int, tuple[Any, ...]]  # the key of a part, and its arguments
 
 
 @dataclass(frozen=True)
 class WorkerFailure:
-    """An exception of a part: how a row names it, and the frames of a user's code that it passed."""
+    """An exception of a part: its text for a row, and its frames in the user's code."""
 
     text: str
     frames: list[str]
@@ -55,7 +55,7 @@ class RayWorker:
         return str(ray.get_runtime_context().get_node_id())
 
     def load(self, key: int, kind: str, recipe: bytes) -> str | None:
-        """Make a part; the reason when this place cannot have it."""
+        """Make a part; return the reason when this worker cannot."""
         make, arguments = pickle.loads(recipe)
         try:
             part = make(**arguments)
@@ -70,7 +70,7 @@ class RayWorker:
         return None
 
     def run(self, packed: bytes, seconds: float | None) -> tuple[bytes, float]:
-        """Make calls one after the other, for that time at most but once at least; the answers, and the clock here."""
+        """Make calls one after the other, for at most `seconds` but at least one; return the answers and this clock."""
         calls: Sequence[Call] = pickle.loads(packed)
         end = None if seconds is None else time.perf_counter() + seconds
         answers: list[Any] = []
@@ -89,7 +89,7 @@ class RayWorker:
 
 
 class Sender:
-    """Sends requests from a node; when and whether one goes is decided by the driver."""
+    """Sends requests from a node; the driver decides when and whether."""
 
     def find_node(self) -> str:
         """Return the id of the node that this runs on."""
@@ -100,14 +100,14 @@ class Sender:
     async def request(
         self, method: str, url: str, headers: Sequence[str], body: bytes | None, timeout: float, timed: bool
     ) -> Reply | ContextBenchError:
-        """Send one request; what went wrong is returned, not raised, as Ray would wrap it."""
+        """Send one request; errors are returned, not raised, since Ray would wrap them."""
         try:
             return await get_shared_transport().request(method, url, headers, body, timeout, timed=timed)
         except ContextBenchError as error:
             return error
 
     async def connect(self, url: str, timeout: float) -> ContextBenchError | None:
-        """Find out whether somebody listens."""
+        """Check whether a server listens."""
         try:
             await get_shared_transport().connect(url, timeout)
         except ContextBenchError as error:
@@ -120,7 +120,7 @@ async def _await(something: Any) -> Any:
 
 
 def _find_missing_sandbox(evaluator: Any) -> str | None:
-    """Say why an evaluator that runs programs may not do so here."""
+    """Return why an evaluator may not run programs here."""
     from context_bench.evaluators.code import CodeExecution
 
     return evaluator.explain_refusal() if isinstance(evaluator, CodeExecution) else None
@@ -136,7 +136,7 @@ def _make_call(kind: str, part: Any, threads: ThreadPoolExecutor) -> Callable[..
 
 
 def _without_cause(outcome: Outcome) -> Outcome:
-    outcome.cause = None  # an exception of somebody else may not survive a pickle; its text and its frames are there
+    outcome.cause = None  # a foreign exception may not survive a pickle; its text and its frames do
     return outcome
 
 
@@ -166,7 +166,7 @@ def _pack(answers: list[Any]) -> bytes:
 
 
 def _check(answer: Any) -> Any:
-    """Return an answer that can be sent, or the failure in its place."""
+    """Return an answer that can be sent, else a failure."""
     try:
         pickle.dumps(answer, protocol=5)
         return answer

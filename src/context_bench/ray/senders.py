@@ -1,7 +1,7 @@
 """Requests that leave from the nodes of a cluster.
 
-The client stays where it is: retries, rate limits, the circuit breaker and the spending limit are decided by the
-driver for each attempt, and so hold for the whole cluster. A sender only sends, and times what it sent.
+The client stays in the driver, which applies retries, rate limits, the circuit breaker and the spending limit to each
+attempt, so that they hold for the whole cluster. A sender only sends and measures times.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from context_bench.http.transport import Reply, Transport
 from context_bench.ray.cluster import RayCluster
 from context_bench.ray.ray_worker import Sender
 
-_MAX_IN_FLIGHT = 1000  # requests of one sender
+_MAX_IN_FLIGHT = 1000  # requests in flight of one sender
 
-_MAX_STARTS = 3  # how often senders are started in vain before the run goes on without them
+_MAX_STARTS = 3  # failed starts of senders before the run goes on without them
 
-_MAX_LOSSES = 5  # senders that may be lost with one request before that is its failure
+_MAX_LOSSES = 5  # senders that one request may lose before it fails
 
 
 class _Place:
-    """One sender, where it is, and how much it has to do."""
+    """One sender, its node, and its load."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
@@ -58,7 +58,7 @@ class RemoteTransport:
         *,
         timed: bool = False,
     ) -> Reply:
-        """Send one request; the way to the worker and back counts as waiting of ours."""
+        """Send one request; the way to the worker and back counts as our own waiting."""
         before = monotonic()
         reply: Any = await self._call(url, "request", method, url, tuple(headers), body, timeout, timed)
         now = monotonic()
@@ -67,7 +67,7 @@ class RemoteTransport:
         return reply  # type: ignore[no-any-return]
 
     async def connect(self, url: str, timeout: float) -> None:
-        """Find out from a worker whether somebody listens."""
+        """Check from a worker whether a server listens."""
         await self._call(url, "connect", url, timeout)
 
     async def _call(self, url: str, method: str, *arguments: Any) -> Any:
@@ -93,7 +93,7 @@ class RemoteTransport:
         raise ConnectionFailed(f"{_MAX_LOSSES} workers were lost while they sent this request")
 
     async def _choose(self, url: str) -> _Place | None:
-        """Choose the sender with least to do; an address of this machine means another one elsewhere."""
+        """Choose the sender with the least load; a loopback address must be sent from this machine."""
         if len(self._places) < self._count and (self._opening is None or self._opening.done()):
             self._opening = asyncio.ensure_future(self._open())
         if not self._places and self._opening is not None:
@@ -104,7 +104,7 @@ class RemoteTransport:
         return min(places, key=lambda place: place.in_flight, default=None)
 
     async def _open(self) -> None:
-        """Start the senders that are missing; where none can be, requests leave from this machine."""
+        """Start the missing senders; if none can start, requests leave from this machine."""
         for _ in range(_MAX_STARTS):
             count = self._count - len(self._places)
             places = [_Place(self._cluster.make_actor(Sender, {}, _MAX_IN_FLIGHT)) for _ in range(count)]

@@ -1,9 +1,9 @@
-"""Packs what workers need of this process: the parts that they call, and the code that those are made of.
+"""Packs what workers need from this process: the parts that they call, and their code.
 
-A part that was built from a reference travels as its class and its parameters, so that a model is loaded by the worker;
-any other as a pickle. The modules of a user's own code are brought along by Ray's runtime environment.
+A part that was built from a reference travels as its class and parameters, so that the worker loads its model; any
+other travels as a pickle. Ray's runtime environment brings the modules of the user's code.
 
-Calls wait in a queue of parcels: it decides which go together, and knows those whose worker died.
+Calls wait in a queue of parcels, which groups them and keeps track of those whose worker died.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Parts:
 
 
 def _pack(part: Any) -> Any:
-    """Pack a function and its arguments that make a part; a large one goes once, into the object store."""
+    """Pack a function and its arguments that make a part; a large pack goes into the object store, once."""
     import ray
     import ray.cloudpickle as cloudpickle
 
@@ -121,7 +121,7 @@ def _is_users(module: ModuleType) -> bool:
 
 
 def stage_modules(modules: Iterable[ModuleType], folder: Path) -> dict[str, str]:
-    """Put what workers import into a folder, under the names by which it is imported.
+    """Put the workers' modules into a folder, under their import names.
 
     Returns:
         For each path to bring to the workers, the file or folder that it was copied from.
@@ -130,24 +130,24 @@ def stage_modules(modules: Iterable[ModuleType], folder: Path) -> dict[str, str]
     for module in modules:
         source = Path(str(module.__file__)).resolve()
         top = sys.modules.get(module.__name__.partition(".")[0], module)
-        # A package goes whole; one without an `__init__.py` may be in several folders.
+        # A package is copied whole; one without an `__init__.py` may be in several folders.
         packages = [Path(each).resolve() for each in getattr(top, "__path__", ())]
         if (package := next((each for each in packages if source.is_relative_to(each)), None)) is not None:
             staged[str(package)] = str(package)
         else:
-            copy = folder / f"{module.__name__}.py"  # a file that was given by its path has a name of our own
+            copy = folder / f"{module.__name__}.py"  # a file given by its path has a generated name
             shutil.copyfile(source, copy)
             staged[str(copy)] = str(source)
     return staged
 
 
-LEAST_WORK = 0.1  # seconds of work that a task should be: to hand one over takes about two milliseconds
+LEAST_WORK = 0.1  # target seconds of work in a task, since sending one takes about two milliseconds
 
 MAX_PARCELS = 256  # the most single calls that are sent together
 
 
 class WorkerLost(Exception):
-    """A worker died while it was at these calls, and its node did not."""
+    """A worker died during these calls, and its node did not."""
 
 
 @dataclass(slots=True, eq=False)
@@ -167,7 +167,7 @@ class Parcel:
 
 
 class ParcelQueue:
-    """First come, first served; single calls are taken as many at a time as make enough work."""
+    """First come, first served; single calls are grouped until they make enough work."""
 
     def __init__(self) -> None:
         self._waiting: deque[Parcel] = deque()
@@ -180,7 +180,7 @@ class ParcelQueue:
         self._changed.set()
 
     def put_back(self, parcels: Iterable[Parcel]) -> None:
-        """Put back parcels that were not done, before all others."""
+        """Put unfinished parcels back to the front."""
         self._waiting.extendleft(reversed(list(parcels)))
         self._changed.set()
 
@@ -191,7 +191,7 @@ class ParcelQueue:
         return taken
 
     def fail_all(self, error: BaseException) -> None:
-        """End all that waits."""
+        """Fail all waiting parcels."""
         for parcel in self._waiting:
             if not parcel.answers.done():
                 parcel.answers.set_exception(error)
@@ -199,16 +199,16 @@ class ParcelQueue:
         self._changed.set()
 
     def wake(self) -> None:
-        """Let everybody look again: somebody may have been told to stop."""
+        """Wake all waiters; a worker may have been asked to stop."""
         self._changed.set()
 
     def note_seconds(self, key: int, seconds: float) -> None:
-        """Learn how long a call of a part takes."""
+        """Note how long a call of a part takes."""
         known = self._seconds.get(key)
         self._seconds[key] = seconds if known is None else 0.8 * known + 0.2 * seconds
 
     async def take(self, fits: Callable[[Parcel], bool], over: Callable[[], bool]) -> list[Parcel]:
-        """Wait for a parcel that fits, and take what may go with it; nothing when it is over."""
+        """Wait for a parcel that fits, and take others that can go with it; nothing at the end."""
         while not over():
             for index, parcel in enumerate(self._waiting):
                 if fits(parcel):
@@ -230,12 +230,12 @@ class ParcelQueue:
         return more
 
     def _estimate(self, parcel: Parcel) -> float:
-        """Guess the seconds of a single call; one of which nothing is known goes alone."""
+        """Estimate the seconds of a single call; unknown calls go alone."""
         return self._seconds.get(parcel.calls[0][0], LEAST_WORK)
 
 
 def pack_calls(calls: Sequence[Call]) -> bytes:
-    """Pickle calls; what plain pickle cannot, Ray's own can."""
+    """Pickle calls, by Ray's pickler where the plain one fails."""
     try:
         return pickle.dumps(calls, protocol=5)
     except Exception:  # noqa: BLE001 - objects of somebody else, made in a notebook for example

@@ -95,7 +95,7 @@ def _bound_net_losses(n: int, margin: float, alpha: float) -> int:
 
 @lru_cache(maxsize=100_000)
 def _find_most_losses(n: int, changed: int, margin: float, alpha: float) -> int:
-    """Find the most net losses among `changed` examples at which a system is still shown not worse; negative: a net gain."""
+    """Find the most net losses among `changed` examples that still show "not worse"; negative: a net gain."""
     bound = min(changed, _bound_net_losses(n, margin, alpha))
 
     def passes(losses: int) -> bool:

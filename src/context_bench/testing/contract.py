@@ -119,7 +119,7 @@ class ContractRules:
             self.broken.append(sentence)
 
     def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call what a run would call, and return what it gives; None where it raises, which breaks a rule."""
+        """Make a call of a run, and return its result; None where it raises, which breaks a rule."""
         try:
             return function(*arguments)
         except (MissingExtra, KeyboardInterrupt):
@@ -129,7 +129,7 @@ class ContractRules:
             return None
 
     def call_twice(self, what: str, function: Callable[..., Any], *given: Any, left: str, same: str) -> Any:
-        """Call what a run would call, and again: it must leave what it is given as it was, and give the same again.
+        """Make a call of a run twice: it must not change its arguments, and must return the same again.
 
         `left` is the rule that it breaks by a change of what it is given, `same` the one that it breaks by another
         result.
@@ -139,7 +139,9 @@ class ContractRules:
         self.check(given == before, left)
         if first is not None:
             again = self.call(f"{what} for the second time", function, *given)
-            self.check(again == first or repr(again) == repr(first), same)  # numbers may be NaN, which equals nothing
+            self.check(
+                again == first or repr(again) == repr(first), same
+            )  # numbers may be NaN, which is unequal to itself
         return first
 
     def take(self, adapt: Callable[[Any], Any], part: Any, kind: str) -> Any:

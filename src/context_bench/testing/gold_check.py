@@ -26,18 +26,18 @@ __all__ = ["FAULTS", "GoldCheck", "check_golds"]
 FAULTS = {
     "gold refused": "the gold answer does not get full marks",
     "wrong accepted": "a wrong answer gets marks",
-    "evidence missing": "the evidence does not stand in the context",
+    "evidence missing": "the evidence is not in the context",
 }
-"""What is wrong with an example, so that no score of it can be trusted."""
+"""Faults of an example that make its scores untrustworthy."""
 
 COUNTS = {
     "repeated": "the same context and question as an earlier example",
     "shared context": "the same context as an earlier example",
-    "answer in question": "the answer stands in the question",
-    "several places": "the answer stands in the context more than once",
-    "not in context": "the answer does not stand in the context",
+    "answer in question": "the answer is in the question",
+    "several places": "the answer is in the context more than once",
+    "not in context": "the answer is not in the context",
 }
-"""What makes an example easier or harder than it looks."""
+"""Properties that make an example easier or harder than it looks."""
 
 _NONSENSE = "qwzx vkjh"
 """A reply that shares no word with any answer."""
@@ -45,7 +45,7 @@ _NONSENSE = "qwzx vkjh"
 
 @dataclass
 class GoldCheck:
-    """What was found in the examples of a dataset.
+    """The findings of a dataset's check.
 
     Attributes:
         examples: How many were read.
@@ -82,12 +82,12 @@ class GoldCheck:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
+        """Return a dict for strict JSON."""
         return {"examples": self.examples, "scored": self.scored, "found": self.found, "depths": self.depths}
 
 
 def describe_depths(depths: Sequence[tuple[float, float]]) -> list[str]:
-    """Say where the evidence stands, as shares of the tokens before it; nothing where none stands in a context."""
+    """Describe the depth of the evidence, as the share of tokens before it; empty without evidence in a context."""
     if not depths:
         return []
     first, last = sorted(each[0] for each in depths), sorted(each[1] for each in depths)
@@ -125,7 +125,7 @@ def check_golds(examples: Iterable[Example]) -> GoldCheck:
 
 
 def _find_reply(example: Example) -> str | None:
-    """Return a reply that must get full marks; None where none can be made of the gold."""
+    """Return a reply that must get full marks; None where the gold gives none."""
     if example.get("correct_letter"):
         return str(example["correct_letter"])
     if any(example.get(name) for name in ("test", "test_list", "instruction_id_list", "ground_truth", "turns")):

@@ -1,4 +1,4 @@
-"""The check of each kind of part: it is used as a run would use it."""
+"""The check of each kind of part, which uses it as a run would."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _score_asynchronously(evaluator: Any, original: Example, processed: Example)
 def _check_scores(
     rules: ContractRules, evaluator: Any, what: str, method: Callable[..., Any], original: Example, processed: Example
 ) -> Any:
-    """Check what an evaluator says of one answer, and return it; None where it says nothing."""
+    """Check an evaluator's scores of one answer, and return them; None without scores."""
     scores = rules.call_twice(
         what,
         method,
