@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from context_bench.sandbox.isolation import Bubblewrap, _build_options, _list_folders_above, _list_visible_paths
+from timing import depends_on_time
 
 
 def test_little_is_visible() -> None:
@@ -66,6 +67,7 @@ def test_a_sandbox_that_fails_later_gives_no_verdict(tmp_path: Path) -> None:
     assert (verdict.passed, verdict.reason) == (None, "the sandbox did not start")
 
 
+@depends_on_time("while this process waits for a processor, the others may start")
 @pytest.mark.parametrize("seconds", [0.001])
 def test_no_time_to_start_is_no_verdict(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     from context_bench.sandbox import find_isolation, read_task, run

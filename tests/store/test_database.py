@@ -210,7 +210,7 @@ def _make_noise(length: int) -> str:
 
 @pytest.mark.skipif(not _as_root(), reason="only root can mount a disk that is small or read-only")
 def test_a_full_disk_stops_the_run_and_keeps_what_was_there(here: Path) -> None:
-    write(here / "big.jsonl", *range(600), notes=_make_noise(5_000))
+    write(here / "big.jsonl", *range(600), notes=_make_noise(20_000))
     disk = here / "disk"
     with small_disk(disk, "2m"), Server(right) as server:
         run = ("--proxy", server.url, "--name", "p", "--dataset", "big.jsonl", "--cache-dir", "disk")
@@ -225,7 +225,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_there(here: Path) -> None:
         exported = called("runs", "export", "last", "--output", "csv", "--cache-dir", "disk", cwd=here)
         kept = len(exported.stdout.splitlines()) - 1
         assert 0 < kept <= spent
-        subprocess.run(["mount", "-o", "remount,size=32m", disk], check=True)
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
         again = called(*run, cwd=here)
         assert again.returncode == 0, again.stderr
         assert len(server.chats) <= spent + 600 - kept
