@@ -341,6 +341,16 @@ def test_without_an_id_the_rows_are_listed(several: Path) -> None:
     assert {line.split()[1] for line in rows} == {"one", "two"}
 
 
+def test_of_many_rows_the_first_are_listed_with_what_they_saved(tmp_path: Path) -> None:
+    called("--dataset", "needle:n=21,length=200", "--system", "passthrough", "--system", "oracle", cwd=tmp_path)
+    lines = shown(tmp_path).splitlines()
+    assert len(lines) == 1 + 40 + 1
+    assert lines[1].split()[1:] == ["passthrough", "1.000", "0.0%"]
+    assert 80 < float(lines[2].split()[3].rstrip("%")) < 100
+    assert lines[-1].startswith("… 2 more: --lost, --broken, --failed, --system and --dataset choose")
+    assert len(shown(tmp_path, "--wide").splitlines()) == 1 + 42
+
+
 def test_the_start_of_an_id_is_enough_where_it_is_the_only_one(several: Path) -> None:
     assert called("diff", "last", "q", cwd=several).stdout == called("diff", "last", "q1", cwd=several).stdout != ""
 

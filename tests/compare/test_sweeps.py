@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.compare.sweeps import find_sweeps, join_settings, name_setting
+from context_bench.compare.sweeps import find_sweeps, join_settings, name_setting, write_briefly
 
 
 def found(*names: str) -> list[tuple[str, str, list[str]]]:
@@ -61,3 +61,14 @@ def test_names_that_are_no_sweep(names: tuple[str, ...]) -> None:
 )
 def test_a_sweep_has_one_name_with_all_its_settings(names: list[str], told: list[str]) -> None:
     assert join_settings(names) == told
+
+
+def test_settings_are_told_in_the_order_of_their_numbers() -> None:
+    assert join_settings([f"bm25:ratio={ratio}" for ratio in (0.9, 0.1, 0.5)]) == ["bm25:ratio=0.1|0.5|0.9"]
+
+
+def test_names_in_a_sentence_are_short_also_those_of_sweeps() -> None:
+    names = [f"bm25:ratio={tenth / 10}" for tenth in range(1, 8)] + ["drop[level=a]", "needle:length=4000,n=60"]
+    text = "Worse: bm25:ratio=0.1|…|0.7 (7 settings), bm25:ratio=0.3, and drop[level=a] on needle:length=4000,n=60."
+    assert write_briefly(text, names) == "Worse: bm25 10%|…|70% (7 settings), bm25 30%, and drop a on needle 4k."
+    assert write_briefly(text, ["bm25"]) == text

@@ -31,6 +31,8 @@ from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
 _MAX_NAMES = 5
 """Names that an error message lists."""
+_MAX_LISTED = 40
+"""Rows that are listed; --wide lists all."""
 _MAX_MEMORIES = 20
 """Memories that are shown unless all are asked for."""
 _MAX_RESPONSE_CHARS = 2_000
@@ -138,14 +140,24 @@ def _list_rows(rows: Sequence[EvalRow], field: str, options: Any) -> str:
     if asked and not rows:
         return f"No example {' or '.join(asked)}.\n"
     lines = [["example", "system", "score", "saved", "evidence", "error"]]
-    for row in rows:
-        numbers = (row.scores.get(field), row.metadata.get("prompt_savings"))
+    shown = rows if options.wide else rows[:_MAX_LISTED]
+    for row in shown:
+        numbers = (row.scores.get(field), _find_savings(row))
         score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
         lines.append(
             [str(row.example_id), row.system, score, savings, read_state(row.scores) or "", (row.error or "")[:60]]
         )
     give_way = ("saved", "evidence")
-    return fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
+    listed = fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
+    left = len(rows) - len(shown)
+    hint = f"… {left:,} more: --lost, --broken, --failed, --system and --dataset choose; --wide lists all\n"
+    return listed + (hint if left else "")
+
+
+def _find_savings(row: EvalRow) -> float | None:
+    """Find the share of tokens that is gone: what a tap saw, else that of the context."""
+    sides, seen = _read_tokens(row), row.metadata.get("prompt_savings")
+    return seen if seen is not None or sides is None or not sides[0] else 1 - sides[1] / sides[0]
 
 
 def _find_records(store: Store, info: RunInfo, rows: Sequence[EvalRow], options: Any) -> list[RunRecord]:
@@ -218,7 +230,7 @@ def _list_facts(row: EvalRow, info: RunInfo) -> dict[str, Any]:
         "dataset": row.dataset,
         "repeat": row.repeat,
         "score": row.scores.get(info.settings.score_field),
-        "savings": row.metadata.get("prompt_savings"),
+        "savings": _find_savings(row),
         "evidence": read_state(row.scores),
         "error": row.error,
     }

@@ -82,6 +82,17 @@ def name_briefly(names: Iterable[str]) -> dict[str, str]:
     return {name: brief if common[brief] == 1 else name for name, brief in short.items()}
 
 
+def write_briefly(text: str, names: Iterable[str]) -> str:
+    """Write the names in a sentence as short names, also those that stand for all settings of a sweep."""
+    brief = name_briefly(names)
+    stems = {parsed.stem for parsed in map(parse_name, brief) if parsed is not None}
+    if not stems:
+        return text
+    stem = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
+    reference = rf"(?<![\w:/])(?:{stem})[:\[][\w.=|…,-]*[\w\]](?: \([\d,]+ settings\))?"
+    return re.sub(reference, lambda found: brief.get(found[0]) or _shorten(found[0]), text)
+
+
 def _shorten(name: str) -> str:
     parsed = parse_name(name)
     if parsed is None:
@@ -91,6 +102,10 @@ def _shorten(name: str) -> str:
 
 
 def _tell_parameter(key: str, value: str) -> str:
+    if "|" in value:
+        settings, bracket, many = value.partition(" (")
+        told = [_tell_parameter(key, each).removeprefix(f"{key} ") for each in settings.split("|")]
+        return ("" if key == "ratio" or key in _SIZES else f"{key} ") + "|".join(told) + bracket + many
     try:
         number = float(value)
     except ValueError:
@@ -103,7 +118,8 @@ def _tell_parameter(key: str, value: str) -> str:
 
 
 def _name_sweep(sweep: Sweep) -> str:
-    values = list(dict.fromkeys(sweep.settings.values()))
+    values = sorted(set(sweep.settings.values()), key=float) if _is_numeric(sweep.settings) else None
+    values = values or list(dict.fromkeys(sweep.settings.values()))
     many = f" ({len(values):,} settings)" if len(values) > MAX_LISTED_SETTINGS else ""
     told = [values[0], "…", values[-1]] if many else values
     name, value = next(iter(sweep.settings.items()))

@@ -316,12 +316,12 @@ def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     needed = sorted({each.needed_n for each in verdicts if each.needed_n})
     equal = [each.needed_n_if_equal for each in verdicts if each.needed_n_if_equal]
     sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
-    sizes += " (if the difference stays as it is)" + (f", {max(equal):,} if there is none" if equal else "")
+    sizes += " examples if the difference stays as it is" + (f", {max(equal):,} if there is none" if equal else "")
     reasons = {each.reason for each in verdicts}
     decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
     if needed:
-        unsure = "" if any(each.promised for each in verdicts) else "; no number is promised"
-        decided = f"; it takes at least {sizes}{unsure}"
+        unsure = "" if any(each.promised for each in verdicts) else "; even these may not decide"
+        decided = f"; that takes at least {sizes}{unsure}"
     worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
     aside = {name: f" (worse on {list_names(tags)})" if tags else "" for name, tags in worse.items()}
     return f"Undecided: {_list_systems(aside)}{decided}."

@@ -77,7 +77,7 @@ def sum_up_notes(result: EvalResult) -> list[str]:
         if is_open_by_dataset(comparison):
             reading.append("undecided by dataset: too few examples of it alone")
     lines = ["; ".join([*filter(None, reading), "more: --wide"]) + "."]
-    caveats = list(dict.fromkeys(_list_caveats(result)))
+    caveats = list(dict.fromkeys(list_caveats(result)))
     shown = list(caveats)
     while len(shown) > 1 and sum(map(len, shown)) > _MAX_CAVEAT_CHARS:
         shown.pop()
@@ -86,7 +86,7 @@ def sum_up_notes(result: EvalResult) -> list[str]:
     return [*lines, *_sum_up_curves(result)]
 
 
-def _list_caveats(result: EvalResult) -> list[str]:
+def list_caveats(result: EvalResult) -> list[str]:
     """List what a reader of the main table has to know of this run alone."""
     columns = [column for column in choose_columns(result, wide=False) if column[1] != PARETO_FRONT]
     caveats = [*_tell_stop(result), *_explain_no_score(result), *_explain_marks(result, columns)]

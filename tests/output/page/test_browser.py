@@ -49,7 +49,7 @@ def test_the_grids_of_a_sweep_stand_in_columns(browser: Browser, tmp_path: Path)
     with Opened(browser, path.as_uri(), viewport={"width": 1200, "height": 900}) as opened:
         titles = opened.page.locator("#needles .pair > svg:first-child .group").all_text_contents()
         places = opened.page.eval_on_selector_all("#needles .pair", read)
-    assert titles == ["whole", *(name for name in names if name != "whole")]
+    assert titles == ["whole", "cut 10%", "cut 30%", "cut 50%", "cut 70%"]
     columns, lines = ([round(place[axis]) for place in places] for axis in (0, 1))
     left, right = sorted(set(columns))  # the baseline has a line of its own; the others stand in two columns
     assert columns == [left, left, right, left, right]
@@ -113,12 +113,13 @@ def test_the_theme_can_be_switched_and_is_that_of_the_system_at_first(browser: B
         assert opened.page.evaluate(ground) == "rgb(252, 252, 251)"
 
 
-def test_it_prints_with_folded_numbers_open(browser: Browser, report: Path) -> None:
+def test_it_prints_what_is_read_and_not_what_is_searched(browser: Browser, report: Path) -> None:
     with Opened(browser, report.as_uri()) as opened:
-        assert len(opened.page.pdf(format="A4")) > 20_000
+        opened.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
         opened.page.emulate_media(media="print")
-        assert not opened.page.is_visible(".banner")
-        assert opened.page.is_visible("h1")
+        assert not any(map(opened.page.is_visible, (".banner", "#examples", "#pareto details")))
+        assert all(map(opened.page.is_visible, ("h1", "#pareto svg", "details.reading ul", "details.missing ul")))
+        assert len(opened.page.pdf(format="A4")) > 20_000
 
 
 def test_marks_tell_their_values(browser: Browser, report: Path) -> None:

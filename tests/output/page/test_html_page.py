@@ -144,7 +144,7 @@ def test_the_question_stands_on_the_page(page: str) -> None:
 def test_a_sweep_is_asked_about_as_one_system() -> None:
     names = ("whole", *(f"cut:ratio=0.{tenth}" for tenth in (1, 3, 5, 7)), *(f"drop[level={level}]" for level in "ab"))
     facts = RunFacts(make_result([make_row(1.0, system=name, dataset="d") for name in names]), "run")
-    asked = "How do cut:ratio=0.1|0.3|0.5|0.7 and drop[level=a|b] compare with whole on d (1 example)?"
+    asked = "How do cut 10%|30%|50%|70% and drop level a|b compare with whole on d (1 example)?"
     assert ask_sentence(facts) == asked
 
 
@@ -222,7 +222,7 @@ def test_names_stand_beside_their_own_marks() -> None:
                 other: math.hypot(max(left - float(at), 0.0, float(at) - left - wide), float(down) - float(y) + 4)
                 for at, down, other in marks
             }
-            assert away[name] < 40
+            assert away[name] < 60  # a name that is moved away has a line to its mark
             assert kind == "phone" or min(away, key=away.__getitem__) == name  # a phone has less room
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.output.plots.labels import label_systems, place_labels, shorten_name
+from context_bench.output.plots.labels import Lettering, label_systems, measure_text, place_labels, shorten_name
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,18 @@ def test_labels_cover_neither_each_other_nor_other_points() -> None:
     for place, (_, _, text) in zip(places, points):
         left = place.x - {"left": 0.0, "right": 6.2 * len(text), "center": 3.1 * len(text)}[place.align]
         boxes.append((left, place.y - 6.5, left + 6.2 * len(text), place.y + 6.5))
+    for number, one in enumerate(boxes):
+        for two in boxes[number + 1 :]:
+            assert one[2] <= two[0] or two[2] <= one[0] or one[3] <= two[1] or two[3] <= one[1]
+
+
+def test_a_crowded_line_of_24_points_has_labels_that_do_not_touch() -> None:
+    points = [(60.0 + 33 * number, 100.0, f"system {number}") for number in range(24)]
+    places = place_labels(points, 960, 346, [(0, 98, 960, 102)], Lettering(line=14.0, reach=5))
+    boxes = []
+    for place, (_, _, text) in zip(places, points):
+        left = place.x - {"left": 0.0, "right": 1.0, "center": 0.5}[place.align] * measure_text(text)
+        boxes.append((left, place.y - 5, left + measure_text(text), place.y + 5))
     for number, one in enumerate(boxes):
         for two in boxes[number + 1 :]:
             assert one[2] <= two[0] or two[2] <= one[0] or one[3] <= two[1] or two[3] <= one[1]

@@ -91,7 +91,7 @@ def test_the_heatmap_has_a_grid_for_each_system_and_its_difference(swept: EvalRe
     lines = body(swept.plot.heatmap(), Grids).lines
     assert [[grid.title for grid in line] for line in lines] == [
         ["passthrough"],
-        *([name, "minus passthrough"] for name in swept.systems[1:]),
+        *([name, "minus passthrough"] for name in list(name_briefly(swept.systems).values())[1:]),
     ]
     by_hand: dict[tuple[str, str], list[float]] = {}
     for row in swept.rows:
@@ -99,7 +99,7 @@ def test_the_heatmap_has_a_grid_for_each_system_and_its_difference(swept: EvalRe
             length, depth = str(row.example_id).split("-")[1:3]
             place = min(4, int(float(depth[1:]) * 5))
             by_hand.setdefault((length, f"{place * 20}–{place * 20 + 20}%"), []).append(row.scores["score"])
-    (grid,) = (line[0] for line in lines if line[0].title == "truncate:ratio=0.25")
+    (grid,) = (line[0] for line in lines if line[0].title == "truncate 25%")
     drawn = {
         (column, row): cell.text
         for row, cells in zip(grid.rows, grid.cells)

@@ -99,9 +99,9 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     (verdict,) = result.comparison.verdicts
     assert verdict.word == "undecided"
     assert conclude(result) == (
-        "50 examples cannot show any system equivalent within ±0.02: that takes at least 149. Undecided: third; it "
-        f"takes at least {verdict.needed_n:,} (if the difference stays as it is), {verdict.needed_n_if_equal:,} if "
-        "there is none; no number is promised."
+        "50 examples cannot show any system equivalent within ±0.02: that takes at least 149. Undecided: third; that "
+        f"takes at least {verdict.needed_n:,} examples if the difference stays as it is, "
+        f"{verdict.needed_n_if_equal:,} if there is none; even these may not decide."
     )
     assert few_notes(result) == ["50 examples cannot show any system equivalent within ±0.02: that takes at least 149."]
 
@@ -150,7 +150,7 @@ def test_several_that_are_undecided_share_a_sentence() -> None:
     assert result.comparison is not None
     few, many = sorted(verdict.needed_n or 0 for verdict in result.comparison.verdicts)
     assert 0 < few < many
-    told = f"Undecided: third and half; it takes at least {few:,} to {many:,} (if the difference stays as it is), "
+    told = f"Undecided: third and half; that takes at least {few:,} to {many:,} examples if the difference stays"
     assert told in conclude(result)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from context_bench.compare.sweeps import join_settings, name_briefly
+from context_bench.compare.sweeps import join_settings, name_briefly, write_briefly
 from context_bench.compare.verdicts import Comparison
 from context_bench.numbers import (
     COMPRESSION_RATIO,
@@ -54,7 +54,11 @@ def show_answer(facts: RunFacts) -> Markup:
     return join(
         element("h1", None, write_headline(result)),
         None if chosen is None else _show_figures(facts, chosen),
-        element("p", {"class": "answer"}, answer_sentence(facts)),
+        element(
+            "p",
+            {"class": "answer"},
+            write_briefly(answer_sentence(facts), [*result.systems, *result.settings.datasets]),
+        ),
         element("p", {"class": "question", "title": ", ".join(result.systems)}, ask_sentence(facts)),
     )
 
@@ -267,15 +271,15 @@ def ask_sentence(facts: RunFacts) -> str:
     others = [name for name in systems if name != facts.baseline]
     others = [name for name in others if name not in controls] or others
     if facts.baseline is None or not others:
-        return f"How well does {list_names(_name_all(systems, brief))} do{where}?"
-    asked = _name_all(others, brief)
+        return f"How well does {list_names(_name_all(systems))} do{where}?"
+    asked = _name_all(others)
     verb = "does" if len(asked) == 1 else "do"
     return f"How {verb} {list_names(asked)} compare with {brief[facts.baseline]}{where}?"
 
 
-def _name_all(names: list[str], brief: Mapping[str, str]) -> list[str]:
+def _name_all(names: list[str]) -> list[str]:
     """Name systems briefly; the settings of a sweep share one name."""
-    return [brief.get(joined, joined) for joined in join_settings(names)]
+    return [write_briefly(joined, names) for joined in join_settings(names)]
 
 
 def answer_sentence(facts: RunFacts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from context_bench.compare.sweeps import name_briefly
+from context_bench.compare.sweeps import name_briefly, write_briefly
 from context_bench.numbers import MEAN_SCORE
 from context_bench.output.columns import (
     HEADLINES,
@@ -18,7 +18,7 @@ from context_bench.output.columns import (
     write_limits,
 )
 from context_bench.output.elements import Child, Markup, element, join, table
-from context_bench.output.notes import list_notes
+from context_bench.output.notes import list_caveats, list_notes
 from context_bench.output.page.answer import link_counts
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.labels import number_series
@@ -149,9 +149,19 @@ def _write_verdict(facts: RunFacts, name: str) -> Child:
 
 
 def note_headline(facts: RunFacts) -> Markup:
-    """List what has to be known to read the numbers, as the terminal does."""
-    items = list_notes(facts.result)
-    return element("ul", {"class": "notes"}, *(element("li", None, item) for item in items)) if items else join()
+    """List the caveats of this run; what the columns and marks mean is folded."""
+    names = facts.result.systems
+    caveats = list(dict.fromkeys(list_caveats(facts.result)))
+    meanings = [note for note in list_notes(facts.result) if note not in caveats]
+    shown, folded = (
+        element("ul", {"class": "notes"}, *(element("li", None, write_briefly(note, names)) for note in notes))
+        for notes in (caveats, meanings)
+    )
+    summary = element("summary", None, "How to read this table")
+    return join(
+        shown if caveats else None,
+        element("details", {"class": "reading"}, summary, folded) if meanings else None,
+    )
 
 
 def describe_memory(facts: RunFacts) -> Markup:

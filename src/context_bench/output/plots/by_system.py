@@ -148,8 +148,8 @@ def _title_datasets(result: EvalResult, scores: list[DatasetScore], base: Mappin
     name = far.dataset.partition(":")[0] if len(set(bare)) == len(bare) else far.dataset
     where = f" on {shorten_name(name, 24)}" if len(tags) > 1 else ""
     shown = f"{difference:+.2f}".replace("-", "−")
-    baseline = result.comparison.baseline if result.comparison is not None else ""
-    return f"Furthest from {shorten_name(baseline, 24)}: {shorten_name(far.system)}, {shown}{where}"
+    labels, baseline = label_systems(result.summary), find_baseline(result) or ""
+    return f"Furthest from {labels.get(baseline, 'the baseline')}: {labels[far.system]}, {shown}{where}"
 
 
 # --- meters

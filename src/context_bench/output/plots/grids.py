@@ -77,14 +77,14 @@ def draw_heatmap(result: EvalResult, cells: Cells) -> Drawn:
     baseline = find_baseline(result)
     base = cells.get(baseline or "", {})
     names = sorted((name for name in result.summary if cells.get(name)), key=lambda name: name != baseline)
-    lines, numbers = [], []
+    lines, numbers, labels = [], [], label_systems(names, 36)
     for name in names:
         own = cells[name]
         values = {place: sums[0] / sums[1] for place, sums in own.items()}
-        pair = [_make_grid(shorten_name(name, 44), name, lengths, values, own)]
+        pair = [_make_grid(labels[name], name, lengths, values, own)]
         if name != baseline and base:
             both = {place: values[place] - base[place][0] / base[place][1] for place in own if place in base}
-            minus = f"minus {shorten_name(baseline or '', 36)}"
+            minus = f"minus {labels[baseline or '']}"
             pair.append(_make_grid(minus, f"{name} {minus}", lengths, both, own, minus=True))
         lines.append(pair)
         numbers += [

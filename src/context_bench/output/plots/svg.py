@@ -42,8 +42,8 @@ from context_bench.output.plots.labels import (
     shorten_name,
 )
 
-_LETTERING = Lettering(line=14.0, measure=lambda text: 7.2 * len(text))
-"""The size of labels; fonts differ, so somewhat larger than most."""
+_LETTERING = Lettering(line=14.0, reach=5)
+_LEADER = 24  # a label further above or below its point than this has a line to it
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Frame:
         return element(tag, {**attributes, "data-tip": tip}, *children)
 
 
-_WINDOW = Frame(960, 230, 850, 780, 30)
+_WINDOW = Frame(960, 230, 850, 850, 30)
 _PHONE = Frame(360, 146, 298, 345, 18)
 _FILE = Frame(760, 210, 650, 620, 30, is_file=True)
 
@@ -240,6 +240,11 @@ def _draw_plane(plane: Plane, frame: Frame) -> tuple[float, Markup]:
     wanted = [(x(point.x), y(point.y), short[text]) for point, text in zip(plane.points, texts)]
     taken += [(0, 0, _LEFT, _BOTTOM), (0, 0, frame.width, 18)]  # the axis, and its title
     places_of_labels = place_labels(wanted, frame.width, _BOTTOM, taken, _LETTERING)
+    children += [
+        _draw_straight(across, up, place.x, place.y + (5 if place.y < up else -5), "whisker leader")
+        for place, (across, up, _) in zip(places_of_labels, wanted)
+        if abs(place.y - up) > _LEADER
+    ]
     anchors = {"left": "start", "right": "end", "center": "middle"}
     children += [
         _write(place.x, place.y + 4, text, anchors[place.align], "point")

@@ -39,10 +39,10 @@ document.addEventListener("pointermove", showTip);
 document.addEventListener("pointerdown", showTip);
 document.addEventListener("scroll", () => { tip.hidden = true; }, true);
 
-// --- printing opens what is folded
+// --- printing opens what is folded, but the tables that say in numbers what a chart shows
 let folded = [];
 addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open]):not(.all)")];
+  folded = [...document.querySelectorAll("details.missing:not([open]), details.reading:not([open])")];
   for (const each of folded) each.open = true;
 });
 addEventListener("afterprint", () => { for (const each of folded) each.open = false; });
