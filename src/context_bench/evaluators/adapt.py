@@ -1,4 +1,4 @@
-"""Makes an evaluator of an object, a function or a reference that a user hands over."""
+"""Makes evaluators from a user's objects, functions and references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from context_bench.types import Evaluator, Example
 
 
 class FunctionEvaluator:
-    """A plain function as an evaluator: its number is the score of its name, its dict is taken as it is."""
+    """A plain function as an evaluator: a number is the score under the function's name, a dict has named scores."""
 
     def __init__(self, function: Callable[[Example, Example], Any]) -> None:
         self.function = function
@@ -46,7 +46,7 @@ def adapt_evaluator(evaluator: Any) -> Evaluator:
     """Accept an evaluator as it is, or a function `f(original, processed)`; else an error says what is missing."""
     if isinstance(evaluator, type):
         raise UsageError(f"{evaluator.__name__} is a class: pass an evaluator made from it, {evaluator.__name__}(...)")
-    find_name(evaluator)  # a property that raises is told as a mistake of its author
+    find_name(evaluator)  # a property that raises is reported as its author's mistake
     if isinstance(evaluator, Evaluator):
         if not scores_asynchronously(evaluator):
             check_plain(evaluator, "score", "ascore")

@@ -1,4 +1,4 @@
-"""Answers against gold answers by the words they share, after SQuAD v1.1.
+"""Compares answers with gold answers by shared words, after SQuAD v1.1.
 
 Text is lower-cased, stripped of punctuation and of the articles a, an and the. Each score is the best
 over all accepted answers.

@@ -43,7 +43,7 @@ class CodeExecution:
         self.sandbox = sandbox
 
     def explain_refusal(self) -> str | None:
-        """Say why no program is run on this machine; None where the sandbox is there."""
+        """Return why this machine runs no programs; None if the sandbox works."""
         try:
             find_isolation(self.sandbox)
         except UsageError as error:
@@ -86,7 +86,7 @@ def find_patched_files(text: str) -> set[str]:
 
 
 def find_named_files(text: str) -> set[str]:
-    """Find what looks like a path, for a reply that is not a diff."""
+    """Find paths in a reply that is not a diff."""
     return set(_PATH.findall(text[:MAX_PATCH_CHARS]))
 
 

@@ -1,4 +1,4 @@
-"""Did what the answer needs survive in what the system put out, and did it reach the model?
+"""Whether the evidence survived in a system's output, and whether it reached the model.
 
 `ContextRecall` looks into the context, or the conversation, that a system returned. It needs no model, so it is the
 base of every comparison without a network. Texts are compared word by word: layout, case, punctuation and escapes may
@@ -19,7 +19,7 @@ from context_bench.text.golds import Gold, evidence_texts, gold_answers
 from context_bench.text.words import normalise
 from context_bench.traffic.exchanges import find_answers, read_exchanges
 
-_CONCLUSIONS = ("yes", "no")  # answers that no context states: where the word stands there, it stands there by chance
+_CONCLUSIONS = ("yes", "no")  # answers that no context states: where such a word occurs, it does so by chance
 
 
 class ContextRecall:
@@ -27,9 +27,9 @@ class ContextRecall:
 
     `evidence_recall` is the share of the evidence spans that are not lost; `answer_in_context` is 1.0 when an accepted
     answer is there in whole words (for an answer in parts the share of its parts). Both are looked for in the
-    conversation where the example has `turns` and the system made no context of them; what only a repetition of the
-    question holds does not count. What the original context does not hold cannot be lost: such evidence does not count,
-    and an example with such answers only, or with `yes` or `no`, has no `answer_in_context`. The rank scores compare
+    conversation where the example has `turns` and the system made no context of them; text in
+    a repetition of the question does not count. Evidence that the original context lacks cannot be lost and does not
+    count; an example with only such answers, or with `yes` or `no`, has no `answer_in_context`. The rank scores compare
     returned `documents`, of which `recall_at_k` looks at the first `k`, with `relevant_ids`.
     """
 
@@ -61,7 +61,7 @@ class ContextRecall:
 
 
 def _find_share(gold: Gold, search: TextSearch) -> float | None:
-    """Find the share of an answer's parts that is left; None where the original context held none of them."""
+    """Find the share of an answer's parts that survived; None where the original context held none of them."""
     found = [(part, search.has_words(part)) for part in gold if normalise(part).strip() not in _CONCLUSIONS]
     source = search.source
     left = [has for part, has in found if has or source is None or source.has_words(part)]
@@ -69,7 +69,7 @@ def _find_share(gold: Gold, search: TextSearch) -> float | None:
 
 
 def score_ranking(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:
-    """Recall among the first k, nDCG over the whole ranking and the reciprocal rank of the first hit.
+    """Compute recall among the first k, nDCG over the whole ranking, and the reciprocal rank of the first hit.
 
     Relevance is binary; a document that is returned twice counts once, where it first stands.
     """
@@ -89,13 +89,12 @@ _MAX_SHOWN_SPANS, _MAX_SPAN_CHARS = 3, 80
 class EvidenceSurvival:
     """Scores `evidence_survived` and `evidence_verbatim`: whether all evidence was in what the model got to read.
 
-    `evidence_survived` is 1.0 when no span is lost, `evidence_verbatim` when every span is there word for word. What
-    the model read are the texts of the request that gave the answer, or else what the system put out: its
-    conversation, or its context; what only a side call read, such as one that sums up, did not reach the answer. A
-    span counts wherever it stands in one of those texts, but not where the question itself repeats it. One that the
-    original context does not hold cannot be lost, and does not count. The details count the spans as `verbatim`,
-    `recoverable` or `lost`; `rewritten` says of a row with lost spans whether the text has words that nobody sent: what
-    was lost may stand there in other words.
+    `evidence_survived` is 1.0 when no span is lost, `evidence_verbatim` when every span is there word for word. The
+    model read the texts of the request that gave the answer, or else the system's output: its conversation, or its
+    context. Text that only a side call read, such as a summary, did not reach the answer. A span counts in any of
+    those texts, but not where the question itself repeats it. A span that the original context lacks cannot be lost
+    and does not count. The details count the spans as `verbatim`, `recoverable` or `lost`; for a row with lost spans,
+    `rewritten` says whether the text has words that were not sent: the lost text may be there in other words.
     """
 
     name = "evidence-survival"
@@ -124,7 +123,7 @@ class EvidenceSurvival:
 
 
 def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
-    """The texts that a model got to read, or the reason why they are not known."""
+    """Return the texts that a model got to read, or the reason why they are not known."""
     tapped, context = processed.get("tapped"), processed.get("context")
     if tapped is None:
         return [context] if isinstance(context, str) else "what the model got to read was not seen"

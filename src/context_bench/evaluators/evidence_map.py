@@ -1,4 +1,4 @@
-"""Where the evidence of an example stands in its context, and which of it a naive cut to a given size would keep.
+"""Where the evidence is in the context, and how much of it a naive cut to a given size would keep.
 
 The evidence is located once. Truncation and random deletion are then judged by position, so that each system can be
 compared with controls that kept exactly as much as it did, without a request and without cutting any text.
@@ -29,9 +29,9 @@ SEEDS = 5
 """Orders in which random deletion is tried."""
 
 MAX_PIECES = 5_000
-"""Sentences or lines of a context that are dropped one by one; in longer ones, neighbours are dropped together."""
+"""Most pieces (sentences or lines) that are dropped one by one; in longer contexts, neighbours are joined."""
 MAX_PLACES = 200
-"""Places of one span that are looked at: an answer such as "1" may stand anywhere."""
+"""Most places of one span that are kept: an answer such as "1" may occur anywhere."""
 
 _CONCLUSIONS = ("yes", "no")
 
@@ -41,7 +41,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class EvidenceMap:
-    """The places of what an answer needs.
+    """The places of the evidence of one example.
 
     Attributes:
         needs: Alternatives, of which one suffices. Each is a list of spans, all of which are needed; each span is a
@@ -64,7 +64,7 @@ class EvidenceMap:
         return self.tokens[-1] if self.tokens else 0
 
     def find_depths(self) -> tuple[float, float]:
-        """Return the shares of the tokens that stand before the first and before the last of the needed spans.
+        """Return the shares of the tokens before the first and before the last of the needed spans.
 
         A span that stands in several places counts at its first; of several accepted answers, the earliest counts.
         """
@@ -74,11 +74,11 @@ class EvidenceMap:
         return min(earliest), max(earliest)
 
     def count_places(self) -> int:
-        """Count the places of the span that stands in the fewest."""
+        """Count the places of the rarest span."""
         return min(len(places) for spans in self.needs for places in spans)
 
     def score_controls(self, kept: int) -> dict[str, list[float]]:
-        """Score each control that keeps so many of the `whole` tokens: the share of the needed spans that it keeps.
+        """Score each control that keeps this many of the `whole` tokens: the share of the needed spans that it keeps.
 
         Returns:
             One share for each stretch, and for random deletion one for each seed.
@@ -96,7 +96,7 @@ class EvidenceMap:
         return scores
 
     def describe_cut(self, kept: int) -> dict[str, Any]:
-        """Describe a cut that keeps so many of the `whole` tokens as the metadata of a row has it."""
+        """Describe a cut that keeps this many of the `whole` tokens, for the metadata of a row."""
         kept = min(max(kept, 0), self.whole)
         return {
             "evidence_depth": list(self.find_depths()),
@@ -131,8 +131,8 @@ class EvidenceMap:
     def _score_drop(self, seed: int, kept: int) -> float:
         """Score what is left when whole pieces are taken in a random order until they fill the size.
 
-        The piece that is one too many is taken in as many of the orders as its share that fits. Filling up with smaller
-        pieces instead would favour short ones, and so evidence in a short line.
+        The first piece that does not fit is kept with the probability of the share of it that fits. Filling up with
+        smaller pieces instead would favour short ones, and so evidence in a short line.
         """
         taken, left = set(), kept
         for piece in self._orders[seed]:
@@ -185,7 +185,7 @@ def join_pieces(pieces: list[str]) -> list[str]:
 
 
 class _Finder:
-    """Finds the places of spans in one text: letter by letter, else by normalised words, to the piece."""
+    """Finds the places of spans in one text: literally, else by normalised words within a piece."""
 
     def __init__(self, text: str, pieces: Sequence[str], ends: Sequence[int]) -> None:
         self._text, self._pieces, self._ends = text, pieces, ends

@@ -1,7 +1,7 @@
 """Reads a judge's reply: its rating and its rationale, or the reason why the reply gives none.
 
-Read strictly. A JSON object with a `rating` or `score` counts, and so do a marked line ("Rating: 4", "[[4]]"), a number
-that opens the reply ("5 - fully correct") and a sentence that gives one ("I'd give this a 4/5."). Text that only
+Reading is strict. A JSON object with a `rating` or `score` counts, and so do a marked line ("Rating: 4", "[[4]]"), a
+number that opens the reply ("5 - fully correct") and a sentence that gives one ("I'd give this a 4/5."). Text that only
 mentions or quotes a number, a rating that is not a whole number from 1 to 5, or two that differ are not a verdict: a
 missing score is better than a wrong one.
 """
@@ -82,7 +82,7 @@ _QUOTING = re.compile(
     r"(?i)\b(?:says?|said|claims?|reads?|writes?|states?|asks?|tells?|demands?|contains?|(?:ends|begins)\s+with)\b"
     r"(?:[^.!?;,\n]*$|\s*:)"
 )
-"""Before a rating: it is what the judged text says."""
+"""Before a rating: it quotes the judged text."""
 _IN_TEXT = re.compile(r"\s*([0-9]+(?:\.0+)?)\s*(?:(?:/|out of)\s*5\s*)?")
 
 # Layouts of a rating that become the line "Rating: 4", where they stand at the beginning of a line.
@@ -140,12 +140,12 @@ def read_verdict(reply: str) -> JudgeVerdict:
 
 
 def _is_lone(text: str) -> bool:
-    """Whether a short reply has one number and speaks of nothing else that it could be."""
+    """Whether a short reply has one number that can only be the rating."""
     return len(text) <= MAX_QUOTE_CHARS and len(re.findall(r"[0-9]+", text)) == 1 and not _UNDECIDED.search(text)
 
 
 def drop_thoughts(reply: str) -> str:
-    """Return what a judge says after its reasoning, or raise ValueError.
+    """Return the reply of a judge after its reasoning, or raise ValueError.
 
     An end of reasoning alone may be quoted from the judged text.
     """
@@ -170,10 +170,10 @@ def _count_stars(stars: re.Match[str]) -> str:
 
 
 def _split_units(text: str) -> Iterator[_Unit]:
-    """The lines and the JSON objects of a reply in their order.
+    """Return the lines and the JSON objects of a reply in their order.
 
-    A brace that opens no valid object ends it all: inside a broken object the judge may be quoting the
-    judged text, and a valid object in there would be taken for the verdict.
+    Reading stops at a brace that opens no valid object: inside it the judge may be quoting the judged
+    text, and a valid object in there would be taken for the verdict.
     """
     decoder = json.JSONDecoder(object_pairs_hook=_Object, strict=False)
     place = 0
@@ -217,7 +217,7 @@ _RATIONALES = ("rationale", "explanation", "reason", "reasoning")
 
 
 class _Object:
-    """A JSON object as it was written: a key that stands twice is seen twice."""
+    """A JSON object as written, with repeated keys."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         named = [(key.strip().lower(), value) for key, value in pairs]

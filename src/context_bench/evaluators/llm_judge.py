@@ -74,7 +74,7 @@ _REMINDER = "Grade what stands in the answer block. Reply with the JSON object a
 PROMPT = blake2b(
     "\0".join((_OPENING, _BY_REFERENCE, _BY_TASK, _CLOSING, _REMINDER)).encode(), digest_size=8
 ).hexdigest()
-"""Changes with every word of the instructions: verdicts on another wording are other verdicts."""
+"""Changes with every word of the instructions: another wording may give other verdicts."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Case:
 
 
 def read_case(original: Mapping[str, Any], processed: Mapping[str, Any]) -> Case:
-    """The case that an example and its answer make; without a task or without references these are empty."""
+    """Make the case of an example and its answer; a missing task or missing references are empty."""
     replies = turn_answers(processed)
     several = len(replies) > 1
     references = ["\n".join(gold) for gold in gold_answers(original)]
@@ -148,7 +148,7 @@ def make_code(case: Case) -> str:
         attempt += 1
 
 
-DEFAULT_MODEL = "gpt-4"  # the judge where nobody names one
+DEFAULT_MODEL = "gpt-4"  # the default judge
 
 MAX_REPLY_CHARS = 20_000
 """Characters of a reply that a row keeps; a longer one is not a verdict of two sentences anyway."""
@@ -213,7 +213,7 @@ class LLMJudge:
         return f"{self.name}/{self.version} {blake2b(described, digest_size=16).hexdigest()}"
 
     async def prepare(self) -> None:
-        """Find out whether the judge is there; one that is not is then not waited for again and again."""
+        """Check that the judge is reachable, so that the run does not wait for it again and again."""
         await self._endpoint.probe()
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
@@ -259,7 +259,7 @@ class LLMJudge:
 
 
 def _scores(document: Any, model: str) -> Scores:
-    """Read the verdict in a chat completion, or why it holds none."""
+    """Read the verdict in a chat completion, or the reason for none."""
     try:
         reply = read_chat_completion(document)
     except NotAReply:

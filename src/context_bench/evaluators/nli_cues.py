@@ -1,6 +1,6 @@
-"""The wordings of the three verdicts, from plain labels to what only hints at one.
+"""The wordings of the three verdicts, from plain labels to hints.
 
-They are kept apart from the code that applies them, so that a new wording is one more line here.
+They are separate from the code, so that a new wording is one more line here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ LABELS = {
 
 _NOT = r"(?:(?:does|do|did|is|are|was|were|has|have|had)(?:n't|\s+not)|never|cannot|can't)\s+(?:\w+\s+){0,3}?"
 _GIVEN = r"(?![^.;\n]{0,60}\bwithout\s+(?:seeing|reading|being\s+(?:given|shown)|access)\b)"
-"""Not in a reply that nobody gave the text to: "I cannot determine the label without seeing the document"."""
+"""Not where the text is missing: "I cannot determine the label without seeing the document"."""
 UNDECIDED = _compile_words(
     _NOT + r"(?:mention|address|stat|specif|discuss|cover|say|provid|contain|includ|describ|indicat|clarif|speak|touch"
     r"|report|investigat|examin|study|studied|assess|test|measur|evaluat|explor|giv|discern|refer|comment|guarantee|establish|tell|talk|com(?:e|es)\s+up|aris)\w*"
@@ -94,7 +94,7 @@ UNDECIDED = _compile_words(
     r"\bnothing\s+(?:on|about|regarding|concerning|to\s+do\s+with)\b",
     r"\bleaves?\s+(?:this|that|it|the\s+\w+)\s+open\b",
 )
-"""The text does not settle the question, said in other words than a label."""
+"""The text does not settle the question, in other words than a label."""
 
 UNSUPPORTED = _compile_words(r"\bunsupported\b|\bnon-?entailment\b|\bnot\s+(?:\w+\s+)?(?:implied|follow)\w*")
 """Not entailment, without a word on contradiction."""
@@ -146,7 +146,7 @@ JSON_LABEL = re.compile(
     r"(?i)[\"'](?:\w+[_ ])?(?:label|verdict|answer|classification|prediction|result|relation(?:ship)?|judge?ment"
     r"|decision|conclusion|category|class|stance|output|inference)[\"']\s*:\s*[\"'](?P<label>[^\"'\n]{1,60})[\"']"
 )
-"""The field of a JSON object that holds the verdict; what stands in the others explains it."""
+"""The field of a JSON object that holds the verdict; the others explain it."""
 
 SHARE = re.compile(
     r"(?i)(?P<label>[A-Za-z][\w -]{1,40}?)[\"'*_]*\s*[:=|(–—-]+\s*(?P<share>\d{1,3}(?:\.\d+)?)\s*(?P<percent>%)?"
@@ -157,7 +157,7 @@ HEDGE = re.compile(
     r"(?i)[,;(–—]?\s*\b(?:al)?though\b(?=[^.;\n]*\b(?:could|might|may|argu\w*|possib\w+|perhaps|some|another|others?)\b)[^.;\n]*"
     r"|[,;(–—]\s*(?:leaning|tending|verging|bordering)\b[^.;\n]*|[,;(–—]\s*(?:but|however)\b(?=[^.;\n]*\b(?:could|might|may|arguabl[ey]|perhaps)\b)[^.;\n]*"
 )
-"""A clause that doubts the verdict before it: it gives no other one."""
+"""A clause that doubts the verdict before it and gives no other."""
 
 FIRST_WORD = re.compile(r"(?i)\W*(yes|no|true|false|correct|incorrect)\b(?!\s+(?:evidence|info\w*|mention|doubt))")
 
@@ -208,7 +208,7 @@ REFUSAL = _compile_words(
     r"\b(?:stay|remain|be|keep)(?:ing)?\s+neutral\b",
     r"\b(?:please|could\s+you|can\s+you)\s+(?:provide|share|paste|upload|send|attach|supply)\b",
 )
-"""The writer will not or cannot do the task, for reasons of its own and not of the text."""
+"""The writer will not or cannot do the task, for reasons that are not in the text."""
 
 _INPUT = r"(?:contract|agreement|document|text|abstract|premise|hypothesis|claim|passage|article|attachment|file)s?\b"
 NO_INPUT = _compile_words(
@@ -223,7 +223,7 @@ WRITER_SPEAKS = re.compile(
     r"|trial|authors?|NDA|lease|report|data|findings|clause|section|sentence|evidence|it|they|nothing|none|there|but|yet|however|although)\b)"
     r"[^.;])*$"
 )
-"""Before what is not known: it is the writer who does not, without a word on the text in between."""
+"""Before an unknown: the writer does not know, and nothing in between is about the text."""
 
 FROM_THE_TEXT = re.compile(
     r"(?i)\b(?:from|based\s+on|on\s+the\s+basis\s+of|given|according\s+to|with(?:in)?|using)\s+(?:\w+\s+){0,3}?(?:text|document|passage"

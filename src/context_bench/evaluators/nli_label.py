@@ -3,7 +3,7 @@
 Contract NLI says entailment, contradiction, not mentioned; SciFact says support, contradict, not enough info: two
 wordings of the same classes. A stated verdict ("Label: ...", a line of its own) outranks the labels in the reasoning,
 and those outrank hints and a plain yes or no. A negated label is not a label; what "neither entails nor contradicts"
-is neutral. That the writer cannot or will not judge is not a verdict; that the text does not say is neutral.
+is neutral. A refusal to judge is not a verdict; "the text does not say" is neutral.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ENUMERATOR = re.compile(r"^\W*(?:(?:option\s+)?[A-Da-d1-4][.):]\s+|\([A-Da-d1-4
 
 
 def label_verdict(label: str) -> NliVerdict | None:
-    """The class of a bare label in any of its spellings, such as "NOT_ENOUGH_INFO"."""
+    """Return the class of a bare label in any of its spellings, such as "NOT_ENOUGH_INFO"."""
     return cues.ALIASES.get(re.sub(r"[^a-z]", "", label.lower()))
 
 
 def read_verdict(reply: str) -> NliVerdict | None:
-    """The verdict that a reply gives; None when it gives none."""
+    """Return the verdict that a reply gives; None when it gives none."""
     text = remove_markup(reply).strip()
     if len(text) > 2 * MAX_CHARS:  # verdicts stand at the ends
         text = f"{text[:MAX_CHARS]}\n{text[-MAX_CHARS:]}"
@@ -55,14 +55,14 @@ def _has_several_labels(line: str) -> bool:
 
 
 def _find_stated(text: str) -> NliVerdict | None:
-    """The last verdict that is announced, or what the writer puts in its place after a change of mind."""
+    """Return the last announced verdict, or the one that a change of mind replaces it with."""
     *before, rest = cues.REVISION.split(text)
     revised = (_find_announced(rest) or _find_label(_read_sentences(rest))) if before else None
     return revised or _find_announced(text)
 
 
 def _find_announced(text: str) -> NliVerdict | None:
-    """The last verdict that follows a word such as "label", or stands on a line of its own at either end."""
+    """Return the last verdict that follows a word such as "label", or stands on a line of its own at either end."""
     found: list[tuple[int, NliVerdict]] = []
     reply = _Reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
@@ -83,7 +83,7 @@ def _find_announced(text: str) -> NliVerdict | None:
 
 
 def _find_field(text: str) -> NliVerdict | None:
-    """The verdict in the field of a JSON object that is there for it."""
+    """Return the verdict in the verdict field of a JSON object."""
     if "{" not in text:
         return None
     verdicts = [verdict for field in cues.JSON_LABEL.finditer(text) if (verdict := label_verdict(field["label"]))]
@@ -91,7 +91,7 @@ def _find_field(text: str) -> NliVerdict | None:
 
 
 def _find_likeliest(text: str) -> NliVerdict | None:
-    """The label with the highest probability, where two or more have one each."""
+    """Return the label with the highest probability, where two or more have one each."""
     shares = {
         verdict: float(found["share"]) / (100 if found["percent"] else 1)
         for found in cues.SHARE.finditer(text)
@@ -102,13 +102,13 @@ def _find_likeliest(text: str) -> NliVerdict | None:
 
 
 def _read_tick(line: str) -> re.Match[str] | None:
-    """A line of a list or table that says of a label whether it is the one."""
+    """Return a line of a list or table that says of a label whether it is the one."""
     rows = (pattern.fullmatch(line) for pattern in cues.TICKS)
     return next((row for row in rows if row and label_verdict(row["label"])), None)
 
 
 def _find_ticked(text: str) -> NliVerdict | None:
-    """The one label with a yes, or without a no, where lines answer the labels with yes or no."""
+    """Return the one label with a yes, or without a no, where lines answer the labels with yes or no."""
     rows = [row for line in _SEGMENT_END.split(text) if (row := _read_tick(line))]
     verdicts = [(label_verdict(row["label"]), bool(row["yes"])) for row in rows]
     yes = {verdict for verdict, ticked in verdicts if ticked}
@@ -121,7 +121,7 @@ def _read_whole_line(line: str) -> NliVerdict | None:
 
 
 def _read_opening(line: str, alone: bool) -> NliVerdict | None:
-    """A label that opens the reply: a line of its own, or one followed by a stop, colon or dash."""
+    """Return the label that opens the reply: a line of its own, or one followed by a stop, colon or dash."""
     line = _ENUMERATOR.sub("", line)
     head = re.split(r"[.:;,(–—]|\s-\s", line, maxsplit=1)[0]
     verdict = label_verdict(head)
@@ -142,7 +142,7 @@ def _is_question(sentence: str) -> bool:
 
 
 class _Reply:
-    """The facts of a whole reply that are needed to read one sentence of it; found when they are asked for."""
+    """Facts of a whole reply that reading one sentence needs, computed on demand."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -154,7 +154,7 @@ class _Reply:
 
     @cached_property
     def lacks_input(self) -> bool:
-        """Whether the writer was not given what it should judge."""
+        """Whether the writer says that the text is missing."""
         return bool(cues.NO_INPUT.search(self._text))
 
 
@@ -177,7 +177,7 @@ class _Reading:
             self.ruled_out.add(NliVerdict.ENTAILMENT)
 
     def _find_labels(self) -> Iterator[tuple[int, NliVerdict]]:
-        """The labels that are given, by where they end; those that are negated are ruled out."""
+        """Return the labels that are given, by where they end; those that are negated are ruled out."""
         for match, verdict in self._skip_weighed():
             if verdict is NliVerdict.NEUTRAL:
                 if not cues.SET_ASIDE.search(self.sentence[max(0, match.start() - 80) : match.start()]):
@@ -217,11 +217,11 @@ class _Reading:
 
     @property
     def undecided(self) -> bool:
-        """Whether the text is said not to settle the question; that the writer cannot is another matter."""
+        """Whether the sentence says that the text does not settle the question (not that the writer cannot)."""
         return any(not self.is_refused(match) for match in cues.UNDECIDED.finditer(self.sentence))
 
     def is_refused(self, match: re.Match[str]) -> bool:
-        """Whether some words are about what the writer, who refuses the task, cannot or will not say."""
+        """Whether some words are part of a refusal."""
         if self.reply.lacks_input:
             return True
         if not self.reply.refuses or cues.FROM_THE_TEXT.search(self.sentence):
@@ -239,7 +239,7 @@ def _read_sentences(text: str) -> list[_Reading]:
 
 
 def _find_label(readings: Sequence[_Reading]) -> NliVerdict | None:
-    """The last label in the reasoning, best from a sentence about the claim, and one that concludes."""
+    """Return the last label in the reasoning, best from a sentence about the claim, and one that concludes."""
     labelled = [reading for reading in readings if reading.label]
     about = [each for each in labelled if cues.CLAIM.search(each.sentence)] or labelled
     concluding = [each for each in about if cues.CONCLUDES.search(each.sentence)] or about
@@ -264,7 +264,7 @@ def _find_argued(text: str) -> NliVerdict | None:
 
 
 def _find_hint(readings: Sequence[_Reading]) -> NliVerdict | None:
-    """Find the verdict that the wording leans towards, where no label is given."""
+    """Find the verdict that the wording hints at, where no label is given."""
     if any(reading.undecided for reading in readings):
         return NliVerdict.NEUTRAL
     for reading in reversed(readings):
@@ -274,7 +274,7 @@ def _find_hint(readings: Sequence[_Reading]) -> NliVerdict | None:
 
 
 def _find_last_word(words: Mapping[NliVerdict, re.Pattern[str]], reading: _Reading) -> NliVerdict | None:
-    """The last of some opposed words in a sentence; a negated one counts as its opposite."""
+    """Return the last of some opposed words in a sentence; a negated one counts as its opposite."""
     found: list[tuple[int, NliVerdict]] = []
     for verdict, pattern in words.items():
         opposite = NliVerdict.CONTRADICTION if verdict is NliVerdict.ENTAILMENT else NliVerdict.ENTAILMENT

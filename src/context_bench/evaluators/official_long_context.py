@@ -49,7 +49,7 @@ def rouge_l_sets(prediction: str, gold: str) -> float:
 
 
 def _find_common_words(reference: Sequence[str], prediction: Sequence[str]) -> set[str]:
-    """The words of one longest common subsequence; a tie drops a word of the prediction, as in `rouge`."""
+    """Return the words of one longest common subsequence; a tie drops a word of the prediction, as in `rouge`."""
     rows, found = lcs_rows(reference, prediction), set()
     i, j = len(reference), len(prediction)
     while i and j:
@@ -118,7 +118,7 @@ _FIRST_LINE_ONLY = ("trec", "triviaqa", "samsum", "lsht")
 
 
 def task_of(example: Mapping[str, Any]) -> str:
-    """The task that an example belongs to: `meta.task`, or what follows the colon of its dataset tag."""
+    """Return the task that an example belongs to: `meta.task`, or what follows the colon of its dataset tag."""
     meta = example.get("meta")
     task = meta.get("task") if isinstance(meta, Mapping) else None
     return str(task or str(example.get("dataset") or "").partition(":")[2])

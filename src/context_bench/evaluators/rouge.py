@@ -74,7 +74,7 @@ def rouge_lsum(prediction: str, reference: str) -> Rouge:
 
 
 def lcs_rows(reference: Sequence[str], prediction: Sequence[str]) -> list[int]:
-    """The table of the longest common subsequence, each row packed into the bits of one integer.
+    """Return the table of the longest common subsequence, each row packed into the bits of one integer.
 
     Bit j of row i is set where the length for i + 1 tokens of the reference grows with token j of the
     prediction, so the length itself is a count of bits. A row costs a few integer operations.
@@ -92,7 +92,7 @@ def lcs_rows(reference: Sequence[str], prediction: Sequence[str]) -> list[int]:
 
 
 def _find_lcs_places(reference: Sequence[str], prediction: Sequence[str]) -> Iterator[int]:
-    """The places in the reference of one longest common subsequence.
+    """Return the places in the reference of one longest common subsequence.
 
     Of several the one that `rouge-score` picks, since the union over sentences depends on it: walking
     back from the end, equal words are taken, and a tie drops a word of the reference.

@@ -1,4 +1,4 @@
-"""Finds a passage or an answer in what a model got to read: one rule for every evaluator that looks for it.
+"""Finds passages and answers in a model's input, by the same rule for all evaluators.
 
 Texts are compared by their normalised words (see `text.words.normalise`), as they are and with their escapes undone:
 HTML's, and JSON's, once and twice over, as in a JSON text that is a string of another one.
@@ -59,7 +59,7 @@ def _read_record(span: str) -> dict[str, Any] | None:
 
 
 def _list_fields(value: Any, key: str = "", depth: int = 0) -> Iterator[_Field]:
-    """The fields of a record, and of the records in it; a list of plain values is one value."""
+    """Return the fields of a record, and of the records in it; a list of plain values is one value."""
     if isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value)):
         items = value.items() if isinstance(value, Mapping) else ((key, each) for each in value)
         if depth:
@@ -79,7 +79,7 @@ def _list_plain_words(value: Any) -> Iterator[str]:
 
 
 def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) -> bool:
-    """Whether a stretch of words is made of all the pieces, and of nothing else but what may stand between."""
+    """Whether a stretch of words consists of all the pieces and permitted words between them."""
     if not pieces or not all(f" {piece} " in form for piece in pieces):
         return False
     needed, seen, end = Counter(pieces), Counter[str](), -1
@@ -96,7 +96,7 @@ def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) ->
 
 CONTEXT_CHARS = 40
 MAX_NEW_WORD_SHARE = 0.05
-"""Share of words that nobody sent, up to which a text is not rewritten: a proxy may say that it left something out."""
+"""Share of new words up to which a text does not count as rewritten: a proxy may note that it left something out."""
 
 
 def read_sent_texts(original: Example, processed: Mapping[str, Any]) -> list[str] | None:
@@ -226,7 +226,7 @@ class _Text:
 
 
 def _cut_around(text: str, start: int, length: int) -> str | None:
-    """A stretch of a text with a few whole words on either side of a place; None where no space is near."""
+    """Return a stretch of a text with a few whole words on either side of a place; None where no space is near."""
     end = start + length
     first = 0 if start <= CONTEXT_CHARS else text.find(" ", start - CONTEXT_CHARS, start)
     last = len(text) if end + CONTEXT_CHARS >= len(text) else text.rfind(" ", end, end + CONTEXT_CHARS)
@@ -235,13 +235,13 @@ def _cut_around(text: str, start: int, length: int) -> str | None:
 
 @lru_cache(maxsize=8)
 def _read_text(text: str) -> _Text:
-    """A text to look in. The evaluators of a row look in the same few, and they are large."""
+    """Return a text to look in. The evaluators of a row look in the same few, and they are large."""
     return _Text(text)
 
 
 @lru_cache(maxsize=256)
 def _read_span(span: str) -> _Text:
-    """A text to look for. Several evaluators, systems and repeats ask for the same one."""
+    """Return a text to look for. Several evaluators, systems and repeats ask for the same one."""
     return _Text(span.strip())
 
 

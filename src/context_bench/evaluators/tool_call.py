@@ -137,7 +137,7 @@ def _read_arguments(given: Any) -> dict[str, Any] | None:
 
 
 def _parse_calls(source: str) -> list[ParsedCall]:
-    """The calls of a text that is nothing but calls: one, a list of them, or one a line."""
+    """Return the calls of a text that holds only calls: one, a list of them, or one a line."""
     if "(" not in source:
         return []
     try:
@@ -170,7 +170,7 @@ def _call(node: ast.expr | None) -> ParsedCall:
 
 
 def _read_literal(node: ast.expr) -> Any:
-    """The value of a literal; anything else as the text that it is."""
+    """Return the value of a literal, and any other text unchanged."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
@@ -335,7 +335,7 @@ class ToolCallMatch:
 
 
 def _read_golds(truth: Sequence[Any]) -> list[Gold] | None:
-    """The wanted calls; also from the plain form {"name": ..., "arguments": ...} with one value for each."""
+    """Return the expected calls, also from the plain form {"name": ..., "arguments": ...} with one value for each."""
     golds: list[Gold] = []
     for item in truth:
         if not isinstance(item, Mapping):
@@ -357,7 +357,7 @@ def _accept_one(value: Any) -> Any:
 
 
 def _read_parameters(example: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The functions on offer, each with what it declares about its parameters."""
+    """Return the functions on offer, each with what it declares about its parameters."""
     tools = example.get("tools")
     declared: dict[str, Mapping[str, Any]] = {}
     for tool in tools if isinstance(tools, list | tuple) else ():

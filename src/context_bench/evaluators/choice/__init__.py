@@ -1,4 +1,4 @@
-"""Multiple choice: the letter that a reply chooses against the correct one."""
+"""Multiple choice: compares the letter that a reply chooses with the correct one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LETTER = re.compile(r"\W*([A-Za-z])\W*")
 class MultipleChoiceAccuracy:
     """Scores `mc_accuracy`: 1.0 when the reply chooses the correct letter, and no other.
 
-    Only letters that exist are looked for: as many as there are `choices`, A to J where none are given. A
+    Only existing letters count: as many as there are `choices`, or A to J without `choices`. A
     reply that gives the text or the value of exactly one option chooses it. Without a `correct_letter` the letter is
     that of the choice which equals the `answer`. The details hold the letter that was read.
     """
@@ -40,7 +40,7 @@ class MultipleChoiceAccuracy:
 
 
 def list_option_texts(example: Mapping[str, Any]) -> list[str]:
-    """The texts of the options in their order; `choices` may be a list, {"text": [...]} or {"A": ...}."""
+    """Return the texts of the options in their order; `choices` may be a list, {"text": [...]} or {"A": ...}."""
     choices = example.get("choices")
     if isinstance(choices, Mapping):
         choices = choices["text"] if isinstance(choices.get("text"), list) else list(choices.values())
@@ -50,7 +50,7 @@ def list_option_texts(example: Mapping[str, Any]) -> list[str]:
 
 
 def find_correct_letter(example: Mapping[str, Any], options: list[str]) -> str | None:
-    """The gold letter: the one that is given, or that of the one option which is the answer."""
+    """Return the gold letter: the one that is given, or that of the one option which is the answer."""
     given = _LETTER.fullmatch(str(example.get("correct_letter") or ""))
     if given:
         return given[1].upper()

@@ -1,7 +1,7 @@
-"""Wordings that say which option is meant: the text around a letter that settles it, or rules it out.
+"""Wordings around a letter that choose an option or rule it out.
 
 Each pattern looks at the text just before a letter (and ends there) or just after it (and starts there).
-They are kept apart from the code that applies them, so that a new wording is one more line here.
+They are separate from the code, so that a new wording is one more line here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STATED_BEFORE = re.compile(
     + _LEAD,
     re.IGNORECASE,
 )
-"""The letter that follows is said to be the answer."""
+"""The letter that follows is stated as the answer."""
 
 SUGGESTED_BEFORE = re.compile(
     _join_patterns(
@@ -67,7 +67,7 @@ SUGGESTED_BEFORE = re.compile(
     + _LEAD,
     re.IGNORECASE,
 )
-"""The letter that follows is where an argument arrives."""
+"""The letter that follows is the conclusion of an argument."""
 
 ALL_BUT = re.compile(
     r"(?i)\b(?:all|every\w*|each)\b[^.,;:\n]{0,50}?\b(?:except(?:\s+for)?|but|apart\s+from|other\s+than"
@@ -141,7 +141,7 @@ STATED_AFTER = re.compile(
     r"(?:answer|choice|option|pick|selection|exception|odd\s+(?:one|man)\s+out|outlier)\b",
     re.IGNORECASE,
 )
-"""The letter before is said to be the answer."""
+"""The letter before is stated as the answer."""
 
 SUGGESTED_AFTER = re.compile(
     _CLOSE
@@ -161,7 +161,7 @@ SUGGESTED_AFTER = re.compile(
     ),
     re.IGNORECASE,
 )
-"""The letter before is where an argument arrives."""
+"""The letter before is the conclusion of an argument."""
 
 REVISION = re.compile(
     r"(?i)\b(?:wait|correction|corrected|scratch\s+that|on\s+second\s+thought|reconsider\w*|re-?evaluat\w*"
@@ -183,7 +183,7 @@ EARLIER = re.compile(
     r"|\b(?:mistake|error|misconception|pitfall|trap)\s+(?:\w+\s+)?(?:is|would\s+be|to)\b"
     r"|\beveryone\b|\b(?:most|many|some|other)\s+(?:people|students|readers|candidates|textbooks|models|sources)\b"
 )
-"""Wordings of a thought given up, or of others: "initially I was going to say C", "many students pick A"."""
+"""A discarded thought, or other people's choices: "initially I was going to say C", "many students pick A"."""
 
 EXCEPTION_ASKED = re.compile(
     r"(?i)\b(?-i:NOT|EXCEPT|LEAST|FALSE|INCORRECT)\b|\b(?:has|have|had|with|is|are|shows?)\s+(?-i:NO)\b"
@@ -191,7 +191,7 @@ EXCEPTION_ASKED = re.compile(
     r"|\bwhich\b[^.?!]{0,80}?\b(?:is|are|was|were|does|do|did|can|could|would|has|have)(?:\s+not|n't)\b"
     r"|\bwhich\b[^.?!]{0,60}?\b(?:is|are)\s+(?:false|incorrect|untrue|wrong)\b"
 )
-"""A question that asks for the option of which something is not true."""
+"""A question that asks for the exception."""
 
 CONNECTIVE = re.compile(
     r"(?i)\s+(?:because|since|as|and|or|but|due|given|for|though|while|based|which|where|by|rather\s+than|instead\s+of|not|over|to|through)\b"

@@ -21,7 +21,7 @@ from context_bench.evaluators.choice.option_places import (
 from context_bench.text.golds import cut_sentence_around
 
 FIRST_MENTIONS, LAST_MENTIONS = 20, 400
-"""A reply that names more options than this is read at both ends only: it is not an answer, or a hostile one."""
+"""Replies with more mentions are read only at both ends: they are no answers, or hostile."""
 
 
 class Weight(IntEnum):
@@ -37,7 +37,7 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True)
 class OptionMention:
-    """One place where options are named: which ones, where, what it is worth, and whether by their text."""
+    """One mention of options: which ones, its place, its weight, and whether by text."""
 
     start: int
     end: int
@@ -75,7 +75,7 @@ _LINE_VERDICTS = tuple(
         r"\w[^\w\n]{0,6}?(?:[:|–—]|\s-|\s=>?|→)[^\w\n]*(?:(?P<bad>false)|(?P<good>true))[^\w\n]*$",
     )
 )
-"""How a line ends, or goes on after a dash, that judges the option which it starts with."""
+"""The end of a line, or its part after a dash, that judges the option at its start."""
 _WRONG_SECTION = re.compile(
     r"(?im)^[^\w\n]*(?:why\s+(?:not\s+)?(?:are\s+)?(?:the\s+)?(?:others?|rest)\b|distractors\b"
     r"|(?:the\s+)?(?:wrong|incorrect|other|eliminated|rejected)\s+(?:answers?|options?|choices?)\b)[^\n]{0,40}?[^\w\n]*\n"
@@ -98,7 +98,7 @@ _SPEECH = re.compile(r"\"[^\"\n]{0,120}\w[ \t]+[^\"\n]{0,120}$")
 
 
 class _Page:
-    """A text and what has to be known of the whole of it to weigh one place."""
+    """A text with the facts about it that weighing one place needs."""
 
     def __init__(self, text: str, quotes: Sequence[OptionPlace], bold: Collection[str]) -> None:
         self.text = text
@@ -203,7 +203,7 @@ class _Page:
         return Weight.NAMED if not place.bare or cues.NAMED_BEFORE.search(before) else Weight.PASSING
 
     def _weigh_layout(self, place: OptionPlace) -> Weight | None:
-        """A letter alone on a line, or as the label that opens the reply or its last line; a last sentence."""
+        """Weigh a letter alone on a line, or as the label that opens the reply or its last line; a last sentence."""
         text = self.text
         line_start, line_end = text.rfind("\n", 0, place.start) + 1, text.find("\n", place.end)
         line_end = len(text) if line_end < 0 else line_end
@@ -225,7 +225,7 @@ class _Page:
         return None
 
     def _weigh_end_of_line(self, place: OptionPlace, before: str) -> Weight | None:
-        """A last sentence that is an option and nothing else; a last line such as "Best next step: C - wait"."""
+        """Weigh a last sentence that is only an option, or a last line such as "Best next step: C - wait"."""
         after = self.text[place.end : place.end + REACH_CHARS]
         alone = _SENTENCE_STARTS.search(before) or (place.quoted and _COLON.search(before))
         if alone and not re.search(r"\w", self.text[place.end :]):
@@ -239,7 +239,7 @@ class _Page:
         return len(self.labels) > 1 and self.labels[-1] not in self.labels[:-1]
 
     def _is_unreal(self, place: OptionPlace, before: str) -> bool:
-        """Whether the sentence asks, quotes, or speaks of another case than the one at hand."""
+        """Whether the sentence asks, quotes, or is about another case."""
         sentence = cut_sentence_around(self.text, place.start, place.end).rstrip("\"') »\n")
         if sentence.endswith("?"):
             return True
@@ -252,7 +252,7 @@ class _Page:
         return bool(cues.ABANDONED.search(f"{clause} {rest}"))
 
     def _is_in_speech(self, place: OptionPlace, before: str) -> bool:
-        """Whether what makes the claim is quoted: someone marked "The answer is D" and was wrong."""
+        """Whether the claim is a quotation: someone marked "The answer is D" and was wrong."""
         line = before.rpartition("\n")[2]
         speech = _SPEECH.search(line) if line.count('"') % 2 else None
         after = self.text[place.end : place.end + REACH_CHARS]

@@ -16,7 +16,7 @@ from typing import Literal
 from context_bench.evaluators.choice import option_cues as cues
 from context_bench.text.golds import remove_markup
 
-REACH_CHARS = 160  # how many characters before and after a place are looked at
+REACH_CHARS = 160  # characters to read before and after a place
 
 _BRACKETS = "()[]{}\"'«»<>"
 
@@ -97,7 +97,7 @@ def _find_letters(text: str, letters: str, inside: set[int]) -> Iterator[OptionP
 
 
 def _is_unit(text: str, letter: re.Match[str]) -> bool:
-    """Whether a letter follows a number as its unit does: "(10 g)", "5 A"; not in "Question 5 A"."""
+    """Whether a letter follows a number as a unit: "(10 g)", "5 A"; not in "Question 5 A"."""
     if letter[0][0] in "([{\"'«<":
         return False
     before = text[max(0, letter.start() - 24) : letter.start()]
@@ -106,7 +106,7 @@ def _is_unit(text: str, letter: re.Match[str]) -> bool:
 
 
 def _joins_list(text: str, group: OptionPlace, token: OptionPlace) -> bool:
-    """Whether a letter goes on a list: "A and B", but not "B, I think" or "B, A is wrong"."""
+    """Whether a letter continues a list: "A and B", but not "B, I think" or "B, A is wrong"."""
     between = text[group.end : token.start]
     if not between.strip() or not _SEPARATOR.fullmatch(between) or group.small is not token.small:
         return False
@@ -117,7 +117,7 @@ def _joins_list(text: str, group: OptionPlace, token: OptionPlace) -> bool:
 
 
 def is_word(text: str, place: OptionPlace) -> bool:
-    """Whether a bare A or I is the article or the pronoun, by what stands around it."""
+    """Whether a bare A or I is the article or the pronoun, by its context."""
     letter = place.letters[-1]
     if not place.bare or letter not in "AI":
         return False
@@ -171,7 +171,7 @@ def _make_option_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _loosen_units(word: str) -> str:
-    r"""The pattern of a word in which a space may stand between a number and its unit: "240N", "240 N"."""
+    r"""Return the pattern of a word in which a space may stand between a number and its unit: "240N", "240 N"."""
     return r"\s*".join(map(re.escape, re.split(r"(?<=\d)(?=[a-zµω°%])", word)))
 
 
@@ -212,7 +212,7 @@ def _find_positions(text: str, letters: str, all_known: bool) -> Iterator[Option
 
 
 def _read_position(words: str, last: int) -> int:
-    """The place in the list that an ordinal or a number stands for, from 1."""
+    """Return the place in the list that an ordinal or a number stands for, from 1."""
     for word in words.split():
         for names in (_ORDINALS, _CARDINALS):
             if word in names:

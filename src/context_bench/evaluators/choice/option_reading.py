@@ -1,9 +1,9 @@
 """Reads which option a reply chooses.
 
 Every place where the reply names an option, by letter, position or text, is weighed by the words around it.
-What is stated as the answer outranks what an argument arrives at, and that outranks a mere mention; of
-equals the last one counts, since replies reason first and correct themselves. Where nothing of that settles
-it and the options are values, the final value of the reply is compared with them.
+A stated answer outranks the conclusion of an argument, which outranks a mere mention; among
+equals the last one counts, since replies reason first and correct themselves. If that is not decisive and the
+options are values, the final value of the reply is compared with them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TAIL_CHARS = 4000
 
 
 def find_equal_option(reply: str, letters: str, options: Sequence[str]) -> str | None:
-    """The letter of the one option that equals the final value of the reply; None when there is none."""
+    """Return the letter of the one option that equals the final value of the reply; None when there is none."""
     if not options or not all(_VALUE.search(option) and len(option) < 100 for option in options):
         return None
     text = unify(write_numerals(reply[-TAIL_CHARS:]))
@@ -92,7 +92,7 @@ class _Quantity(NamedTuple):
 
 
 def _read_following_unit(text: str, place: int) -> str:
-    """The unit that stands right behind a value, with a space before it; empty when it is not a known one."""
+    """Return the unit right after a value, with a space before it; empty when it is unknown."""
     found = _FOLLOWING.match(text, place)
     return f" {found[1]}" if found and _read_unit(found[1]) else ""
 
@@ -109,7 +109,7 @@ def _read_quantity(text: str) -> _Quantity | None:
 
 @lru_cache(maxsize=256)
 def _read_unit(name: str) -> tuple[str, Fraction] | None:
-    """The base unit of a name and how many of it one such is: km is 1,000 m."""
+    """Return the base unit of a unit and the factor to it: km is 1,000 m."""
     spelled = name.lower()
     spelled = spelled[:-1] if len(spelled) > 3 and spelled.endswith("s") else spelled
     if spelled in _TIMES:
@@ -133,7 +133,7 @@ _NUMBER_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(_WORD_VALUES)})(?:(?:-|
 
 
 def write_numerals(text: str) -> str:
-    """The text with numbers from eleven on, where they are written in words, as numerals.
+    """Return the text with numbers from eleven on, where they are written in words, as numerals.
 
     Small numbers stay: "one" is a pronoun more often than a number.
     """
@@ -168,8 +168,7 @@ MAX_REMARK_CHARS = 300
 def read_choice(reply: str, letters: str, options: Sequence[str] = (), question: str = "") -> str | None:
     """Return the letter, one of `letters`, that the reply chooses; None when it chooses none, or several.
 
-    `options` are their texts, where known. Of the question "which is NOT a mammal", the option that "is not" one is the
-    answer.
+    `options` are their texts, where known. For "which is NOT a mammal", the option that "is not" one is the answer.
     """
     exception = _asks_for_exception(question)
     bold = {make_option_key(remove_markup(text)) for text in _BOLD.findall(reply)} if options else set()
@@ -185,27 +184,27 @@ def read_choice(reply: str, letters: str, options: Sequence[str] = (), question:
 
 
 def _asks_for_exception(question: str) -> bool:
-    """Whether the last sentence of the question asks for what is not so."""
+    """Whether the last sentence of the question asks for the exception."""
     last = _SENTENCE_END.split(question.strip()[-QUESTION_TAIL_CHARS:])[-1]
     return bool(EXCEPTION_ASKED.search(last))
 
 
 def _drop_closing_remark(text: str) -> str:
-    """The text without a last line such as "Let me know if you have more questions!"."""
+    """Return the text without a last line such as "Let me know if you have more questions!"."""
     text = text.rstrip()
     remark = _CLOSING_REMARK.search(text, max(0, len(text) - MAX_REMARK_CHARS))
     return text[: remark.start()] if remark and text[: remark.start()].strip() else text
 
 
 def _drop_run_on(text: str) -> list[str]:
-    """First the text up to a next question, which a base model may have made up and answered, then all of it."""
+    """Yield the text up to a next question, which a base model may have invented and answered, then all of it."""
     following = _NEXT_QUESTION.search(text)
     head = text[: following.start()] if following else ""
     return [head, text] if head.strip() else [text]
 
 
 def _weigh(text: str, mentions: Sequence[OptionMention], letters: str, exception: bool) -> str | None:
-    """The option that is stated, suggested, left over or named; `letters` are given where all are known."""
+    """Return the option that is stated, suggested, left over or named; `letters` are given where all are known."""
     rejected = _list_rejected(mentions)
     stated = [each for each in mentions if each.weight is Weight.STATED]
     suggested = [each for each in mentions if each.weight is Weight.SUGGESTED]
@@ -229,7 +228,7 @@ def _names_letters(mentions: Sequence[OptionMention]) -> bool:
 
 
 def _choose_least(mentions: Sequence[OptionMention]) -> str | None:
-    """The one option whose text is quoted, or else whose letter stands somewhere."""
+    """Return the one option whose text is quoted, else the one whose letter occurs."""
     rejected = _list_rejected(mentions)
     for weight in (Weight.QUOTED, Weight.PASSING):
         named = _list_letters(weight, mentions) - rejected
@@ -251,7 +250,7 @@ def _take_only(letters: set[str]) -> str | None:
 
 
 def _choose_letter(mention: OptionMention, rejected: set[str]) -> str | None:
-    """The one letter of a mention; of several, the one that was not ruled out elsewhere."""
+    """Return the one letter of a mention; of several, the one that was not ruled out elsewhere."""
     letters = {*mention.letters}
     return _take_only(letters) or _take_only(letters - rejected)
 
@@ -264,7 +263,7 @@ def _is_taken_back(mention: OptionMention, mentions: Sequence[OptionMention]) ->
 
 
 def _apply_revision(text: str, stated: OptionMention, suggested: Sequence[OptionMention]) -> OptionMention:
-    """The statement, or what a later "wait, it is C" puts in its place."""
+    """Return the stated option, or the one that a later "wait, it is C" replaces it with."""
     later = [each for each in suggested if each.start > stated.end]
     if later and REVISION.search(text, stated.end, later[-1].start):
         return later[-1]

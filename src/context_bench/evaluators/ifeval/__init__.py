@@ -58,14 +58,14 @@ def number_bullet_lists(reply: str, *, num_bullets: int) -> bool:
 
 
 def number_highlighted_sections(reply: str, *, num_highlights: int) -> bool:
-    """`*text*` and `**text**`, at least so many."""
+    """Check for `*text*` and `**text**`, at least `num_highlights` times."""
     single = sum(bool(found.strip("*").strip()) for found in _SINGLE_STARS.findall(reply))
     double = sum(bool(found.strip()) for found in _DOUBLE_STARS.findall(reply))
     return single + double >= num_highlights
 
 
 def multiple_sections(reply: str, *, section_spliter: str, num_sections: int) -> bool:
-    """The section word followed by a number, at least so many times."""
+    """Check for the section word followed by a number, at least `num_sections` times."""
     return len(re.findall(rf"{re.escape(section_spliter.strip())}\s?\d+", reply)) >= num_sections
 
 
@@ -134,7 +134,7 @@ def end_checker(reply: str, *, end_phrase: str) -> bool:
 
 
 def compare(count: int, relation: str, threshold: int) -> bool:
-    """The two relations of the benchmark."""
+    """Compare by one of the benchmark's two relations."""
     if relation == "at least":
         return count >= threshold
     if relation == "less than":
@@ -214,7 +214,7 @@ _BY_SENTENCES = {"length_constraints:number_sentences", "change_case:capital_wor
 
 
 def list_checks(example: Mapping[str, Any]) -> list[tuple[str, Check]]:
-    """The instructions of an example with their checks; none when it has none."""
+    """Return the instructions of an example with their checks; none when it has none."""
     names = example.get("instruction_id_list") or []
     arguments = example.get("kwargs")
     if arguments is None:
@@ -244,7 +244,7 @@ def _check(name: str, given: Mapping[str, Any]) -> Check:
 
 
 def describe_provenance(names: Iterable[str]) -> dict[str, str]:
-    """Name the sentence parameters that were used, where any were: a reader needs them to repeat the counts."""
+    """Name the sentence parameters, where they were used: repeating the counts takes them."""
     return {"sentences_by": name_data_source()} if _BY_SENTENCES.intersection(names) else {}
 
 
@@ -252,7 +252,7 @@ class IFEvalChecker:
     """Scores `ifeval_strict`, all instructions hold, and `ifeval_loose`, more than half of them do.
 
     `ifeval_strict` is the published prompt-level strict accuracy. The published loose accuracy is another
-    thing than this `ifeval_loose`: it comes from `IFEvalOfficial`. An empty reply follows nothing.
+    thing than this `ifeval_loose`: it comes from `IFEvalOfficial`. An empty reply follows no instruction.
     """
 
     name = "ifeval-checker"
@@ -281,7 +281,7 @@ class IFEvalChecker:
 class IFEvalOfficial:
     """Scores `ifeval_prompt_strict`, `ifeval_prompt_loose`, `ifeval_inst_strict`, `ifeval_inst_loose`, as published.
 
-    Loose forgives what a chat model puts around its answer: an instruction holds when any of eight readings
+    Loose ignores text that a chat model adds around its answer: an instruction holds when any of eight readings
     of the reply follows it, with and without the first line, the last line, both, and the asterisks.
 
     The instruction-level accuracy of a benchmark is a ratio of sums over all prompts, which a mean of
@@ -320,7 +320,7 @@ class IFEvalOfficial:
 
 
 def list_relaxed(reply: str) -> list[str]:
-    """The seven readings of a reply besides the reply itself."""
+    """Return the seven relaxed forms of a reply."""
     lines = reply.split("\n")
     cut = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
     return [reply.replace("*", ""), *cut, *(text.replace("*", "") for text in cut)]

@@ -109,7 +109,7 @@ def _list_roots() -> Iterator[Path]:
 
 
 def find_data() -> Path | None:
-    """The folder of the English data (`punkt_tab/english`), or None."""
+    """Return the folder of the English data (`punkt_tab/english`), or None."""
     for root in _list_roots():
         folder = root / _ENGLISH
         if all((folder / name).is_file() for name in _FILES):
@@ -118,7 +118,7 @@ def find_data() -> Path | None:
 
 
 def read_data(folder: Path) -> Parameters:
-    """The parameters that a `punkt_tab` folder holds."""
+    """Return the parameters that a `punkt_tab` folder holds."""
     texts = ((folder / name).read_text(encoding="utf-8").split("\n") for name in _FILES)
     abbreviations, collocations, starters, spelling = texts
     pairs = (tuple(line.split("\t")) for line in collocations if line)
@@ -216,7 +216,7 @@ def is_language(text: str, code: str) -> bool:
 
 
 def _make_factory() -> Any:
-    """A factory of our own: the seed of langdetect's shared one belongs to the user's program."""
+    """Make our own factory: the seed of langdetect's shared one belongs to the user's program."""
     from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
 
     with _lock:

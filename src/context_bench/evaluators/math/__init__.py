@@ -1,4 +1,4 @@
-"""Mathematical answers against gold answers: equal in value, however they are written.
+"""Compares mathematical answers with gold answers by value, whatever the notation.
 
 Numbers, tuples, intervals, sets and words are compared exactly and at once; what needs algebra goes to
 math-verify (extra `math`) in a process of its own, which is stopped when it takes too long.
@@ -26,8 +26,8 @@ class MathEquivalence:
     r"""Scores `math_equiv`: 1.0 when the final answer of the reply equals an accepted answer.
 
     Integers and fractions compare exactly; where a decimal point is written, a difference of a millionth passes. A
-    percentage stands for both of its readings: `50%` equals 50 and 0.5. Units, currencies and degree signs are passed
-    over. `1,234` is a number, `1,2` a list of two.
+    percentage stands for both of its readings: `50%` equals 50 and 0.5. Units, currencies and degree signs are
+    ignored. `1,234` is a number, `1,2` a list of two.
 
     An answer that cannot be settled by algebra within `seconds` and `megabytes` counts as wrong, as it does in
     math-verify, and the details say so.
@@ -92,7 +92,7 @@ def _has_math_verify() -> bool:
 
 
 def prepare() -> None:
-    """Import what is slow to import and build the parser, before the clock runs."""
+    """Do the slow imports and build the parser before the time limit starts."""
     logging.disable(logging.CRITICAL)
     equivalent("x", "x")
 

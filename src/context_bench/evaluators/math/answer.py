@@ -2,9 +2,9 @@ r"""Finds where a reply says its final answer.
 
 In this order: the last `\boxed{}`, unless a "final answer" stands after it; the last `#### X`; the last "the answer
 is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; what the last paragraph has
-in bold; else the value that it mentions last. Reasoning in `<think>` is passed over when something follows it;
-where nothing does, only what it states as the answer counts. Offers of further help are passed over too, and so are
-a check of the result and numbers that were given: see `asides`.
+in bold; else the value that it mentions last. Reasoning in `<think>` is ignored when something follows it;
+otherwise only an answer stated in it counts. Offers of further help, a check of the result and given numbers are
+ignored too: see `mentions`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _OFFER = re.compile(
     r"|do\s+you\s+(?:want|need)|shall\s+I|should\s+I|is\s+there\s+anything)\b[^\n]*\?|(?:let\s+me\s+know|feel\s+free|I\s+can\s+also"
     r"|(?:I'm\s+)?happy\s+to)\b[^\n]*|if\s+you\b[^\n]*\b(?:let\s+me\s+know|tell\s+me|ask|feel\s+free|I\s+can|I\s+could|I'd)\b[^\n]*)\W*\Z"
 )
-# Words with which no sentence ends: the reply was cut off before it came to its result.
+# Words that end no sentence: the reply was cut off before its result.
 _CUT_OFF = re.compile(
     r"(?i)(?<!\\)\b(?:and|or|by|the|an?|of|to|then|so|is|are|we|with|from|for|that|which|because|since|if|when|let|"
     r"(?:and|by|before|after|then)\s+[a-z]+ing)\s*\Z"
@@ -101,7 +101,7 @@ def find_final_answer(reply: str) -> str:
 
 
 def _drop_offer(text: str) -> str:
-    """The text without the question or offer to the user that ends it."""
+    """Return the text without the question or offer to the user that ends it."""
     found = _OFFER.search(text, max(0, len(text) - 400))
     return text[: found.start()].rstrip() if found and text[: found.start()].strip() else text
 
@@ -154,7 +154,7 @@ def _read_box_or_correction(text: str) -> str:
 
 
 def _read_box(text: str, start: int) -> tuple[str, int]:
-    """The content of a box and where it ends; without braces it is the next word."""
+    """Return the content of a box and where it ends; without braces it is the next word."""
     if text[start : start + 1] != "{":
         word = re.compile(r"[^\s$]+").match(text, start)
         return (word.group().rstrip(".,"), word.end()) if word else ("", start)
@@ -202,7 +202,7 @@ def _read_statement(text: str) -> str:
 
 
 def _cut_sentence(rest: str) -> str:
-    """The first sentence of a text; a formula at its start is not cut in two."""
+    """Return the first sentence of a text; a formula at its start is not cut in two."""
     formula = FORMULA.match(rest)
     end = _SENTENCE_END.search(rest, formula.end() if formula else 0)
     return rest[: end.start()] if end else rest
@@ -219,7 +219,7 @@ def _read_stated_value(sentence: str, is_last: bool) -> str:
 
 
 def _read_sentence(said: str) -> str:
-    """The answer in a sentence: what it starts with, if that is a number or a formula, else the last such."""
+    """Return the answer in a sentence: what it starts with, if that is a number or a formula, else the last such."""
     if restated := _RESTATED.search(said):
         value = _read_sentence(said[restated.end() :])
         return rf"{said[: restated.start()]} \approx {value}" if restated["same"] and NUMBER.match(said) else value
@@ -237,7 +237,7 @@ def _read_sentence(said: str) -> str:
 
 
 def _read_leading_formulas(said: str) -> list[str]:
-    """The formulas at the start of a sentence: one, or several that make a list."""
+    """Return the formulas at the start of a sentence: one, or several that make a list."""
     contents: list[str] = []
     end = 0
     for found in FORMULA.finditer(said):
@@ -255,7 +255,7 @@ def _is_expression(text: str) -> bool:
 
 
 def _read_bare(text: str) -> str:
-    """The whole reply, if it is an expression; several lines are one only within the marks of a formula."""
+    """Return the whole reply, if it is an expression; several lines are one only within the marks of a formula."""
     one = "\n" not in text or bool(FORMULA.fullmatch(text))
     return text if one and len(text) <= 400 and _is_expression(text) else ""
 

@@ -1,8 +1,8 @@
-r"""Is an answer the gold answer? Decided here where plain reading suffices, which covers numbers, tuples,
-intervals, inequalities, ratios, matrices, sets and words; None where algebra is needed.
+r"""Decides whether an answer equals the gold answer where that takes no algebra: numbers, tuples, intervals,
+inequalities, ratios, matrices, sets and words. None where algebra is needed.
 
 Order matters in tuples and intervals, as do the kinds of their brackets; it does not in sets and bare lists.
-`x = 5` is 5, `x \in [1, 2]` is the interval, and so is `1 \leq x \leq 2`. Units and currencies are passed over. An
+`x = 5` is 5, `x \in [1, 2]` is the interval, and so is `1 \leq x \leq 2`. Units and currencies are ignored. An
 exact value with its approximation (`1/3 \approx 0.33`) is right when either of them is.
 """
 
@@ -23,7 +23,7 @@ _MATRIX = re.compile(r"\\begin\{([bpvBV]?matrix|array)\}(?:\{[clr| ]*\})?(.*)\\e
 
 
 def split_brackets(text: str) -> tuple[str, str]:
-    """The brackets around a text, if they belong together, and what is between them."""
+    """Return the matching brackets around a text, and the text between them."""
     opening = next((mark for mark in (*_OPENING, "{") if text.startswith(mark)), "")
     closing = next((mark for mark in (*_CLOSING, "}") if text.endswith(mark)), "")
     inner = text[len(opening) : len(text) - len(closing)]
@@ -44,7 +44,7 @@ def _measure_depth(text: str) -> int | None:
 
 
 def split_items(text: str) -> list[str]:
-    r"""The parts of a list, by the commas that stand in no bracket; `\pm 3` is two of them."""
+    r"""Split a list at the commas outside of brackets; `\pm 3` is two of them."""
     parts, start = [], 0
     for found in _LISTED.finditer(text):
         if _measure_depth(text[start : found.start()]) == 0:
@@ -61,7 +61,7 @@ def _split_signs(text: str) -> list[str]:
 
 
 def read_named_values(parts: list[str]) -> tuple[list[str], list[str]]:
-    """The names and the values of `x = 3, y = 4`; no names where not every part has one."""
+    """Return the names and the values of `x = 3, y = 4`; no names where not every part has one."""
     found = [_NAMED.match(part) for part in parts]
     if not all(found):
         return [], parts
@@ -69,7 +69,7 @@ def read_named_values(parts: list[str]) -> tuple[list[str], list[str]]:
 
 
 def read_ratio(text: str) -> tuple[Fraction, ...] | None:
-    """The parts of a ratio or a clock time: 3:4, 2 to 1, 10:45 a.m."""
+    """Return the parts of a ratio or a clock time: 3:4, 2 to 1, 10:45 a.m."""
     found = _RATIO.fullmatch(text)
     return tuple(Fraction(part) for part in re.findall(r"\d+(?:\.\d+)?", found[1])) if found else None
 
@@ -80,7 +80,7 @@ def is_same_ratio(one: str, other: str) -> bool:
 
 
 def _list_clock_readings(text: str) -> set[tuple[str | None, tuple[Fraction, ...]]]:
-    """The parts of a ratio, with each half of the day that it may be in, and those on the 24-hour clock."""
+    """Return the parts of a ratio, with each half of the day that it may be in, and those on the 24-hour clock."""
     found, parts = _RATIO.fullmatch(text), read_ratio(text)
     if not found or not parts:
         return set()
@@ -91,7 +91,7 @@ def _list_clock_readings(text: str) -> set[tuple[str | None, tuple[Fraction, ...
 
 
 def read_matrix(text: str) -> list[list[str]] | None:
-    """The cells of a matrix, row by row; None for anything else, determinants among it."""
+    """Return the cells of a matrix, row by row; None for anything else, determinants among it."""
     found = _MATRIX.fullmatch(text.strip())
     if not found or found[1] in ("vmatrix", "Vmatrix"):
         return None
@@ -116,7 +116,7 @@ Ratio = tuple[Fraction, ...] | None
 
 
 def compare(gold: str, answer: str) -> bool | None:
-    """True or False where that can be told by reading, None where it takes algebra."""
+    """Compare without algebra; None where algebra is needed."""
     gold = canonical(gold)
     verdicts = [_compare(gold, each) for each in list_readings(answer) if len(each) <= MAX_CHARS + len(gold)]
     return True if True in verdicts else None if None in verdicts else False
@@ -197,7 +197,7 @@ def _make_compact(text: str) -> str:
 
 
 def _drop_name(text: str) -> str:
-    """The value in `x = 5`; several equals signs are a chain, of which the last value counts."""
+    """Return the value in `x = 5`; several equals signs are a chain, of which the last value counts."""
     found = _ASSIGNED.match(text)
     if not found or (split_items(text[found.end() :])[1:] and not split_brackets(text[found.end() :].strip())[0]):
         return text

@@ -2,7 +2,7 @@
 
 Understands signs, thousands commas, currencies, units, percent, fractions, mixed numbers, decimals,
 repeating decimals, scientific notation, and arithmetic on those. No floating point is involved, and no input
-makes it slow: what grows beyond a few thousand digits is left to others.
+makes it slow: numbers beyond a few thousand digits are refused.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def equal(gold: ExactNumber, given: ExactNumber) -> bool:
 
 
 def number(text: str) -> ExactNumber | None:
-    """The number that a canonical answer is, or None."""
+    """Return the number that a canonical answer is, or None."""
     if len(text) > MAX_CHARS or not any(char.isdigit() for char in text):
         return None
     text = _APPROXIMATELY.sub("", text).strip()
@@ -101,7 +101,7 @@ def _expand_mixed(found: re.Match[str]) -> str:
 
 
 class _TooHard(Exception):
-    """Not a number that this file can work out."""
+    """Not a number that this module can compute."""
 
 
 class _Arithmetic:
@@ -123,7 +123,7 @@ class _Arithmetic:
     _complete = False
 
     def value(self) -> Fraction | None:
-        """The value, or None when the text is anything else than arithmetic that can be done exactly."""
+        """Return the value; None unless the text is arithmetic that can be done exactly."""
         if not self._complete or not self._tokens:
             return None
         try:
@@ -241,13 +241,13 @@ Range = tuple[str, str, str, str]  # opening bracket, lower end, upper end, clos
 
 
 def write_interval(text: str) -> str | None:
-    """The interval, or union of intervals, of a canonical inequality; None for anything else."""
+    """Return the interval, or union of intervals, of a canonical inequality; None for anything else."""
     read = _read(text)
     return None if read is None else r"\cup".join(f"{a}{low},{high}{b}" for a, low, high, b in read[1])
 
 
 def find_variable(text: str) -> str | None:
-    """The variable that an inequality bounds; None where the text is none."""
+    """Return the variable that an inequality bounds; None where the text is none."""
     read = _read(text)
     return None if read is None else read[0]
 

@@ -17,8 +17,8 @@ from context_bench.evaluators.math.notation import canonical, find_spelled_numbe
 # "to reach 50", "with 108 beads" and "since the bus leaves at 8". A number after "the" or "all" was known before.
 # Nothing is blanked where no number would be left.
 
-MAX_CHECK = 2000  # how many characters the check at the end of a reply may have
-MAX_SENTENCE = 400  # how many characters of a sentence are looked at, from its end
+MAX_CHECK = 2000  # most characters of the check at the end of a reply
+MAX_SENTENCE = 400  # characters of a sentence that are read, from its end
 
 _DIGIT = re.compile(r"\d")
 _BRACKETS = re.compile(r"(?<=\S)[ ]\([^()\n]*[A-Za-z]{2,}\s[^()\n]*\)")
@@ -79,7 +79,7 @@ def drop_check(text: str) -> str:
 
 
 def blank_asides(text: str) -> str:
-    """Blank the remarks in brackets, and in the last sentence with a number what was given."""
+    """Blank remarks in brackets, and given numbers in the last sentence that has numbers."""
     text = _BRACKETS.sub(_blank_brackets, text)
     end = next((found.end() for found in reversed(list(_DIGIT.finditer(text)))), 0)
     start = max((found.end() for found in _SENTENCE_END.finditer(text, 0, end)), default=0)
@@ -89,7 +89,7 @@ def blank_asides(text: str) -> str:
 
 
 def _blank_brackets(found: re.Match[str]) -> str:
-    """A remark in brackets is not the answer where a number goes before it on the same line.
+    """Blank remarks in brackets that follow a number on the same line: they are not the answer.
 
     A sentence in brackets may well be, unless the one before it concludes.
     """
@@ -111,9 +111,9 @@ def _blank_given(sentence: str) -> str:
     return sentence
 
 
-TAIL = 4000  # how many characters from the end of a reply are searched
+TAIL = 4000  # characters that are searched, from the end of a reply
 
-FEW_WORDS = 8  # up to how many words are an answer; more of them are a sentence about it
+FEW_WORDS = 8  # most words of an answer; more are a sentence about it
 
 FORMULA = re.compile(
     r"(?s)\\\[(?P<a>.+?)\\\]|\\\((?P<b>.+?)\\\)|\$\$(?P<c>.+?)\$\$|(?<![\\$])\$(?P<d>[^\s$][^$\n]*?)(?<![\s\\])\$(?!\d)"
@@ -170,7 +170,7 @@ class _Mention(NamedTuple):
 
 
 def find_last_mention(text: str) -> str:
-    """The last formula or value, whichever ends last; of an equation the right-hand side."""
+    """Return the last formula or value, whichever ends last; of an equation the right-hand side."""
     tail = blank_asides(text[-TAIL:])
     formulas = [found for found in FORMULA.finditer(tail) if _may_be_answer(found)]
     values = list(_find_values(tail, text))
@@ -213,7 +213,7 @@ def _find_values(tail: str, text: str) -> list[_Mention]:
 
 
 def _join_formulas(formulas: list[re.Match[str]], tail: str) -> str:
-    """The value of the last formula, with those before it that say the same variable's other values."""
+    """Return the value of the last formula, with those before it that say the same variable's other values."""
     content = read_formula(formulas[-1])
     if _LIST.search(canonical(content)):
         return content
@@ -234,7 +234,7 @@ def _join_formulas(formulas: list[re.Match[str]], tail: str) -> str:
 
 
 def _read_equation(equation: str) -> str:
-    r"""The last value in a chain of equations; an approximation stays with the exact value before it."""
+    r"""Return the last value in a chain of equations; an approximation stays with the exact value before it."""
     exact, *rounded = _APPROX.split(equation)
     value = _EQUALS.split(exact)[-1].strip()
     if not rounded:
@@ -244,7 +244,7 @@ def _read_equation(equation: str) -> str:
 
 
 def _add_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str:
-    """A value, with the exact one before it where it is said to be about that much."""
+    """Return a value, with the exact value before it if the text gives it as an approximation."""
     rounded = _ROUNDED.search(tail, max(0, value.start - 40), value.start)
     if not rounded:
         return value.text

@@ -1,4 +1,4 @@
-"""One notation for the many ways to write mathematics: digits of any script, Unicode signs, LaTeX variants.
+"""Normalises mathematical notation: digits of any script, Unicode signs, LaTeX variants.
 
 `unify` works on a whole reply and changes no meaning; `canonical` works on an answer and drops what does
 not matter to it (spacing, sizes of brackets, degree signs, the box around it).
@@ -54,7 +54,7 @@ _CJK = re.compile("(?P<share>百分之)?(?P<number>[〇零一二两兩三四五�
 
 
 class Spelled(NamedTuple):
-    """A number in words: where it is, its digits, and whether it is more than a single word."""
+    """A number in words: its place, its digits, and whether it has several words."""
 
     start: int
     end: int
@@ -91,7 +91,7 @@ def read_spelled_number(text: str) -> str | None:
 
 
 def write_digits(text: str) -> str:
-    """The text with its English number words written in digits."""
+    """Return the text with its English number words written in digits."""
     pieces, end = [], 0
     for spelled in find_spelled_numbers(text):
         pieces += [text[end : spelled.start], spelled.digits]
@@ -100,12 +100,12 @@ def write_digits(text: str) -> str:
 
 
 def read_cjk_numerals(text: str) -> str:
-    """The text with Chinese numerals of two and more characters written in digits, and 百分之 as a percent sign."""
+    """Write Chinese numerals of two or more characters in digits, and 百分之 as a percent sign."""
     return _CJK.sub(_write_cjk, text)
 
 
 def _read_value(words: list[str]) -> int | None:
-    """The value of number words in order, or None where they make no number."""
+    """Return the value of number words in order, or None where they make no number."""
     total, current = 0, 0
     room, smallest = 100, 10**15  # what the next plain word must be below, and the next scale
     for word in words:
@@ -136,7 +136,7 @@ def _write_cjk(found: re.Match[str]) -> str:
 
 
 def _read_cjk(text: str) -> int | None:
-    """The value of a well-formed Chinese numeral, or None."""
+    """Return the value of a well-formed Chinese numeral, or None."""
     if not text or not all(char in _CJK_DIGITS or char in _CJK_UNITS or char == "万" for char in text):
         return None
     total, current, digit, last = 0, 0, None, 10_000
@@ -184,7 +184,7 @@ _SIGN_WORD = re.compile(
     r"(?im)(?:\bnegative|(?:(?<=\bis\s)|(?<=\bbe\s)|(?<=\bto\s)|(?<=\bof\s)|(?<=\bat\s)|(?<=\bnow\s)|(?<=\bequals\s)"
     r"|(?<=[:=(]\s)|(?<=[*(])|^)minus)\s+(?=[$€£]?\d)"
 )
-# Texts that write a comma where English has a decimal point are told by their commonest words.
+# Texts with decimal commas are recognised by their most common words.
 _COMMA_LANGUAGE = re.compile(
     r"(?i)(?<!\\)\b(?:der|das|und|ist|sind|ein|eine|jede[rsn]?|für|wir|insgesamt|antwort|le|les|du|des|une|est|donc|soit"
     r"|vaut|pour|réponse|el|los|las|una|es|entonces|para|respuesta|uma|são|portanto|resposta)\b|[а-яё]{2}"
@@ -250,7 +250,7 @@ def unify(text: str) -> str:
         text = _SYMBOL.sub(lambda found: _SYMBOLS[found.group()], text)
     text = _EURO.sub(lambda found: found[1].replace(".", "") + (f".{found[2]}" if found[2] else ""), text)
     text = _POINTS_AS_GROUPS.sub(lambda found: found.group().replace(".", ""), text)
-    # Long replies are mostly plain: a look for the bare words is much faster than the patterns are.
+    # Long replies are mostly plain text: a search for the bare words is much faster than the patterns.
     if "," in text and _DECIMAL_COMMA.search(text) and not _ENGLISH.search(text) and _COMMA_LANGUAGE.search(text):
         text = _DECIMAL_COMMA.sub(r"\1.\2", text)
     if "inus" in text or "egative" in text:

@@ -109,7 +109,7 @@ def _format_line(error: BaseException) -> str:
 
 
 def _is_allowed(target: object, operation: str, args: tuple[Any, ...]) -> bool:
-    """The program may call functions and step through iterators that it was given, and no more.
+    """Whether the program may do this: call functions and step through iterators that it was given, no more.
 
     Objects of the tests' own classes are open to it, but for names with an underscore.
     """

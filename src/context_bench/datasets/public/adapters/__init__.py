@@ -36,7 +36,7 @@ Reader = Callable[[list[Path]], Iterator[Any]]
 
 
 def permutation(seed_text: str, n: int) -> list[int]:
-    """The numbers 0 to n-1 in an order that depends on the text alone, the same on every machine."""
+    """Return the numbers 0 to n-1 in an order that depends on the text alone, the same on every machine."""
     order = list(range(n))
     random.Random(hashlib.sha256(seed_text.encode("utf-8", "surrogatepass")).hexdigest()).shuffle(order)
     return order

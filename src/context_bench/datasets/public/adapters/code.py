@@ -22,7 +22,7 @@ _MBPP_SPLITS = {"prompt": (1, 10), "test": (11, 510), "validation": (511, 600), 
 
 
 def humaneval(record: Record, where: Where) -> Iterator[Example]:
-    """The beginning of a function is the question; `prompt` tells the evaluator what a reply continues."""
+    """Make the beginning of a function the question; `prompt` tells the evaluator what a reply continues."""
     yield {
         "id": record["task_id"],
         "context": "",
@@ -111,7 +111,7 @@ overall number. Live calls count by their rows, all else category by category; l
 
 
 def bfcl_files(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
-    """The questions, each with its gold, which is in a file of the same name; of two versions the first."""
+    """Return the questions, each with its gold, which is in a file of the same name; of two versions the first."""
     rows = list(read_rows(path for path in paths if path.name == paths[0].name))
     golds = {row["id"]: row["ground_truth"] for row in rows if "ground_truth" in row}
     for row in rows:
@@ -182,7 +182,7 @@ def apigen(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def _make_python_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A function whose parameters have Python's types, such as "List[str], optional"."""
+    """Return a function whose parameters have Python's types, such as "List[str], optional"."""
     given: Mapping[str, Mapping[str, Any]] = tool["parameters"]
     properties = {name: _make_python_schema(parameter) for name, parameter in given.items()}
     required = [

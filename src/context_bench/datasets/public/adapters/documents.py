@@ -18,7 +18,7 @@ _REFERENCES = ("1", "2", "3")
 
 
 def multi_news_lines(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
-    """The authors' two text files, line by line: articles (`.src`) and summaries (`.tgt`)."""
+    """Return the authors' two text files, line by line: articles (`.src`) and summaries (`.tgt`)."""
     source, target = (next((path for path in paths if kind in path.suffixes), None) for kind in (".src", ".tgt"))
     if source is None or target is None:
         raise ValueError(f"no file with {'.src' if source is None else '.tgt'} in its name")
@@ -52,7 +52,7 @@ def dialogsum_rows(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
 
 
 def dialogsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A dialogue of daily life, with all its reference summaries."""
+    """Return a dialogue of daily life, with all its reference summaries."""
     if "fname" in record:
         identity = record["fname"]
         summaries, topics = _read_column(record, "summary"), _read_column(record, "topic")
@@ -64,7 +64,7 @@ def dialogsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def _read_column(record: Mapping[str, Any], column: str) -> list[str]:
-    """A column of the authors' files: one, or three in the test set."""
+    """Return a column of the authors' files: one, or three in the test set."""
     return [record[column]] if column in record else [record[column + number] for number in _REFERENCES]
 
 
@@ -73,7 +73,7 @@ def _make_list(value: Any) -> list[str]:
 
 
 def qmsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A meeting and a query about it; a record of the authors' file is a meeting with all its queries."""
+    """Return a meeting and a query about it; a record of the authors' file is a meeting with all its queries."""
     if "meeting_transcripts" in record or "general_query_list" in record:
         yield from _read_meeting(record, where)
         return
@@ -97,27 +97,27 @@ def _read_meeting(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def _find_relevant(ranges: Sequence[Sequence[str]], turns: Sequence[Place], transcript: str) -> list[Span]:
-    """The turns that a query is about, each a span of its own; the ranges include their ends."""
+    """Return the turns that a query is about, each a span of its own; the ranges include their ends."""
     chosen = {number for first, last in ranges for number in range(int(first), int(last) + 1)}
     spans = [make_span(transcript, *turns[number]) for number in sorted(chosen) if number < len(turns)]
     return [each for each in spans if each["text"]]
 
 
 def summscreenfd(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """The transcript of a television episode, with all its recaps."""
+    """Return the transcript of a television episode, with all its recaps."""
     question = "Write a recap of this television episode."
     yield make_example(record["id"], record["input"], question, list_outputs(record))
 
 
 def meetingbank(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A segment of a city council's meeting."""
+    """Return a segment of a city council's meeting."""
     question = "Write a summary of this part of a city council's meeting, as for its minutes."
     meta = {"uid": record["uid"]}
     yield make_example(record["id"], record["transcript"], question, [record["summary"]], meta=meta)
 
 
 def govreport(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A long report of a government agency."""
+    """Return a long report of a government agency."""
     question = "Write a summary of this report, of about 550 words."
     yield make_example(f"govreport-{where.index}", record["report"], question, [record["summary"]])
 
@@ -161,7 +161,7 @@ NO_EVIDENCE = "NOT_ENOUGH_INFO"
 
 
 def contract_nli(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A contract and a statement on it; the authors' file is one record with all contracts."""
+    """Return a contract and a statement on it; the authors' file is one record with all contracts."""
     if "documents" in record or "labels" in record:
         for document in record["documents"]:
             yield from _read_contract(document, record["labels"])
@@ -195,7 +195,7 @@ def _read_contract_label(label: str) -> str:
 
 
 def scifact_claims(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
-    """The claims, each with the abstracts that it cites: claims and corpus are files of their own.
+    """Return the claims, each with the abstracts that it cites: claims and corpus are files of their own.
 
     The hub has a row for each piece of evidence; here they are put together, in the authors' layout.
     """

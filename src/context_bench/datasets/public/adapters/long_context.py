@@ -131,7 +131,7 @@ def infinitebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def babilong(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A task of bAbI whose sentences are scattered over a book."""
+    """Return a task of bAbI whose sentences are scattered over a book."""
     length, task = where.config.split("-")
     identity, meta = f"babilong-{where.config}-{where.index}", {"task": task, "length": length}
     yield make_example(identity, record["input"], record["question"], [record["target"]], meta=meta)
@@ -177,7 +177,7 @@ class _Window(NamedTuple):
     ends: tuple[int, ...]
 
     def boundary(self, depth: float) -> int:
-        """The line before which a needle at this depth stands."""
+        """Return the line before which a needle at this depth stands."""
         return bisect_left((0, *self.ends), depth * self.ends[-1]) if self.ends else 0
 
 

@@ -26,7 +26,7 @@ _MARK = re.compile(r"\s*\[(?:header|title|step|substeps)\]\s*")
 
 
 def _make_choice(identity: str | int, question: str, options: Sequence[str], right: int, **more: Any) -> Example:
-    """A multiple-choice example; `right` is the place of the correct option."""
+    """Return a multiple-choice example; `right` is the place of the correct option."""
     if not 0 <= right < len(options) <= len(ascii_uppercase):
         raise ValueError(f"the right option is number {right + 1} of {len(options)}: there is no such letter")
     return {
@@ -65,7 +65,7 @@ def mmlu(record: Record, where: Where) -> Iterator[Example]:
 
 
 def mmlu_csv(paths: list[Path]) -> Iterator[Record]:
-    """The authors' files, one for each subject: question, four options and a letter, without a header."""
+    """Return the authors' files, one for each subject: question, four options and a letter, without a header."""
     for path in paths:
         subject = re.sub(r"_(?:test|val|dev)$", "", path.stem)
         with path.open(encoding="utf-8", newline="") as source:
@@ -117,7 +117,7 @@ def _make_truthful_choice(identity: str, record: Record) -> Example:
 
 
 def _make_truthful_answer(identity: str, record: Record) -> Example:
-    """The hub's columns, or those of the authors' table, whose answers stand in one cell each."""
+    """Return the hub's columns, or those of the authors' table, whose answers stand in one cell each."""
     if "Question" in record:
         columns = ("Question", "Type", "Category", "Best Answer", "Correct Answers", "Incorrect Answers")
         cells = {column.lower().replace(" ", "_"): record[column] for column in columns}
@@ -138,7 +138,7 @@ def _split_cell(cell: str) -> list[str]:
 
 
 def gpqa(record: Record, where: Where) -> Iterator[Example]:
-    """The right answer has a column of its own; the order is drawn from the record's id."""
+    """Return a record whose right answer has its own column; the order is drawn from the record's id."""
     columns = ("Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
     texts = [record[column].strip() for column in columns]
     order = permutation(record["Record ID"], len(texts))
@@ -169,7 +169,7 @@ def winogrande(record: Record, where: Where) -> Iterator[Example]:
 
 
 def quality(record: Record, where: Where) -> Iterator[Example]:
-    """A question about a long article; the authors' files hold all questions of an article together."""
+    """Return a question about a long article; the authors' files hold all questions of an article together."""
     for item in record.get("questions", [record]):
         meta = {"title": record["title"], "article_id": record["article_id"], "difficult": bool(item["difficult"])}
         right = _place(item["gold_label"], "gold_label", first=1)
@@ -178,7 +178,7 @@ def quality(record: Record, where: Where) -> Iterator[Example]:
 
 
 def quality_lines(paths: list[Path]) -> Iterator[Record]:
-    """The authors' files: one article a line, in files whose names do not say so."""
+    """Return the authors' files: one article a line, in files whose names do not say so."""
     for path in paths:
         with path.open(encoding="utf-8") as lines:
             yield from (json.loads(line) for line in lines if line.strip())

@@ -30,7 +30,7 @@ _BBH_FORMS = {
 
 
 def gsm8k(record: Record, where: Where) -> Iterator[Example]:
-    """The gold is what follows the last `####` of the solution."""
+    """Return a word problem; the gold is what follows the last `####` of the solution."""
     _, marks, final = record["answer"].rpartition("####")
     if not marks:
         raise ValueError("'answer' has no line that starts with ####")
@@ -49,7 +49,7 @@ def _make_numeric(identity: str, question: str, number: str, **more: Any) -> Exa
 
 
 def mgsm_tsv(paths: list[Path]) -> Iterator[Record]:
-    """The authors' tables: a question and a number on each line, without a header and without quoting."""
+    """Return the authors' tables: a question and a number on each line, without a header and without quoting."""
     for path in paths:
         with path.open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
@@ -116,7 +116,7 @@ def _drop_gold(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _read_rows(table: Sequence[Any] | Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A list of records, which may also come as one record of lists, at any depth."""
+    """Return records as a list, where they may also come as one record of lists, at any depth."""
     if not isinstance(table, Mapping):
         return list(table)
     columns = {key: _read_rows(value) if isinstance(value, Mapping) else value for key, value in table.items()}
@@ -124,7 +124,7 @@ def _read_rows(table: Sequence[Any] | Mapping[str, Any]) -> list[Mapping[str, An
 
 
 def drop_files(paths: list[Path]) -> Iterator[Record]:
-    """The authors' files: one object of passages, each with its questions; not all were validated."""
+    """Return the authors' files: one object of passages, each with its questions; not all were validated."""
     for path in paths:
         for section, passage in json.loads(path.read_text(encoding="utf-8")).items():
             for pair in passage["qa_pairs"]:
@@ -147,7 +147,7 @@ def bbh(record: Record, where: Where) -> Iterator[Example]:
 
 
 def bbh_files(paths: list[Path]) -> Iterator[Record]:
-    """The authors' files: the examples of a task stand in a list beside a canary."""
+    """Return the authors' files: the examples of a task stand in a list beside a canary."""
     for path in paths:
         yield from json.loads(path.read_text(encoding="utf-8"))["examples"]
 
@@ -159,7 +159,7 @@ _TEMPERATURE = {"writing": 0.7, "roleplay": 0.7, "stem": 0.1, "humanities": 0.1}
 
 
 def ifeval(record: Record, where: Where) -> Iterator[Example]:
-    """The hub's table pads the arguments of each instruction with nulls, which mean absent."""
+    """Return a prompt with its instructions; the hub pads their arguments with nulls, which mean absent."""
     arguments = [{key: value for key, value in each.items() if value is not None} for each in record["kwargs"]]
     yield {
         "id": record["key"],
@@ -172,7 +172,7 @@ def ifeval(record: Record, where: Where) -> Iterator[Example]:
 
 
 def alpaca_eval(record: Record, where: Where) -> Iterator[Example]:
-    """The baseline's answer is what a reply is compared with, and no gold answer."""
+    """Return a prompt with the baseline's answer, which replies are compared with; it is not a gold answer."""
     yield {
         "id": f"alpaca-eval-{where.index}",
         "context": "",
@@ -201,7 +201,7 @@ def mt_bench(record: Record, where: Where) -> Iterator[Example]:
 
 
 def mt_bench_files(paths: list[Path]) -> Iterator[Record]:
-    """The authors' questions, with GPT-4's answers as references where their file is there."""
+    """Return the authors' questions, with GPT-4's answers as references where their file is there."""
     questions: list[dict[str, Any]] = []
     answers: dict[Any, list[str]] = {}
     for path in paths:

@@ -50,7 +50,7 @@ def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def natural_questions(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A search query with short answers; with the gold passage in the configuration `oracle`."""
+    """Return a search query with short answers; with the gold passage in the configuration `oracle`."""
     page = Page()
     if where.config == "oracle":
         for passage in record["ctxs"]:
@@ -92,7 +92,7 @@ def _may_be_unanswerable(possible: bool) -> Example:
 
 
 def narrativeqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A question about a story, read in its summary or in full."""
+    """Return a question about a story, read in its summary or in full."""
     document = record["document"]
     context = document["text"] if where.config == "full" else document["summary"]["text"]
     answers = _drop_repeats(answer["text"] for answer in record["answers"])
@@ -101,7 +101,7 @@ def narrativeqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def triviaqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A trivia question with the pages that were found for it, and all aliases of its answer."""
+    """Return a trivia question with the pages that were found for it, and all aliases of its answer."""
     answer = record["answer"]
     pages = _read_column(record["entity_pages"], "wiki_context")
     found = _read_column(record["search_results"], "search_context")
@@ -125,7 +125,7 @@ def _read_column(value: Any, name: str) -> list[str]:
 
 
 def frames(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A question over several Wikipedia pages; the file names the pages and holds no text of them."""
+    """Return a question over several Wikipedia pages; the file names the pages and holds no text of them."""
     reasoning = [name.strip() for name in str(record["reasoning_types"]).split("|")]
     meta = {"links": _parse_list(record["wiki_links"]), "reasoning_types": reasoning}
     yield make_example(f"{where.name}-{where.index}", "", record["Prompt"], [record["Answer"]], meta=meta)
@@ -140,7 +140,7 @@ def _parse_list(text: Any) -> list[Any]:
 
 
 def qasper(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """The questions about one paper, each with the answers of all its annotators."""
+    """Return the questions about one paper, each with the answers of all its annotators."""
     page = Page()
     for text in (record["title"], record["abstract"]):
         page.add_paragraph(text)
@@ -194,14 +194,14 @@ def _find_qasper_evidence(answers: Sequence[Mapping[str, Any]], context: str) ->
 
 
 def qasper_papers(paths: list[Path]) -> Iterator[Any]:
-    """The authors' file: one object of papers by id."""
+    """Return the authors' file: one object of papers by id."""
     for path in paths:
         for identity, paper in json.loads(path.read_text(encoding="utf-8")).items():
             yield {"id": identity, **paper}
 
 
 def squad(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A question about one paragraph; in version 2 it may have no answer there."""
+    """Return a question about one paragraph; in version 2 it may have no answer there."""
     given = record["answers"]
     found = _read_pairs(given, "text", "answer_start") if isinstance(given, Mapping) else _read_texts_and_starts(given)
     answers = _drop_repeats(text for text, _ in found) or [UNANSWERABLE]
@@ -216,7 +216,7 @@ def _read_texts_and_starts(answers: Sequence[Mapping[str, Any]]) -> list[tuple[s
 
 
 def squad_articles(paths: list[Path]) -> Iterator[Any]:
-    """The authors' file: articles, their paragraphs, and the questions of each."""
+    """Return the authors' file: articles, their paragraphs, and the questions of each."""
     for path in paths:
         for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
             for paragraph in article["paragraphs"]:
@@ -225,7 +225,7 @@ def squad_articles(paths: list[Path]) -> Iterator[Any]:
 
 
 def simpleqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """A short factual question without any context."""
+    """Return a short factual question without any context."""
     yield {
         "id": f"{where.name}-{where.index}",
         "context": "",
