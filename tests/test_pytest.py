@@ -46,6 +46,13 @@ def test_too_few_examples_fail_unless_that_is_allowed() -> None:
         assert_not_worse(wrong, right, DATA, allow_undecided=True)
 
 
+def test_examples_that_could_not_have_shown_a_loss_fail_unless_that_is_accepted() -> None:
+    early = [{**each, "context": f"{each['context']} {'Nothing of note. ' * 20}"} for each in DATA]
+    with pytest.raises(AssertionError, match=r"ratio=0\.5 is no better than truncation \(head\) at its size"):
+        assert_not_worse("truncate:ratio=0.5", "passthrough", early)
+    assert assert_not_worse("truncate:ratio=0.5", "passthrough", early, accept_blind=True).rows
+
+
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(UsageError, match="the margin must be between 0 and 1"):
         assert_not_worse(also_right, right, DATA, margin=3)

@@ -30,6 +30,7 @@ def assert_not_worse(
     margin: float = DEFAULT_MARGIN,
     *,
     allow_undecided: bool = False,
+    accept_blind: bool = False,
     **options: Any,
 ) -> EvalResult:
     """Run a system and its baseline, and fail unless the system is shown not worse within the margin.
@@ -40,13 +41,15 @@ def assert_not_worse(
         dataset: As `evaluate()` takes it. Too few examples leave the verdict open.
         margin: A loss of score within it does not matter.
         allow_undecided: Pass where the examples are too few to tell; only a shown loss fails then.
+        accept_blind: Pass although a naive cut to the same size, such as truncation, is not worse either, so that the
+            examples could not have shown a loss.
         options: Further arguments of `evaluate()`, such as `cache_dir` and `evaluators`.
 
     Returns:
         The result, for further checks.
     Raises:
-        AssertionError: The system is worse, or the examples are too few to tell. The message has the difference, its
-            interval and the number of examples that would decide.
+        AssertionError: The system is worse, or the examples cannot tell: they are too few, or could not have shown a
+            loss. The message has the difference, its interval and the number of examples that would decide.
     """
     __tracebackhide__ = True
     result = evaluate([baseline, system], dataset, margin=check_margin(margin), **{"progress": False, **options})
@@ -57,6 +60,9 @@ def assert_not_worse(
     verdict = None if found is None else found.of(name)
     if verdict is None:
         raise AssertionError(f"{name} cannot be compared with {result.systems[0]}: they share no scored example")
+    blind = "" if found is None or accept_blind else found.explain_blindness(name)
+    if blind and not allow_undecided:
+        raise AssertionError(f"{name} is {blind} (accept_blind=True takes it for an answer)")
     if verdict.not_worse or (allow_undecided and verdict.word == "undecided"):
         return result
     limits = f"95% interval {verdict.interval.low:+.3f} to {verdict.interval.high:+.3f}"

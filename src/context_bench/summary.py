@@ -186,7 +186,9 @@ class Summarizer:
             return "it is the baseline, run again"
         if (reason := explain_unranked(self._systems[name].census, cost, config)) or self._comparer is None:
             return reason
-        return NO_VERDICT if comparison is None else comparison.explain_silence(name)
+        if comparison is None:
+            return NO_VERDICT
+        return comparison.explain_silence(name) or comparison.explain_blindness(name)
 
     def _put_front(
         self, numbers: Numbers, notes: Notes, config: Mapping[str, Any], comparison: Comparison | None

@@ -212,6 +212,51 @@ def test_memories_are_compared_with_cuts_of_the_history() -> None:
     assert 0 < kept <= 1000 < whole
 
 
+def test_what_this_data_cannot_tell_is_claimed_nowhere() -> None:
+    """No place on the front, no best setting of a sweep, no dollars saved; the page says so beside the word."""
+    result = _run(_make(0.05), "truncate:ratio=0.3", "truncate:ratio=0.5")
+    assert [each.best for each in result.curves()] == [None]
+    assert all("pareto_front" not in result.summary[f"truncate:ratio={ratio}"] for ratio in (0.3, 0.5))
+    assert result.summary["passthrough"].get("pareto_front") != 0
+    shown = TableReporter().render(result)
+    assert "largest share saved that is not worse than passthrough: truncate none is shown" in shown
+    assert conclude(result).count("this data cannot tell") == 1  # of both settings at once
+    page = HtmlReporter().render(result)
+    assert page.count("equivalent</span>, and so is truncation<small>") == 4  # in two tables
+    assert "no setting is shown to save tokens without being worse" in page
+
+
+def test_contexts_without_the_answer_are_not_spoken_of() -> None:
+    """They have no score, so that the verdict leaves them out, and "every context" would be false."""
+    data = [*_make(0.05), *({**each, "id": f"other {each['id']}", "answer": "nowhere"} for each in _make(0.5))]
+    said = conclude(_run(data, "truncate:ratio=0.5"))
+    assert f"of every context that holds it ({N} of {2 * N})" in said
+
+
+def test_what_few_contexts_hold_takes_no_claim_away() -> None:
+    """Where most of the examples that were scored have no place for their answer, cuts were judged on few."""
+    spots = BlindSpots()
+    kept = {name: [1.0] for name in ("head", "tail", "middle", "random-drop")}
+    facts = {"matched_controls": kept, "evidence_depth": [0.1, 0.1], "context_tokens": [100, 50], "output": "context"}
+    for place in range(3 * N):
+        spots.add(make_row(1.0, system="s", example_id=place, metadata=facts if place < N else {}), 1.0)
+    found = spots.judge(["s"])["s"]
+    assert (found.word, found.n) == ("undecided", N)
+    assert found.reason.endswith(f"only {N} of {3 * N} contexts hold the answer")
+
+
+def test_a_system_that_is_ahead_of_a_cut_within_the_margin_is_not_called_no_better() -> None:
+    """The head loses 18 of 3,000: shown not worse within 0.02, and yet shown behind a system that loses none."""
+    spots = BlindSpots()
+    for place in range(3000):
+        kept = {name: [0.0] for name in ("tail", "middle", "random-drop")} | {"head": [float(place >= 18)]}
+        facts = {"matched_controls": kept, "evidence_depth": [0.1, 0.1], "context_tokens": [9, 4], "output": "context"}
+        spots.add(make_row(1.0, system="s", example_id=place, metadata=facts), 1.0)
+    found = spots.judge(["s"])["s"]
+    assert found.word == "none"
+    assert found.reason == "shown to lose no more than the margin, and so is truncation (head) at its size"
+
+
 def test_small_savings_have_no_consequence() -> None:
     result = _run(_make(0.05), "truncate:ratio=0.95")
     assert result.comparison is not None
@@ -233,6 +278,23 @@ def test_a_compressor_that_changed_nothing_is_void() -> None:
     assert result.comparison.sensitivity["_same"].word == "void"
     assert result.comparison.verdicts[0].word == "undecided"
     assert result.summary["_same"]["acted_rows"] == 0
+
+
+@pytest.mark.parametrize(("failing", "word"), [(0, "undecided"), (2, "undecided"), (N // 2, "worse")])
+def test_a_void_system_is_found_among_repeats_and_failures_too(failing: int, word: str) -> None:
+    """What fails on half of the examples is worse by that; on two of them, nothing else was tested."""
+
+    def same(example: dict[str, Any]) -> str:
+        if example["id"] < failing:
+            raise ValueError("no")
+        return str(example["context"])
+
+    result = evaluate(["passthrough", same], _make(0.5), progress=False, repeats=2)
+    comparison = result.comparison
+    assert comparison is not None
+    assert comparison.verdicts[0].word == word
+    assert ("same" in comparison.sensitivity and comparison.sensitivity["same"].word == "void") == (word != "worse")
+    assert any(f"changed nothing on {N - failing} of {N} examples" in note for note in comparison.notes)
 
 
 @pytest.mark.parametrize(("kind", "word"), [("tells_lies", "void"), ("passes", None)])
@@ -289,6 +351,24 @@ def test_a_gate_on_the_verdict_cannot_be_told_on_blind_data(tmp_path: Path) -> N
     drop = called(*run, "--fail-if", "score drops 0.02", cwd=tmp_path)
     assert (drop.returncode, "note: truncate:ratio=0.5 is no better" in drop.stderr) == (0, True)
     assert "equivalent (blind)" in drop.stdout
+
+
+def test_compared_runs_know_what_their_data_cannot_tell(tmp_path: Path) -> None:
+    """Of a run in the store and of a saved file, as a gate and in the table; and of a system that changed nothing."""
+    result = evaluate(["passthrough", "truncate:ratio=0.5", _same], _make(0.05), progress=False)
+    (tmp_path / "early.json").write_text(result.to_json(), encoding="utf-8")
+    gate = ("--fail-if", "verdict is not equivalent")
+    found = called("compare", "early.json", *gate, cwd=tmp_path)
+    assert found.returncode == 4
+    assert "truncate:ratio=0.5 is no better than truncation (head) at its size" in found.stderr
+    assert "equivalent, and so is truncation" in found.stdout
+    assert "no verdict on _same: it changed nothing on any example" in found.stdout
+    accepted = called(
+        "compare", "early.json@passthrough", "early.json@truncate:ratio=0.5", *gate, "--accept-blind", cwd=tmp_path
+    )
+    assert accepted.returncode == 0
+    shown = json.loads(called("compare", "early.json", "--output", "json", cwd=tmp_path).stdout)
+    assert [each["sensitivity"]["word"] for each in shown["comparisons"]] == ["none", "void"]
 
 
 # --- the gold self-test

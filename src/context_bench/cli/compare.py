@@ -180,6 +180,7 @@ def _describe_contest(contest: Contest, store: str | None) -> dict[str, Any]:
         "only_in_baseline": contest.only_in_baseline,
         "pairing": describe_pairs(contest),
         "verdict": None if contest.verdict is None else contest.verdict.to_dict(),
+        "sensitivity": None if contest.sensitivity is None else contest.sensitivity.to_dict(),
         "by_dataset": {
             tag: {"paired": contest.is_paired(tag), **contest.by_dataset[tag].to_dict()}
             for tag in contest.list_datasets()

@@ -67,6 +67,7 @@ class _Seen:
     """Facts about the rows of one system on one dataset."""
 
     rows: int = 0
+    failed: int = 0
     unchanged: int = 0
     compresses: bool = False
     examples: int = 0
@@ -125,8 +126,7 @@ class Comparer:
         for row in rows:
             score = self._read(row)
             self._look_at(row, score)
-            if "matched_controls" in row.metadata:
-                self._blind_spots.add(row, score)
+            self._blind_spots.add(row, score)
             answer = read_answer(row, score)
             if self._again is not None and row.system == self.baseline:
                 self._again.add((row.dataset, row.example_id), answer.value)
@@ -141,6 +141,7 @@ class Comparer:
         seen.unchanged += row.metadata.get("untouched") is True or _kept_prompt(row)
         seen.compresses = seen.compresses or is_compressed_row(row)
         if row.error is not None:
+            seen.failed += 1
             self._failed = seen.imperfect = True
         else:
             seen.kinds.add(is_unread_row(row))
@@ -215,6 +216,7 @@ class Comparer:
             if name not in NEUTRAL
             and any(seen.compresses for (system, _), seen in self._seen.items() if system == name)
         }
+        void -= {each.name for each in verdicts if each.word == "worse"}  # by its failures
         verdicts = [withhold_verdict(each, VOID) if each.name in void else each for each in verdicts]
         by_dataset: dict[str, list[Verdict]] = {}
         if len(tags) > 1 and not settled:
@@ -230,8 +232,8 @@ class Comparer:
             *_explain_left_out(paired, tags),
             *self._explain_scale(margin),
             *(
-                f"{name} changed nothing on {rows:,} of {count_things(rows, 'example')}"
-                for name, rows in self._find_unchanged(paired, never_win).items()
+                f"{name} changed nothing on {unchanged:,} of {count_things(rows, 'example')}"
+                for name, (unchanged, rows) in self._find_unchanged(paired, never_win).items()
             ),
         ]
         said += [] if settled else self._explain_one_sided(paired)
@@ -254,7 +256,7 @@ class Comparer:
                 tag: self._blind_spots.judge(tested, [tag], margin=margin, fixed_groups=fixed_groups)
                 for tag in by_dataset
             },
-        )
+        ).withhold_blind()
 
     def _close_copy(self) -> Comparer:
         """Return a copy that waits for no more of the repeated answers; more may come to this one."""
@@ -303,14 +305,18 @@ class Comparer:
                 found.append(f"{name}: {many} left out of the verdict, with a score of one side alone")
         return found
 
-    def _find_unchanged(self, paired: Mapping[str, Pairs], controls: Collection[str]) -> dict[str, int]:
-        """Find the systems that passed every example on as it was, with their number: they tested nothing."""
+    def _find_unchanged(self, paired: Mapping[str, Pairs], controls: Collection[str]) -> dict[str, tuple[int, int]]:
+        """Find the systems that passed on as it was every example on which they did not fail: they tested nothing.
+
+        Returns:
+            By name, on how many examples that was, of how many.
+        """
         found = {}
-        for name in paired if self._repeats == 1 else ():
+        for name in paired:
             own = [seen for (system, _), seen in self._seen.items() if system == name]
             rows, unchanged = sum(seen.rows for seen in own), sum(seen.unchanged for seen in own)
-            if name not in controls and unchanged == rows > 0:
-                found[name] = rows
+            if name not in controls and unchanged == rows - sum(seen.failed for seen in own) > 0:
+                found[name] = (unchanged // self._repeats, rows // self._repeats)
         return found
 
     def _explain_scale(self, margin: float) -> list[str]:

@@ -46,6 +46,8 @@ MIN_SAVING = 0.10
 """Share of the tokens from which on a system must do better than a naive cut: smaller cuts seldom lose anything."""
 
 
+_NOT_SHOWN = "not shown that this data could have failed"
+
 VOID = "it changed nothing on any example, so nothing was tested"
 """Why a system that should change something has no verdict."""
 
@@ -151,6 +153,8 @@ class _Arm:
     whole_tokens: int = 0
     kept_tokens: int = 0
     rows: int = 0
+    unplaced: int = 0  # rows whose context does not hold the evidence
+    unplaced_scored: int = 0  # those of them that have a score, so that the verdict counts them
     least_depth: float = 1.0
     most_depth: float = 0.0
     asked: bool = False
@@ -215,16 +219,19 @@ class BlindSpots:
             arm.rows = max(arm.rows, arm.losses[cut].n)
 
     def add(self, row: EvalRow, score: float | None) -> None:
-        """Take in a row; those without cuts, and repeated answers, say nothing here.
+        """Take in a row; repeated answers say nothing here.
 
         Args:
             row: The answer.
             score: The score that is compared: of a context that no model has read, what the system kept.
         """
         scores = row.metadata.get("matched_controls")
-        if not isinstance(scores, dict) or row.repeat or row.error is not None:
+        if row.repeat or row.error is not None:
             return
         arm = self._arms.setdefault((row.system, row.dataset), _Arm())
+        if not isinstance(scores, dict):
+            arm.unplaced, arm.unplaced_scored = arm.unplaced + 1, arm.unplaced_scored + (score is not None)
+            return
         unread = is_unread_row(row)
         own = score if unread else _read_survival(row)
         group = read_group(row)
@@ -289,6 +296,10 @@ def _join_arms(arms: Sequence[_Arm]) -> _Arm:
             joined.kept_tokens + arm.kept_tokens,
         )
         joined.rows, joined.asked = joined.rows + arm.rows, joined.asked or arm.asked
+        joined.unplaced, joined.unplaced_scored = (
+            joined.unplaced + arm.unplaced,
+            joined.unplaced_scored + arm.unplaced_scored,
+        )
         joined.least_depth = min(joined.least_depth, arm.least_depth)
         joined.most_depth = max(joined.most_depth, arm.most_depth)
     return joined
@@ -310,10 +321,12 @@ def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:
     if saving < MIN_SAVING:
         return tell("small saving", reason="it saves too little to tell from a naive cut")
     blind = [each for each in controls if each.loss.not_worse]
+    if blind and arm.unplaced_scored > arm.rows:
+        held = f"{arm.rows:,} of {arm.rows + arm.unplaced_scored:,}"
+        return tell("undecided", reason=f"{_NOT_SHOWN}: only {held} contexts hold the answer")
     if blind:
         best = max(blind, key=lambda each: each.kept)
-        reason = f"no better than {CONTROL_NAMES[best.name]} at its size{_explain_places(best, arm)}"
-        return tell("none", reason=reason)
+        return tell("none", reason=f"{_name_equal(best)}{_explain_places(best, arm)}")
     if all(each.loss.word == "worse" for each in controls):
         beats = len(known) == len(controls) and all(each.difference > 0 and each.p_holm <= 0.05 for each in gains)
         reason = "beats truncation and random deletion at its size"
@@ -323,20 +336,29 @@ def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:
     needed = [each.loss.needed_n for each in controls if each.loss.word == "undecided" and each.loss.needed_n]
     most = max(needed, default=None)
     enough = f"; about {most:,} examples would tell" if most else ""
-    return tell("undecided", reason=f"not shown that this data could have failed{enough}", needed_n=most)
+    return tell("undecided", reason=f"{_NOT_SHOWN}{enough}", needed_n=most)
+
+
+def _name_equal(control: MatchedControl) -> str:
+    """Name the cut that is as good; a system that is shown ahead of it, within the margin, is not "no better"."""
+    name = f"{CONTROL_NAMES[control.name]} at its size"
+    ahead = control.gain is not None and control.gain.difference > 0 and control.gain.p_holm <= 0.05
+    return f"shown to lose no more than the margin, and so is {name}" if ahead else f"no better than {name}"
 
 
 def _explain_places(control: MatchedControl, arm: _Arm) -> str:
     """Say where the evidence stands, where a cut keeps all of it in every example."""
     if control.kept < 1 or arm.asked:
         return ""
+    held = f" that holds it ({arm.rows:,} of {arm.rows + arm.unplaced:,})" if arm.unplaced else ""
+    everywhere = f"every context{held}"
     if control.name == "head":
-        return f"; this data cannot tell: the answer stands in the first {_percent(arm.most_depth)} of every context"
-    if control.name == "tail":
-        return (
-            f"; this data cannot tell: the answer stands in the last {_percent(1 - arm.least_depth)} of every context"
-        )
-    return "; this data cannot tell: the cut keeps the answer in every context"
+        place = f"the answer stands in the first {_percent(arm.most_depth)} of {everywhere}"
+    elif control.name == "tail":
+        place = f"the answer stands in the last {_percent(1 - arm.least_depth)} of {everywhere}"
+    else:
+        place = f"the cut keeps the answer in {everywhere}"
+    return f"; this data cannot tell: {place}"
 
 
 def _percent(share: float) -> str:

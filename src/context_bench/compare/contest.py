@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from context_bench.compare.blind_spots import Sensitivity
 from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAnswer
 from context_bench.compare.run_inputs import RunInput
 from context_bench.stats import Contrast, Difference, ScoreSums, Verdict, average_differences, compare_means
@@ -47,6 +48,11 @@ class Contest:
     verdict: Verdict | None = None  # on the headline number
     by_dataset: dict[str, Verdict] = field(default_factory=dict)  # on each dataset
     context_unneeded: str = ""  # why the examples cannot show that it lost nothing; empty where they can
+
+    @property
+    def sensitivity(self) -> Sensitivity | None:
+        """Whether the data of its run could have shown a loss at its size; None where that is not known."""
+        return self.source.sensitivity.get(self.system)
 
     def start_pairing(self, threshold: float) -> Pairing:
         """Return a pairing that adds what it matches to this contest; `threshold` is the lowest score that passes."""

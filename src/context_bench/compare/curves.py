@@ -130,6 +130,11 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
         if held is not None and any(are_unlike(result.config, name, held) for name in sweep.settings):
             held = None  # a context and an answer have no score in common
         curve = _draw_curve(sweep, arms, held, margin, meter)
+        blind = (
+            "" if curve.best is None or result.comparison is None else result.comparison.explain_blindness(curve.best)
+        )
+        if blind:
+            curve = replace(curve, best=None, note="; ".join(filter(None, (f"{curve.best} is {blind}", curve.note))))
         if unneeded:
             curve = replace(curve, best=None, note="; ".join(filter(None, (unneeded, curve.note))))
         drawn.append((curve, arms))

@@ -78,6 +78,7 @@ class Candidate:
         score: The key that the word `score` stands for.
         context_unneeded: Why its examples cannot show that it lost nothing; empty where they can.
         unlike: Why it cannot be compared with the baseline; empty where it can.
+        blind: Why these examples cannot tell it from a naive cut of its size; empty where they can.
     """
 
     name: str
@@ -173,6 +174,7 @@ def list_compared(comparison: RunComparison) -> list[Candidate]:
             ),
             each.verdict,
             each.context_unneeded,
+            blind=each.sensitivity.reason if each.sensitivity is not None and each.sensitivity.word == "none" else "",
         )
         for each in contests
     ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from context_bench.compare.blind_spots import Sensitivity, read_sensitivity
 from context_bench.compare.pairing import ScoredAnswer, read_answer
 from context_bench.compare.verdicts import find_floors, read_intervals
 from context_bench.errors import DataError, UnknownName, UsageError, printable
@@ -30,6 +31,7 @@ class RunInput:
     run: str | None = None  # its id, where it is in a store: `context-bench diff` can show its rows
     finished: bool = True  # whether it came to its end
     context_unneeded: str = ""  # why its examples cannot show that a system lost nothing, where it has found that
+    sensitivity: Mapping[str, Sensitivity] = field(default_factory=dict)  # the same, by naive cuts to a system's size
 
     @property
     def settings(self) -> RunSettings:
@@ -68,6 +70,7 @@ def open_run(store: Store, name: str) -> RunInput:
         run=info.id,
         finished=info.status == "done",
         context_unneeded=settings.comparison.get("context_unneeded") or "",
+        sensitivity=read_sensitivity(settings.comparison.get("sensitivity")),
     )
 
 
@@ -88,6 +91,7 @@ def open_result(result: EvalResult, label: str = "") -> RunInput:
         result.intervals,
         finished=not result.settings.stopped,
         context_unneeded="" if result.comparison is None else result.comparison.context_unneeded,
+        sensitivity={} if result.comparison is None else result.comparison.sensitivity,
     )
 
 

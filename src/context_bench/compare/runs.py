@@ -153,6 +153,8 @@ def _explain_silence(contest: Contest) -> str:
         return "one side returns contexts that no model has read, the other answers: they have no score in common"
     if contest.source is not contest.baseline and (reason := find_other_score(contest.source, contest.baseline)):
         return reason
+    if contest.sensitivity is not None and contest.sensitivity.word == "void":
+        return contest.sensitivity.reason
     if not any(scores[tag].join().squares for scores in (contest.scores, contest.baseline_scores) for tag in tags):
         return ONLY_ZEROS
     return ""

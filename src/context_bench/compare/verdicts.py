@@ -277,6 +277,12 @@ class Comparison:
         known = (self.sensitivity if dataset is None else self.sensitivity_by_dataset.get(dataset, {})).get(system)
         return known is not None and known.word == "none"
 
+    def explain_blindness(self, system: str) -> str:
+        """Say why a system that is not worse is not called as good: a naive cut of its size is; else empty."""
+        verdict = self.of(system)
+        blind = verdict is not None and verdict.not_worse and self.is_blind(system)
+        return self.sensitivity[system].reason if blind else ""
+
     def can_have_failed(self, system: str) -> bool | None:
         """Whether naive cuts of the system's size are shown worse; None where they were not judged."""
         known = self.sensitivity.get(system)
@@ -335,6 +341,14 @@ class Comparison:
             notes=tuple(notes),
             context_unneeded=why,
         )
+
+    def withhold_blind(self) -> Comparison:
+        """Return it with no savings claimed of systems that this data cannot tell from a naive cut of their size."""
+        found = self.savings
+        for name in self.savings:
+            if reason := self.explain_blindness(name):
+                found = {**found, **self._unclaim([name], reason)}
+        return replace(self, savings=found)
 
     def _unclaim(self, names: Collection[str], reason: str) -> dict[str, DollarSaving]:
         """Give the savings of systems whose quality is not shown, with the reason instead of a number."""

@@ -232,7 +232,9 @@ def find_repayments(result: EvalResult) -> dict[str, Repayment]:
     for verdict in comparison.verdicts:
         if verdict.control:
             continue
-        if verdict.not_worse:
+        if blind := comparison.explain_blindness(verdict.name):
+            found[verdict.name] = Repayment(reason=f"not claimed: {blind}")
+        elif verdict.not_worse:
             found[verdict.name] = _compute(result, verdict.name, comparison.baseline)
         else:
             found[verdict.name] = Repayment(reason=f"{verdict.word}: not claimed")

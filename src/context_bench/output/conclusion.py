@@ -81,7 +81,7 @@ def conclude(result: EvalResult) -> str:
     sentences = []
     if good or worse or undecided or not (blind or zeros):
         sentences = [_recommend(result, good, comparison), *_tell_volume(result, good)]
-    sentences += [f"{each.name} is {comparison.sensitivity[each.name].reason}." for each in blind]
+    sentences += _list_blind(comparison, blind)
     here = [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
     sentences = [*([] if here and not good else sentences), *here]
     if result.settings.fixed_groups and any(each.scope == THESE_GROUPS for each in good):
@@ -107,6 +107,17 @@ def conclude(result: EvalResult) -> str:
     if result.settings.read_by_script:
         sentences.append("A script read, not a model: recall and probes tell more than these words.")
     return " ".join(sentences)
+
+
+def _list_blind(comparison: Comparison, blind: Sequence[Verdict]) -> list[str]:
+    """Say which systems cannot be told from a naive cut of their size, and why; each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for each in blind:
+        reasons.setdefault(comparison.sensitivity[each.name].reason, []).append(each.name)
+    return [
+        f"{'Each of ' if len(names) > 1 else ''}{list_names(join_settings(names))} is {reason}."
+        for reason, names in reasons.items()
+    ]
 
 
 def _list_failed(result: EvalResult, failed: Sequence[str]) -> list[str]:

@@ -101,7 +101,7 @@ def write_dataset_verdict(comparison: Comparison, name: str, tag: str) -> str:
     return "" if word == write_verdict(comparison, name) else word
 
 
-def _write_blindness(verdict: Verdict, sensitivity: Mapping[str, Sensitivity]) -> str:
+def write_blindness(verdict: Verdict, sensitivity: Mapping[str, Sensitivity]) -> str:
     """Write which naive cut of the same size is as good, where one is; empty where the data could show a loss."""
     known = sensitivity.get(verdict.name)
     is_blind = verdict.not_worse and known is not None and known.word == "none"
@@ -111,7 +111,7 @@ def _write_blindness(verdict: Verdict, sensitivity: Mapping[str, Sensitivity]) -
 def _write_briefly(verdict: Verdict | None, sensitivity: Mapping[str, Sensitivity] | None = None) -> str:
     if verdict is None:
         return "–"
-    return f"{verdict.difference:+.3f} {verdict.word}{_write_blindness(verdict, sensitivity or {})}"
+    return f"{verdict.difference:+.3f} {verdict.word}{write_blindness(verdict, sensitivity or {})}"
 
 
 def _write_difference(verdict: Verdict) -> tuple[str, str]:
@@ -132,7 +132,7 @@ def _write_word(verdict: Verdict, sensitivity: Mapping[str, Sensitivity] | None 
     """Write the word, with the number of examples that would decide where it is open and this is not to be `brief`."""
     word = verdict.word + ("" if brief and verdict.word == "undecided" else write_aside(verdict))
     if sensitivity is not None:
-        blindness = _write_blindness(verdict, sensitivity)
+        blindness = write_blindness(verdict, sensitivity)
         word += " (blind)" if brief and blindness else blindness
     return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
 
@@ -342,7 +342,8 @@ def _write_contest(contest: Contest) -> list[str]:
     ours, theirs = contest.find_means()
     changes = [f"{count:,}" for count in contest.count_changes() or ()] or ["–", "–"]
     numbers = [score(theirs), score(ours), *_write_difference(verdict), _write_p(verdict)]
-    return [contest.name, f"{verdict.n:,}", *numbers, *changes, _write_word(verdict)]
+    known = {} if contest.sensitivity is None else {verdict.name: contest.sensitivity}
+    return [contest.name, f"{verdict.n:,}", *numbers, *changes, _write_word(verdict, known)]
 
 
 def _render_datasets(comparison: RunComparison, width: int | None) -> str:
@@ -393,6 +394,11 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
         yield f"{_describe_clusters(largest.n, largest.groups or 0, 'examples')}."
     yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
     yield from _explain_words(verdicts, comparison.margin)
+    yield from (
+        f"{each.name} is {known.reason}."
+        for each in comparison.contests
+        if (known := each.sensitivity) is not None and known.word == "none"
+    )
     if comparison.first_samples:
         yield f"{FIRST}: {explain_first_samples(comparison.first_samples)}."
     yield from (f"{name} is missing in {run}." for name, run in comparison.missing)

@@ -23,7 +23,7 @@ from context_bench.output.page.answer import link_counts
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.labels import number_series
 from context_bench.output.plots.svg import draw_symbol
-from context_bench.output.verdict_tables import write_aside
+from context_bench.output.verdict_tables import write_aside, write_blindness
 from context_bench.stats import Verdict
 
 _APART = {
@@ -143,7 +143,7 @@ def _write_verdict(facts: RunFacts, name: str) -> Child:
         "span",
         {"title": verdict.reason},
         verdict_words(verdict),
-        write_aside(verdict) or None,
+        write_aside(verdict) or write_blindness(verdict, comparison.sensitivity) or None,
         element("small", None, ", ".join(filter(None, more))),
     )
 
