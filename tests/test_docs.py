@@ -334,7 +334,7 @@ def test_every_score_that_is_explained_is_emitted() -> None:
 def test_the_exit_codes_are_those_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--help-all"])
     told = re.findall(r"(\d+) +[a-z]", capsys.readouterr().out.rpartition("exit codes:")[2])
-    text = (ROOT / "docs/command-line.md").read_text().rpartition("**Exit codes.**")[2]
+    text = (ROOT / "docs/command-line.md").read_text().rpartition("## Exit codes")[2]
     assert re.findall(r"\b(\d+)\s+[a-z]", text) == told == ["0", "1", "2", "3", "4", "130"]
 
 
