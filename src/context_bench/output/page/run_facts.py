@@ -195,7 +195,7 @@ class RunFacts:
     def draw_curves(self) -> list[Curve]:
         """Draw the curves of the run, from the rows that were added."""
         rows = self.result.rows or self.sweep_rows or []
-        return EvalResult(rows, self.result.summary, config=self.result.config).curves()
+        return replace(self.result, rows=rows).curves()
 
     def __post_init__(self) -> None:
         self._needles = NeedleGrid(self.score_field)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,6 +66,8 @@ class QualityCost:
     missing: list[str]  # systems that lack one of the two
     # a floor, which reads no context, is as good as the baseline: nobody is on the front
     needs_no_context: bool = False
+    # systems that this data cannot tell from a naive cut of their size: they are not on the front either
+    blind: list[str] = field(default_factory=list)
 
     @property
     def is_wide(self) -> bool:
@@ -167,7 +169,8 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
     if not points:
         return None
     controls = set(result.settings.controls)
-    competing = {name: at for name, at in points.items() if name not in controls}
+    blind = [name for name in points if result.comparison is not None and result.comparison.explain_blindness(name)]
+    competing = {name: at for name, at in points.items() if name not in controls.union(blind)}
     front = find_front(competing)
     if any(PARETO_FRONT in values for values in summary.values()):
         front = sorted((name for name in competing if summary[name].get(PARETO_FRONT)), key=lambda name: points[name])
@@ -181,6 +184,7 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
         controls=[name for name in points if name in controls],
         missing=[name for name in summary if name not in points and not are_unlike(result.config, name, compared)],
         needs_no_context=unneeded,
+        blind=blind,
     )
 
 
@@ -248,6 +252,9 @@ def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
         return "Quality against cost of the controls"
     if not data.front and data.needs_no_context:
         return "Quality against cost: examples need no context"
+    if data.blind:
+        names = list_names([labels[name] for name in data.blind], 3)
+        return f"Quality against cost: this data cannot tell whether {names} loses anything"
     if not data.front:
         return f"The baseline puts {list_names(competing, 3)} off the Pareto front"
     if len(competing) == 1:
