@@ -254,8 +254,7 @@ def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
 
 
 def _weak_threshold(key: str, config: Mapping[str, Any]) -> str:
-    settings = read_settings(config)
-    weak: Mapping[str, str] = settings.weak_thresholds
+    weak: Mapping[str, str] = read_settings(config).weak_thresholds
     tag = key.partition("@")[2]
     return "; ".join(f"{each}: {note}" for each, note in weak.items() if not tag or each == tag)
 

@@ -40,11 +40,6 @@ from context_bench.options import (
     option,
 )
 
-__all__ = [
-    *("DEFAULT_MARGIN", "DEFAULT_THRESHOLD", "STORE"),
-    *("CommandOptions", "EvaluateOptions", "RecordedOptions", "RunOptions"),
-]
-
 DEFAULT_MARGIN = 0.02
 """A difference of scores within it does not matter."""
 
@@ -110,24 +105,17 @@ class EvaluateOptions(RecordedOptions):
         metavar="DIR",
     )
     keep_rows: bool = option(
-        "keep rows in the store only: memory stays flat, and json has the summary alone",
-        SWITCH,
-        True,
-        flag="--no-rows",
+        "keep rows in the store only: memory stays flat, and json has the summary alone", SWITCH, True, flag="--no-rows"
     )
     store: Any = option(
         "", instance_of("context_bench.store:StoreBackend", "an open Store (for a folder, use cache_dir)"), flag=_PYTHON
     )
     reuse: bool = option("", SWITCH, True, flag=_PYTHON)
     limits: Any = option(
-        "",
-        instance_of("context_bench.monitors.limits:Limits", "Limits, such as Limits(max_errors='5')"),
-        flag=_PYTHON,
+        "", instance_of("context_bench.monitors.limits:Limits", "Limits, such as Limits(max_errors='5')"), flag=_PYTHON
     )
     prices: Any = option(
-        "",
-        instance_of("context_bench.pricing:Prices", "Prices, such as Prices.from_file('prices.json')"),
-        flag=_PYTHON,
+        "", instance_of("context_bench.pricing:Prices", "Prices, such as Prices.from_file('prices.json')"), flag=_PYTHON
     )
     config: Mapping[str, Any] | None = option("", MAPPING, flag=_PYTHON)
     preflight: bool = option(

@@ -40,8 +40,7 @@ __all__ = [
     "suggest_file", "warn",
 ]  # fmt: skip
 
-MAX_LISTED_NAMES = 20
-"""Names beyond which a list is no help in a sentence."""
+MAX_LISTED_NAMES = 20  # names beyond which a list is no help in a sentence
 
 
 class ContextBenchError(Exception):
@@ -235,8 +234,7 @@ def _find_caller(frame: FrameType | None) -> tuple[dict[str, Any], str, int] | N
     return None
 
 
-DISTRIBUTION = "ctxbench"
-"""The distribution that this package is installed as."""
+DISTRIBUTION = "ctxbench"  # the distribution that this package is installed as
 _NAMESAKE = "context-bench"
 """Another project on the package index, which also installs `context_bench`. Two distributions with one import name
 overwrite each other's files, so that what fails then fails for no visible reason."""

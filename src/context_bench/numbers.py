@@ -12,11 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    *("FORMATS", "NEEDS", "NUMBERS", "Number", "choose_score_key", "find_score_key", "get_number", "list_keys"),
-    *("list_numbers", "dollars", "percent", "score", "seconds", "tokens"),
-]
-
 # -- keys that code outside of their metric reads
 
 NUM_EXAMPLES, NUM_ERRORS, ERROR_RATE, NUM_UNSCORED = "num_examples", "num_errors", "error_rate", "num_unscored"

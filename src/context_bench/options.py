@@ -10,38 +10,11 @@ from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = [
-    *("AMOUNT", "ANYTHING", "CONDITION", "COUNT", "ERROR_LIMIT", "FOLDER", "INTEGER", "MAPPING", "NAMES", "NUMBER"),
-    *(
-        "NUMBERS",
-        "PAGE",
-        "PORT",
-        "POSITIVE",
-        "RESOURCES",
-        "SWITCH",
-        "SYSTEM_NAME",
-        "TEMPERATURE",
-        "TEXT",
-        "VOLUME",
-        "WORDS",
-    ),
-    *("Kind", "Option", "Options", "instance_of", "option", "redeclare"),
-]
-
 PREFIX = "CONTEXT_BENCH_"  # starts the name of every environment variable that sets an option
 
 _SHOWN_CHARS = 80  # a longer value is named by its type in an error
 
-_SWITCH_WORDS = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-}
+_SWITCH_WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
 class Kind:
@@ -173,8 +146,7 @@ PORT = Kind("must be a port from 0 to 65535", _number(int, 0, 65535))
 NUMBER = Kind("must be a number", _number(float, -1e300), is_number)
 AMOUNT = Kind("must be a number above 0", _number(float, 1e-12))
 TEMPERATURE = Kind(
-    "must be a number of at least 0, or none",
-    lambda text: None if text.lower() == "none" else _number(float, 0)(text),
+    "must be a number of at least 0, or none", lambda text: None if text.lower() == "none" else _number(float, 0)(text)
 )
 ERROR_LIMIT = Kind("must be a number of errors or a percentage", _parse_error_limit)
 RESOURCES = Kind("must be NAME=N,... such as num_gpus=1,num_cpus=2", _parse_resources)

@@ -131,6 +131,12 @@ def resolve(kind: str, ref: Ref) -> Any:
         raise UsageError(f"{ref.text!r}: {source} has no {name!r}{meant and f'; {meant}'}") from None
 
 
+def import_all(sources: Iterable[str]) -> None:
+    """Import what `--import` names, each of which registers components."""
+    for source in sources:
+        import_code(source)
+
+
 def import_code(source: str) -> ModuleType:
     """Import a module by name, or a file by path."""
     if not source.endswith(".py"):

@@ -202,7 +202,7 @@ class EvalResult:
             row
             for row in self.rows
             if (systems is None or row.system in systems)
-            and all(_fits(getattr(row, name), values) for name, values in wanted.items())
+            and all(getattr(row, name) in ([None] if values is None else values) for name, values in wanted.items())
             and (keep is None or keep(row))
         ]
         left = {row.system for row in rows}
@@ -403,10 +403,6 @@ def _list_wanted(values: Any) -> list[Any] | None:
     if values is None:
         return None
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]
-
-
-def _fits(value: Any, wanted: list[Any] | None) -> bool:
-    return value is None if wanted is None else value in wanted
 
 
 def _read_row(values: Any, number: int) -> EvalRow:

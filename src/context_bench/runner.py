@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from context_bench.config import EvaluateOptions
 from context_bench.core.judge import Scorer
@@ -15,7 +16,7 @@ from context_bench.core.run_settings import plan_run
 from context_bench.core.schedule import Engine
 from context_bench.core.threads import Threads
 from context_bench.errors import UsageError, find_namesake, remember_caller, warn
-from context_bench.http.loop import new_event_loop
+from context_bench.http.loop import open_event_loop
 from context_bench.monitors.limits import Limits
 from context_bench.pricing import Prices
 from context_bench.ray.ray_engine import find_engine
@@ -26,6 +27,9 @@ from context_bench.types import System
 from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["aevaluate", "evaluate", "run_to_end"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _NO_EXAMPLES = (
     "the dataset gave no examples, so nothing was measured; an iterator that was read before is at its end: "
@@ -134,65 +138,43 @@ def run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResu
             return result
         finally:
             thread.shutdown()
-    loop = new_event_loop()
-    try:
+    with open_event_loop() as loop:
         return loop.run_until_complete(start())
-    finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
 
 
-async def aevaluate(
-    systems: Any,
-    dataset: Any,
-    evaluators: Sequence[Any] | Scorer | None = None,
-    metrics: Sequence[Any] | None = None,
-    max_examples: int | None = None,
-    progress: bool = True,
-    text_fields: Sequence[str] | None = None,
-    max_workers: int | None = None,
-    cache_dir: str | Path | None = None,
-    tokenizer: str | Tokenizer | None = None,
-    repeats: int = 1,
-    keep_rows: bool = True,
-    store: StoreBackend | None = None,
-    reuse: bool = True,
-    cache_tag: str | None = None,
-    limits: Limits | None = None,
-    prices: Prices | None = None,
-    config: Mapping[str, Any] | None = None,
-    score_field: str | None = None,
-    threshold: float | None = None,
-    keep_reasoning: bool = False,
-    preflight: bool = True,
-    debug: bool = False,
-    baseline: str | None = None,
-    margin: float | None = None,
-    aa: bool = False,
-    stop_when_decided: bool = False,
-    fixed_groups: bool = False,
-    seed: int = 0,
-    engine: str | Engine = "local",
-) -> EvalResult:
+def _with_parameters(of: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Give a function the parameters of another one, for type checkers and for readers of its signature."""
+
+    def give(function: Any) -> Any:
+        function.__signature__ = signature(of)
+        return function
+
+    return give
+
+
+@_with_parameters(evaluate)
+async def aevaluate(*given: Any, **named: Any) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
-    settings = EvaluateOptions(**locals())
+    settings = EvaluateOptions(**signature(evaluate).bind(*given, **named).arguments)
     remember_caller()
     if namesake := find_namesake():
         warn(namesake)
     settings.check()
-    if _are_memories(systems):
-        find_engine(engine).check(systems, debug=debug)
+    if _are_memories(settings.systems):
+        find_engine(settings.engine).check(settings.systems, debug=settings.debug)
         # It stands above this module, and comes back here with systems that ask the memories.
         run = import_object("context_bench.memory.evaluation:aevaluate_memory")
         return await run(**vars(settings))  # type: ignore[no-any-return]
     plan, record, source = plan_run(settings)
-    where = store if store is not None or cache_dir is None else Path(cache_dir)
+    where = settings.store
+    if where is None and settings.cache_dir is not None:
+        where = Path(settings.cache_dir)
     if where is None:
         result = await Run(plan).execute(source, record)
     else:
-        with open_cache(plan, record, where, reuse=reuse, tag=cache_tag) as (cache, recorded):
+        with open_cache(plan, record, where, reuse=settings.reuse, tag=settings.cache_tag) as (cache, recorded):
             result = recorded.finish(await Run(plan, cache).execute(source, record))
-    if not result.settings.datasets and max_examples != 0:
+    if not result.settings.datasets and settings.max_examples != 0:
         warn(_NO_EXAMPLES)
     return result
 

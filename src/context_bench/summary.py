@@ -32,14 +32,7 @@ from context_bench.compare.verdicts import (
 )
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import warn
-from context_bench.numbers import (
-    COST_OF_PASS,
-    MACRO_SCORE,
-    MEAN_SCORE,
-    PARETO_FRONT,
-    PARETO_RANK,
-    SAVED_PER_1K_USD,
-)
+from context_bench.numbers import COST_OF_PASS, MACRO_SCORE, MEAN_SCORE, PARETO_FRONT, PARETO_RANK, SAVED_PER_1K_USD
 from context_bench.registry import registry
 from context_bench.settings import read_settings
 from context_bench.stats import Interval

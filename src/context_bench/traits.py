@@ -171,6 +171,10 @@ can_await_turns = partial(_has_method, "aprocess_conversation")
 scores_asynchronously = partial(_has_method, "ascore")
 sends_elsewhere = partial(_is_set, "sends_elsewhere")
 """Whether a system says that it sends its prompt to a server and returns the answer alone."""
+is_script = partial(_is_set, "is_script")  # whether no model answers, but a script
+reads_any_api = partial(_is_set, "reads_any_api")
+"""Whether a system that edits messages reads those of every API; others get those of chat completions."""
+find_label = partial(_read_text, "label")  # return what is to be said of every result that an answerer has a part in
 find_model = partial(_read_text, "model")  # return the name of the model that a system asks
 find_score_field = partial(_read_text, "score_field")  # return the score that a metric is made of, where it says
 read_notes = partial(_call_method, "notes")  # return the sentences that a tally has on its values
@@ -330,29 +334,13 @@ def find_secrets(answerer: Any) -> tuple[str, ...]:
     return tuple(secrets) if isinstance(secrets, list | tuple | set | frozenset) else ()
 
 
-def is_script(answerer: Any) -> bool:
-    """Whether no model answers, but a script."""
-    return getattr(answerer, "is_script", False) is True
-
-
 def find_edit(system: Any) -> Callable[..., Any] | None:
     """Return the `edit` of a system that edits messages: it takes messages and tools, and returns both."""
     edit = getattr(system, "edit", None)
     return edit if callable(edit) else None
 
 
-def reads_any_api(system: Any) -> bool:
-    """Tell whether a system that edits messages reads those of every API; others get those of chat completions."""
-    return getattr(system, "reads_any_api", False) is True
-
-
 def find_breaks(part: Any) -> tuple[str, ...]:
     """Find the relations that a system or memory declares to break."""
     declared = _read_member(part, "breaks", ())
     return (declared,) if isinstance(declared, str) else tuple(map(str, declared or ()))
-
-
-def find_label(answerer: Any) -> str | None:
-    """Return what is to be said of every result that an answerer has a part in."""
-    label = getattr(answerer, "label", None)
-    return label if isinstance(label, str) else None

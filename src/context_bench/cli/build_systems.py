@@ -141,7 +141,7 @@ def _name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:
 
 def _build_tapped(options: RunOptions) -> list[Any]:
     """Build each proxy with its own tap, then the systems of this process and the controls, all for one model."""
-    from context_bench.tap.system import Tapped
+    from context_bench.tap.system import CONTROLS, Control, Tapped
 
     answerer = _share_answerer(options)
     arms = plan_arms(options)
@@ -151,12 +151,13 @@ def _build_tapped(options: RunOptions) -> list[Any]:
         server = _build_server(arm.url, options, arm.name, arm.headers)
         more: dict[str, Any] = {"launch": arm.launch, "known_as": arm.known_as, "hosts": options.tap_host}
         systems.append(Tapped(server, answerer, host=host, port=port, **more))
-    systems += _read_systems(options, answerer)
+    own = (each for text in options.system for each in build_systems(text, options.seed))
+    systems += [rename_system(WithReader(each, _build_reader(options, answerer, "reader")), each.name) for each in own]
     matched: list[Any] = []
     if options.controls in ("matched", "all"):
         matched = _match_controls(systems, partial(_build_reader, options, answerer))
     if options.controls in ("standard", "all"):
-        systems += _build_controls(options, answerer)
+        systems += [Control(name, _ask_directly(name, options, answerer)) for name in CONTROLS]
     systems += matched
     if not options.tap_forward:
         # Answers that are made here take turns, so that the time of one is not counted as another's.
@@ -233,12 +234,6 @@ def plan_ports(options: RunOptions, arms: Sequence[_Arm]) -> tuple[str, Iterator
     return host, repeat(0)
 
 
-def _read_systems(options: RunOptions, answerer: Any) -> list[Any]:
-    """Build the systems of this process, read by whoever answers for the proxies, or by a reader of their own."""
-    built = (each for text in options.system for each in build_systems(text, options.seed))
-    return [rename_system(WithReader(each, _build_reader(options, answerer, "reader")), each.name) for each in built]
-
-
 def _build_reader(options: RunOptions, answerer: Any, name: str) -> Any:
     """Build who answers for a system of this process: the --reader, else who answers behind the taps."""
     return _build_server(options.reader, options, None) if options.reader else _ask_directly(name, options, answerer)
@@ -263,13 +258,6 @@ def _ask_directly(name: str, options: RunOptions, answerer: Any) -> Any:
 
     port = free_port()
     return Tapped(_build_server(f"http://127.0.0.1:{port}", options, name), answerer, port=port, known_as=name)
-
-
-def _build_controls(options: RunOptions, answerer: Any) -> list[Any]:
-    """Build the controls: the model itself, asked without a proxy."""
-    from context_bench.tap.system import CONTROLS, Control
-
-    return [Control(name, _ask_directly(name, options, answerer)) for name in CONTROLS]
 
 
 def _name_program(command: str) -> str:

@@ -181,20 +181,8 @@ RUN_GROUPS: dict[str, tuple[str, ...]] = {
     "where it runs": ("engine", "ray_address", "system_resources"),
     "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store", "keep_rows"),
     "what comes out": (
-        *(
-            "output",
-            "out",
-            "wide",
-            "slice",
-            "volume",
-            "merge_seeds",
-            "report",
-            "plots",
-            "dry_run",
-            "silent",
-            "verbose",
-            "debug",
-        ),
+        *("output", "out", "wide", "slice", "volume", "merge_seeds", "report", "plots"),
+        *("dry_run", "silent", "verbose", "debug"),
     ),
     "a gate for CI": ("fail_if", "junit", "summary", "accept_blind"),
 }

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import Parser, add_flags, add_store, count, number
+from context_bench.cli.flags import Parser, add_flags, add_store, count
 from context_bench.cli.gate import RunGate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
@@ -39,9 +39,9 @@ def main(arguments: Sequence[str]) -> int:
     form = choose_form(options.output, options.out, ("table", "json", "github"))
     margin = None if options.margin is None else check_margin(options.margin)
     with (
-        show_warnings(quiet=options.quiet),
+        show_warnings(quiet=options.silent),
         ExitStack() as stack,
-        open_destination(options.out, quiet=options.quiet) as write,
+        open_destination(options.out, quiet=options.silent) as write,
         gate.open() as opened,
     ):
         find_run = _open_runs(options.cache_dir, stack)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
             renamed=dict(_read_renamed(text, names) for text in options.map_system),
             fixed_groups=options.fixed_groups or None,
         )
-        for warning in () if options.quiet else found.warnings:
+        for warning in () if options.silent else found.warnings:
             say(warning)
         missing = [] if options.allow_missing else fail_missing(found)
         outcomes = opened.judge(list_compared(found), missing) if opened.conditions else []
@@ -87,17 +87,8 @@ def _build_parser() -> Parser:
         "systems; the first is the baseline, and one alone has its systems compared",
     )
     add("--baseline", metavar="NAME", help="run that the others are compared with; of one run, a system")
-    add(
-        "--margin",
-        type=number,
-        metavar="X",
-        help="difference of scores that does not matter (default: that of the baseline's run)",
-    )
-    add(
-        "--fixed-groups",
-        action="store_true",
-        help="these documents or conversations are all that matter: verdicts go by example, and speak of no others",
-    )
+    add_flags(parser, "margin", help="difference of scores that does not matter (default: that of the baseline's run)")
+    add_flags(parser, "fixed_groups")
     add(
         "--map-system",
         action="append",
@@ -118,7 +109,7 @@ def _build_parser() -> Parser:
     )
     add("--out", metavar="FILE", help="write the result to FILE (.json or .md), not to stdout")
     add_flags(parser, "wide")
-    add("--quiet", action="store_true", help="show no warnings")
+    add_flags(parser, "silent", help="show no warnings")
     add_store(parser)
     add_flags(parser.add_argument_group("a gate for CI"), "fail_if", "junit", "summary", "accept_blind")
     return parser

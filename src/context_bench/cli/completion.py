@@ -51,10 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     add_flags(parser, "imports")
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.refs import import_code
+    from context_bench.refs import import_all
 
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     print(WRITERS[options.shell](collect()), end="")
     return 0
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, amount
 from context_bench.errors import ContextBenchError
-from context_bench.wire.forms import FORMS
 
 if TYPE_CHECKING:
     from context_bench.conformance import Check, Findings
@@ -78,20 +77,9 @@ def _build_parser() -> Parser:
     add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
     add("--tap", metavar="[HOST]:PORT", help="where the checks listen as the proxy's upstream, such as :9100")
     add_flags(parser, "tap_host")
-    add(
-        "--start",
-        metavar="COMMAND",
-        help="command that starts the proxy; {port} and the address of its {tap} are filled in",
-    )
-    add_flags(parser, "start_dir")
-    help_vendor = "proxy that we know how to start: kompact or headroom (repeatable)"
-    add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
-    add(
-        "--api",
-        choices=[form.name for form in FORMS],
-        default="openai",
-        help="API that it speaks (default: %(default)s)",
-    )
+    add("--start", metavar="COMMAND", help="command that starts the proxy; {port} and {tap} are filled in")
+    add_flags(parser, "start_dir", "vendor")
+    add_flags(parser, "api", help="API that it speaks (default: %(default)s)")
     add_flags(parser, "header")
     add("--model", metavar="NAME", help="model to ask for, if the proxy takes only names that it knows")
     add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")

@@ -20,13 +20,12 @@ from context_bench.datasets.open import Choices, open_datasets
 from context_bench.errors import DataError, MissingExtra, UsageError, printable
 from context_bench.monitors.progress import StatusLine
 from context_bench.output.layout import fit_listing
-from context_bench.refs import import_code
+from context_bench.refs import import_all
 from context_bench.registry import registry
 from context_bench.text import count_things
 
 if TYPE_CHECKING:
     from context_bench.traffic.readers import Findings
-from context_bench.types import Example
 
 _MORE = """\
 more:
@@ -53,8 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.markdown:
         sys.stdout.write(markdown_catalog())
         return 0
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     print_listing(list(_list_datasets()), options, wrapped=(-1,), give_way=("licence", "evidence", "family"))
     print()
     print_components("memory_dataset", "what it is", options)
@@ -74,6 +72,8 @@ def _list_datasets() -> Iterator[list[str]]:
 
 
 def _show(arguments: Sequence[str]) -> int:
+    from context_bench.testing.gold_check import describe_depths, find_depths
+
     parser = Parser(
         prog="context-bench datasets show", description="show facts about a dataset, its first example, and its prompt"
     )
@@ -81,8 +81,7 @@ def _show(arguments: Sequence[str]) -> int:
     parser.add_argument("--full", action="store_true", help="show long texts whole")
     add_flags(parser, "data_dir", "revision", "imports", "wide")
     options = parser.parse_args(arguments)
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     card, problem = card_for(options.dataset), ""
     try:
         choices = Choices(limit=DEPTH_EXAMPLES, data_dir=options.data_dir, revision=options.revision)
@@ -93,7 +92,7 @@ def _show(arguments: Sequence[str]) -> int:
             raise
         example, examples, problem = None, [], printable(str(error))  # the facts stand without it
     facts = [[key, text] for key, text in _list_facts(card) if text] if card is not None else []
-    facts += _describe_depths(examples)
+    facts += [["evidence stands", text] for text in describe_depths(find_depths(examples))]
     if facts:
         sys.stdout.write(fit_listing(facts, table_width(wide=options.wide), head=False) + "\n")
     if example is not None:
@@ -101,13 +100,6 @@ def _show(arguments: Sequence[str]) -> int:
     elif problem:
         say(f"no example: {problem}")
     return 0
-
-
-def _describe_depths(examples: Sequence[Example]) -> list[list[str]]:
-    """Say where the evidence of the first examples stands in their contexts; nothing where none stands there."""
-    from context_bench.testing.gold_check import describe_depths, find_depths
-
-    return [["evidence stands", text] for text in describe_depths(find_depths(examples))]
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -121,12 +113,10 @@ def _check(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG] or a file, such as my_data.jsonl")
     add_flags(parser, "max_examples", default=200, help="at most N examples (default: %(default)s)")
-    add_flags(parser, "data_dir")
-    add_flags(parser, "imports")
+    add_flags(parser, "data_dir", "imports")
     parser.add_argument("--output", choices=("table", "json"), default="table", help="form of the result")
     options = parser.parse_args(arguments)
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     choices = Choices(limit=options.max_examples, data_dir=options.data_dir)
     check = check_golds(open_datasets([options.dataset], choices))
     if options.output == "json":

@@ -29,17 +29,12 @@ from context_bench.traffic.passed_on import DiffPart, compare_passed_on
 from context_bench.traffic.text_diff import mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-_MAX_NAMES = 5
-"""Names that an error message lists."""
-_MAX_LISTED = 40
-"""Rows that are listed; --wide lists all."""
-_MAX_MEMORIES = 20
-"""Memories that are shown unless all are asked for."""
-_MAX_RESPONSE_CHARS = 2_000
-"""Characters of a response that are shown."""
+_MAX_NAMES = 5  # names that an error message lists
+_MAX_LISTED = 40  # rows that are listed; --wide lists all
+_MAX_MEMORIES = 20  # memories that are shown unless all are asked for
+_MAX_RESPONSE_CHARS = 2_000  # characters of a response that are shown
 
-Key = tuple[Any, ...]
-"""System, dataset, example and repeat of a row."""
+Key = tuple[Any, ...]  # system, dataset, example and repeat of a row
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -28,8 +28,7 @@ _MARKS = {
     "evidence": ("⟦", "⟧"),
 }
 
-_MAX_UNFOLDED_CHARS = 400
-"""Characters that are never folded."""
+_MAX_UNFOLDED_CHARS = 400  # characters that are never folded
 
 _EDGE = re.compile(r"(?:[^\n]{0,120}\n?){1,2}")
 """Shown of a folded stretch on either side: two lines, or as much as would fill them."""

@@ -17,6 +17,7 @@ from context_bench.config import DEFAULT_MARGIN, EvaluateOptions, RunOptions
 if TYPE_CHECKING:
     from context_bench.cli.gate import RunGate
     from context_bench.core.judge import Scorer
+    from context_bench.datasets.open import Choices
     from context_bench.results import EvalResult
     from context_bench.types import Metric
 
@@ -131,14 +132,12 @@ def _check_gate(
 def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
     from context_bench.cli.build_scoring import ScoringOptions, build_scorer
     from context_bench.cli.build_systems import build_system_list
-    from context_bench.datasets.files import parse_mapping
-    from context_bench.datasets.open import Choices, open_datasets
+    from context_bench.datasets.open import open_datasets
     from context_bench.errors import UsageError
-    from context_bench.refs import import_code
+    from context_bench.refs import import_all
     from context_bench.utils.tokens import set_tokenizer
 
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     if options.tokenizer:
         set_tokenizer(options.tokenizer)
     systems = build_system_list(options)
@@ -146,16 +145,16 @@ def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
         raise UsageError("no system to measure: add --proxy URL or --system NAME (context-bench systems lists them)")
     if not options.dataset:
         raise UsageError("no dataset: add --dataset NAME or FILE (context-bench datasets lists them)")
-    choices = Choices(
-        seed=options.seed,
-        limit=options.max_examples,
-        sample=options.sample,
-        data_dir=options.data_dir,
-        revision=options.revision,
-        mapping=parse_mapping(options.map) if options.map else None,
-    )
-    datasets = open_datasets(options.dataset, choices)
+    datasets = open_datasets(options.dataset, _choose_examples(options, options.max_examples, options.sample))
     return systems, datasets, build_scorer(ScoringOptions.read(options), datasets.tags)
+
+
+def _choose_examples(options: RunOptions, limit: int | None, sample: str | None) -> Choices:
+    from context_bench.datasets.files import parse_mapping
+    from context_bench.datasets.open import Choices
+
+    mapping = parse_mapping(options.map) if options.map else None
+    return Choices(options.seed, limit, sample, options.data_dir, options.revision, mapping)
 
 
 CHECKED_GOLDS = 5  # examples of each dataset whose gold answers are scored before a run
@@ -167,8 +166,7 @@ def _check_golds(options: RunOptions) -> None:
     Loaders of the user are left alone: they may be slow, or give their examples only once.
     """
     from context_bench.cli.messages import say
-    from context_bench.datasets.files import parse_mapping
-    from context_bench.datasets.open import Choices, open_datasets
+    from context_bench.datasets.open import open_datasets
     from context_bench.errors import ContextBenchError
     from context_bench.refs import parse
     from context_bench.registry import registry
@@ -178,10 +176,8 @@ def _check_golds(options: RunOptions) -> None:
     for text in options.dataset:
         if not os.path.exists(text) and parse("dataset", text)[0].target not in known:
             continue
-        mapping = parse_mapping(options.map) if options.map else None
-        choices = Choices(options.seed, CHECKED_GOLDS, "first", options.data_dir, options.revision, mapping)
         try:
-            check = check_golds(open_datasets([text], choices))
+            check = check_golds(open_datasets([text], _choose_examples(options, CHECKED_GOLDS, "first")))
         except ContextBenchError:
             continue  # the run says what is wrong with it
         if not check.is_sound:
@@ -269,7 +265,7 @@ def _evaluate(
         "progress": not options.silent,
         "cache_dir": options.store_folder,
         "reuse": options.reuses_answers,
-        "limits": Limits(options.max_cost, options.max_total_tokens, options.max_errors),
+        "limits": Limits.read(options),
         "prices": Prices.from_file(options.prices_file) if options.prices_file else None,
         "score_field": options.chosen_score_field,
         "threshold": None,  # the metrics have it
@@ -301,8 +297,6 @@ def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | Non
     """Return baseline and margin, by the flags or else by the file of --plan, and what is recorded of that plan."""
     if options.plan is None:
         return options.baseline, options.margin, {}
-    from pathlib import Path  # not at the top: --help needs none of it
-
     from context_bench.compare.plans import count_earlier, read_lock
     from context_bench.store import Store
 

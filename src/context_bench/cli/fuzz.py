@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, amount, positive
 from context_bench.errors import DataError
-from context_bench.wire.forms import FORMS
 
 if TYPE_CHECKING:
     from context_bench.fuzz.session import AnyTarget, Finding
@@ -41,11 +40,10 @@ def main(arguments: Sequence[str]) -> int:
 
     from context_bench.cli.fuzz_output import render_page, render_replay, render_report
     from context_bench.cli.output import check_destinations, choose_form, open_destination
-    from context_bench.refs import import_code
+    from context_bench.refs import import_all
 
     form = choose_form(options.output, None, ("table", "json", "junit"))
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     check_destinations({"--out": options.out, "--report": options.report})
     with ExitStack() as stack:  # a file that cannot be written is told before anything is tried
         write_to = {path: stack.enter_context(open_destination(path)) for path in (options.out, options.report) if path}
@@ -74,9 +72,7 @@ def _build_parser() -> Parser:
     add("--start", metavar="COMMAND", help="command that starts the proxy; {port} and {tap} are filled in")
     add_flags(parser, "start_dir")
     add("--vendor", metavar="NAME", help="proxy that we know how to start: kompact or headroom")
-    add(
-        "--api", choices=[form.name for form in FORMS], default="openai", help="API of the proxy (default: %(default)s)"
-    )
+    add_flags(parser, "api", help="API of the proxy (default: %(default)s)")
     add("--model", metavar="NAME", help="model to ask for, if the proxy takes only names that it knows")
     add("--relation", action="append", default=[], metavar="ID", help="try only this relation (repeatable)")
     add("--list", action="store_true", help="list the relations and exit")
@@ -84,7 +80,7 @@ def _build_parser() -> Parser:
         "-n", type=positive, default=50, dest="tries", metavar="N", help="tries of each relation (default: %(default)s)"
     )
     add("--seconds", type=amount, default=60.0, metavar="S", help="stop after so long (default: %(default)g)")
-    add("--seed", type=int, default=0, metavar="N", help="another seed makes other inputs (default: %(default)s)")
+    add_flags(parser, "seed", help="another seed makes other inputs (default: %(default)s)")
     add("--dataset", metavar="REF", help="take inputs from this data too: NAME[:key=value,...] or a file")
     add_flags(parser, "imports", "data_dir")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")

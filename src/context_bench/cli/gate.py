@@ -48,14 +48,12 @@ class RunGate:
         from context_bench.cli.output import open_destination
 
         with ExitStack() as stack:
-            self._allowed, self._writers = (
-                allowed,
-                {
-                    flag: stack.enter_context(open_destination(path, quiet=True, flag=flag))
-                    for flag, path in (("--junit", self.junit), ("--summary", self._find_summary()))
-                    if path
-                },
-            )
+            self._allowed = allowed
+            self._writers = {
+                flag: stack.enter_context(open_destination(path, quiet=True, flag=flag))
+                for flag, path in (("--junit", self.junit), ("--summary", self._find_summary()))
+                if path
+            }
             yield self
 
     def _find_summary(self) -> str | None:

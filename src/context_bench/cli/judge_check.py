@@ -9,12 +9,10 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import Parser, add_flags, positive
+from context_bench.cli.flags import Parser, add_flags
 from context_bench.config import DEFAULT_THRESHOLD
 
 if TYPE_CHECKING:
@@ -49,9 +47,7 @@ def main(arguments: Sequence[str]) -> int:
         "--memory", action="store_true", help="measure the judge of `context-bench memory`, on a bank of its own"
     )
     parser.add_argument("--judge-prompts", metavar="FILE", help="with --memory: wordings of the rules by type (TOML)")
-    parser.add_argument(
-        "--max-workers", type=positive, default=WORKERS, metavar="N", help="requests in flight (default: %(default)s)"
-    )
+    add_flags(parser, "max_workers", default=WORKERS, help="requests in flight (default: %(default)s)")
     add_flags(parser, "wide")
     add_flags(parser, "silent", help="show no progress")
     options = parser.parse_args(arguments[1:])
@@ -65,7 +61,7 @@ def _check(options: Namespace) -> int:
     from context_bench.cli.messages import show_warnings
     from context_bench.cli.output import tell_stops
     from context_bench.http.loop import run_sync
-    from context_bench.memory.judge import answer_from_bank
+    from context_bench.memory.judge import answer_from_bank, sum_up_mistakes
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
@@ -80,22 +76,22 @@ def _check(options: Namespace) -> int:
         metrics=[],
         max_workers=options.max_workers,
         progress=not options.silent,
-        limits=Limits(options.max_cost, options.max_total_tokens),
+        limits=Limits.read(options),
         prices=Prices.from_file(options.prices_file) if options.prices_file else None,
     )
     note = _NOTE.format(PASS, _describe_tokens(result.rows)).strip()
-    _print_rates([rate.cells() for rate in rates(result.rows)], note, options)
+    _print_rates(sum_up_mistakes(result.rows, KINDS, "judge_score", PASS), note, options)
     tell_stops(result)
     return max(3 if result.settings.stopped else 0, _tell_unscored(result))
 
 
-def _print_rates(lines: list[list[str]], note: str, options: Namespace) -> None:
+def _print_rates(rates: Sequence[MistakeRate], note: str, options: Namespace) -> None:
     from context_bench.cli.output import table_width
     from context_bench.output.layout import fit_columns, wrap
 
     width = table_width(wide=options.wide)
     head = ["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]
-    table = fit_columns([head, *lines], width, ("unscored", "n", "mistakes"))
+    table = fit_columns([head, *map(_list_cells, rates)], width, ("unscored", "n", "mistakes"))
     sys.stdout.write(f"{table}\n\n{wrap(note, width)}\n")
 
 
@@ -111,44 +107,6 @@ def bank() -> Iterator[dict[str, Any]]:
         asked = {"context": "", "question": item["question"], "answer": item["answer"]}
         for kind in KINDS:
             yield {"id": item["id"], "dataset": kind, **asked, "meta": {"given": item[kind]}}
-
-
-@dataclass(frozen=True)
-class Rate:
-    kinds: tuple[str, ...]
-    n: int
-    mistakes: int
-    unscored: int
-
-    def cells(self) -> list[str]:
-        """Write a line of the table; without ratings there is no rate."""
-        mistake = "false reject" if KINDS[self.kinds[0]] else "false accept"
-        shown = ["–", "–"]
-        if self.n:
-            low, high = wilson(self.mistakes, self.n)
-            shown = [f"{self.mistakes / self.n:.1%}", f"{low:.1%} to {high:.1%}"]
-        return [" + ".join(self.kinds), mistake, str(self.n), str(self.unscored), str(self.mistakes), *shown]
-
-
-def rates(rows: Sequence[EvalRow]) -> list[Rate]:
-    """Compute a rate for each kind, then for both false rejects and both false accepts together."""
-    groups: list[tuple[str, ...]] = [(kind,) for kind in KINDS]
-    groups += [tuple(kind for kind in KINDS if KINDS[kind] is good) for good in (True, False)]
-    found = []
-    for kinds in groups:
-        own = [row for row in rows if row.dataset in kinds]
-        scored = [row for row in own if "judge_score" in row.scores]
-        mistakes = sum((row.scores["judge_score"] >= PASS) is not KINDS[row.dataset] for row in scored)
-        found.append(Rate(kinds, len(scored), mistakes, len(own) - len(scored)))
-    return found
-
-
-def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Compute the 95% interval of a share by Wilson's score method, which holds for 0 and 1 too."""
-    share = hits / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _describe_tokens(rows: Sequence[EvalRow]) -> str:
@@ -178,15 +136,15 @@ def _check_memory(options: Namespace) -> int:
         rates = check_memory_judge(
             build_memory_judge(JudgeOptions.read(options), options.judge_prompts),
             max_workers=options.max_workers,
-            limits=Limits(options.max_cost, options.max_total_tokens),
+            limits=Limits.read(options),
             prices=Prices.from_file(options.prices_file) if options.prices_file else None,
         )
-    _print_rates([_list_memory_cells(rate) for rate in rates], _MEMORY_NOTE, options)
+    _print_rates(rates, _MEMORY_NOTE, options)
     unscored, asked = (sum(count) for count in zip(*((each.unscored, each.unscored + each.n) for each in rates)))
     return 3 if unscored > TOLERATED * asked else 0
 
 
-def _list_memory_cells(rate: MistakeRate) -> list[str]:
+def _list_cells(rate: MistakeRate) -> list[str]:
     interval = rate.interval
     shown = ["–", "–"] if interval is None else [f"{interval.value:.1%}", f"{interval.low:.1%} to {interval.high:.1%}"]
     kinds = " + ".join(rate.kinds) if len(rate.kinds) < 3 else "all that are wrong"

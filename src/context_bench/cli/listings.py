@@ -13,7 +13,7 @@ from context_bench.cli.flags import Parser, add_flags
 from context_bench.cli.output import table_width
 from context_bench.errors import ContextBenchError
 from context_bench.output.layout import fit_listing
-from context_bench.refs import import_code
+from context_bench.refs import import_all
 from context_bench.registry import registry
 from context_bench.traits import find_score_fields
 
@@ -52,8 +52,7 @@ _LISTED = {
 
 def main(arguments: Sequence[str]) -> int:
     options = listing_parser(arguments[0]).parse_args(arguments[1:])
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     if arguments[0] == "evaluators":
         _print_evaluators(options)
         return 0

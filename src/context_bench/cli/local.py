@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from context_bench.cli.commands import COMMANDS
@@ -41,7 +42,7 @@ Ctrl-C ends it.
 def main(arguments: Sequence[str]) -> int:
     options = _parse_options(arguments)
 
-    from context_bench.http.loop import new_event_loop
+    from context_bench.http.loop import open_event_loop
     from context_bench.local import CONTEXT, LocalModel
     from context_bench.tap.address import is_open_to_others, parse_listen
     from context_bench.tap.server import Tap
@@ -51,15 +52,9 @@ def main(arguments: Sequence[str]) -> int:
     if is_open_to_others(host):
         say(f"warning: {options.listen} is open to other machines, and the model asks for no key")
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to stop: as with Ctrl-C
-    loop = new_event_loop()
-    try:
+    with open_event_loop() as loop, suppress(KeyboardInterrupt):  # while the model was fetched or loaded
         loop.run_until_complete(_serve(Tap(model, host=host, port=port), model))
-    except KeyboardInterrupt:  # while the model was fetched or loaded
-        pass
-    finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-        signal.signal(signal.SIGTERM, before)
+    signal.signal(signal.SIGTERM, before)
     say("stopped")
     return 0
 

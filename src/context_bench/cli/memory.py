@@ -84,11 +84,10 @@ def _check_conditions(gate: RunGate) -> None:
 def _check(options: MemoryOptions) -> None:
     """Load what the user registers, and refuse what cannot be run."""
     from context_bench.errors import UsageError
-    from context_bench.refs import import_code
+    from context_bench.refs import import_all
     from context_bench.registry import registry
 
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     if not options.system:
         known = ", ".join(registry.list("memory_system"))
         raise UsageError(f"no memory system to measure: add --system NAME ({known}), module:object or file.py:object")
@@ -125,7 +124,7 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
         "reuse": options.reuses_answers,
         "progress": not options.silent,
         "score_field": options.chosen_score_field,
-        "limits": Limits(options.max_cost, options.max_total_tokens, options.max_errors),
+        "limits": Limits.read(options),
         "max_workers": options.max_workers or (READER_WORKERS if reader is not None else None),
         "config": {
             "command": options.command,

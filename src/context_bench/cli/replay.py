@@ -40,12 +40,11 @@ def main(arguments: Sequence[str]) -> int:
     options = RunOptions(**{name: value for name, value in vars(given).items() if name in RunOptions.declared()})
     from context_bench.cli.messages import show_messages
     from context_bench.cli.output import choose_form, open_destination, table_width
-    from context_bench.refs import import_code
+    from context_bench.refs import import_all
     from context_bench.replay.report import describe, render
 
     form = choose_form(options.output, options.out, ("table", "json"))
-    for code in options.imports:
-        import_code(code)
+    import_all(options.imports)
     with show_messages(quiet=options.silent, verbose=False):
         arms = _replay(given, options, arguments)
     if form == "json":

@@ -121,7 +121,8 @@ def _view(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         say(f"shows the store in {options.store} at the address above, to whoever has it; Ctrl-C ends it")
         if os.environ.get("SSH_CONNECTION"):
-            tunnel = _make_tunnel(os.environ["SSH_CONNECTION"].split()[2], urlsplit(server.url).port)
+            host, port = os.environ["SSH_CONNECTION"].split()[2], urlsplit(server.url).port
+            tunnel = f"ssh -N -L {port}:127.0.0.1:{port} {getuser()}@{host}"
             say("on your own machine, this opens a tunnel, and the address then works there:")
             print(f"  {tunnel}", file=sys.stderr, flush=True)  # on a line of its own, to be copied
         if not options.no_open:
@@ -129,11 +130,6 @@ def _view(arguments: Sequence[str]) -> int:
         while not stopped.wait(1.0):  # on Windows a signal is heard of only when something else happens
             pass
     return 0
-
-
-def _make_tunnel(host: str, port: int | None) -> str:
-    """Write the command that makes a port of this machine one of the machine that the user sits at."""
-    return f"ssh -N -L {port}:127.0.0.1:{port} {getuser()}@{host}"
 
 
 def _open_browser(url: str) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 from context_bench.caveats import find_unscored
 from context_bench.cli.build_scoring import JudgeOptions, ScoringOptions, build_metrics, build_scorer
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import Parser, add_flags, add_store, number
+from context_bench.cli.flags import Parser, add_flags, add_store
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width, wants_color, write_report
 from context_bench.config import STORE
 from context_bench.core.judge import Scorer
 from context_bench.core.record import load_result, recording, rescore
 from context_bench.core.run import make_result
-from context_bench.http.loop import new_event_loop
+from context_bench.http.loop import open_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
 from context_bench.monitors.budget import Budget
 from context_bench.monitors.limits import Limits
@@ -27,7 +27,7 @@ from context_bench.monitors.progress import Progress
 from context_bench.numbers import NUM_EXAMPLES, UPSTREAM_COST_OF_PASS
 from context_bench.output.files import build_reporter
 from context_bench.pricing import Prices, check_prices
-from context_bench.refs import import_code
+from context_bench.refs import import_all
 from context_bench.results import EvalResult
 from context_bench.settings import read_settings
 from context_bench.store import RunInfo, Store
@@ -39,12 +39,10 @@ from context_bench.utils.tokens import get_tokenizer
 def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench score", description=COMMANDS["score"])
     parser.add_argument("run", metavar="RUN", help="an id, the start of one, or last")
-    parser.add_argument(
-        "--evaluator", action="append", default=[], metavar="REF", help="one more evaluator (repeatable)"
-    )
-    parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
-    parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
-    parser.add_argument("--threshold", type=number, metavar="X", help="lowest score that passes (default: the run's)")
+    add_flags(parser, "evaluator", help="one more evaluator (repeatable)")
+    add_flags(parser, "metric")
+    add_flags(parser, "score_field", help="the score that counts (default: the run's)")
+    add_flags(parser, "threshold", help="lowest score that passes (default: the run's)")
     add_flags(parser, "keep_reasoning", "judge_url", "judge_model", "judge_key_env", "prices_file", "max_cost")
     add_flags(parser, "max_total_tokens", "unsafe_code", "imports")
     add_store(parser)
@@ -58,8 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         open_destination(options.out, quiet=options.silent) as write,
     ):
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
-            for code in options.imports:
-                import_code(code)
+            import_all(options.imports)
             width = table_width(wide=options.wide, out=options.out)
             reporter = build_reporter(form, width, color=wants_color(options.out), wide=options.wide)
             result = _score(options, store)
@@ -89,7 +86,7 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     config["keep_reasoning"] = options.keep_reasoning
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = options.field
-    limits = Limits(flags.max_cost, flags.max_total_tokens)
+    limits = Limits.read(flags)
     prices = Prices.from_file(flags.prices_file) if flags.prices_file else None
     prices = check_prices(scorer.chosen, prices, needed=limits.max_cost is not None)
     rows = sum(int(values.get(NUM_EXAMPLES) or 0) for values in before.summary.values())
@@ -153,15 +150,13 @@ async def _score_again(
 def _run_to_end(scoring: Coroutine[Any, Any, EvalResult], progress: Progress) -> EvalResult:
     """Score on an event loop, and show how far that is; Ctrl-C ends it."""
     progress.start()
-    loop = new_event_loop()
-    work = loop.create_task(scoring)
-    try:
-        return loop.run_until_complete(work)
-    except KeyboardInterrupt:
-        work.cancel()
-        loop.run_until_complete(asyncio.gather(work, return_exceptions=True))
-        raise
-    finally:
-        progress.close()
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+    with open_event_loop() as loop:
+        work = loop.create_task(scoring)
+        try:
+            return loop.run_until_complete(work)
+        except KeyboardInterrupt:
+            work.cancel()
+            loop.run_until_complete(asyncio.gather(work, return_exceptions=True))
+            raise
+        finally:
+            progress.close()

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
     from context_bench.cli.build_systems import choose_answerer
     from context_bench.cli.messages import show_warnings
-    from context_bench.http.loop import new_event_loop
+    from context_bench.http.loop import open_event_loop
     from context_bench.store import Store
     from context_bench.tap.address import parse_listen
     from context_bench.tap.server import Tap
@@ -49,18 +49,12 @@ def main(arguments: Sequence[str]) -> int:
         set_tokenizer(options.tokenizer)
     host, port = parse_listen(options.listen)
     answerer = choose_answerer(options.forward, options.model, options.reply)
-    loop = new_event_loop()
-    try:
-        with ExitStack() as stack:
-            stack.enter_context(show_warnings())
-            store = None if options.no_store else Store(options.cache_dir or STORE)
-            log = stack.enter_context(closing(Log(store, shown=options.verbose or sys.stderr.isatty())))
+    with open_event_loop() as loop, show_warnings():
+        store = None if options.no_store else Store(options.cache_dir or STORE)
+        with closing(Log(store, shown=options.verbose or sys.stderr.isatty())) as log:
             secrets = find_secrets(answerer)
             tap = Tap(answerer, host=host, port=port, on_end=log.take, secrets=secrets, hosts=options.tap_host)
             loop.run_until_complete(_serve(tap, answerer, log, arguments))
-    finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
     return 0
 
 
@@ -81,9 +75,9 @@ def _build_parser() -> Parser:
     modes.add_argument("--reply", metavar="SCRIPT", help="answer from a script: extract, echo, text:ANSWER or a file")
     keeping = parser.add_mutually_exclusive_group()
     add_store(keeping)
-    keeping.add_argument("--no-store", action="store_true", help="record nothing")
-    parser.add_argument("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
-    parser.add_argument("--verbose", action="store_true", help="print a line for each request, also without a terminal")
+    add_flags(keeping, "no_store")
+    add_flags(parser, "tokenizer")
+    add_flags(parser, "verbose", help="print a line for each request, also without a terminal")
     return parser
 
 
@@ -207,11 +201,13 @@ class Log:
     def close(self) -> None:
         """Close the run and the store, then say how many requests came and how many are recorded."""
         from context_bench.errors import StoreError
+        from context_bench.results import EvalResult
 
         failure, recorded = None, ""
         if self._store:
             try:
-                self._end_run(self._store)
+                if self._run:
+                    self._store.end_run(self._run, "done", EvalResult([], {}, {}, self._run.config))
                 self._store.close()
                 recorded = f", recorded as run {self._run.id}" if self._run else ""
             except StoreError as error:
@@ -222,12 +218,6 @@ class Log:
             say(f"{count_things(count, 'call')} to {path} {'was' if count == 1 else 'were'} not counted")
         if failure:
             raise failure
-
-    def _end_run(self, store: Store) -> None:
-        from context_bench.results import EvalResult
-
-        if self._run:
-            store.end_run(self._run, "done", EvalResult([], {}, {}, self._run.config))
 
     def _count_kept(self, directory: Path) -> str:
         from context_bench.store import Store

@@ -54,8 +54,6 @@ from context_bench.text import count_things
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Comparer", "compare_systems"]
-
 
 def _kept_prompt(row: EvalRow) -> bool:
     """Whether a context reached its reader as it was; a system that answers by itself may send its model another."""
@@ -70,15 +68,12 @@ class _Seen:
     failed: int = 0
     unchanged: int = 0
     compresses: bool = False
-    examples: int = 0
-    """Examples that have a score, of several answers their mean."""
+    examples: int = 0  # examples that have a score, of several answers their mean
     scored: bool = False
-    unscored: bool = False
-    """Whether a row that did not fail has no score."""
+    unscored: bool = False  # whether a row that did not fail has no score
     nonzero: bool = False
     imperfect: bool = False
-    kinds: set[bool] = field(default_factory=set)
-    """Whether rows are contexts that no model has read."""
+    kinds: set[bool] = field(default_factory=set)  # whether rows are contexts that no model has read
 
 
 class Comparer:

@@ -21,19 +21,6 @@ from context_bench.stats import DEFAULT_MARGIN, Verdict, judge_family
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = [
-    "CONTROL_NAMES",
-    "MIN_SAVING",
-    "NEUTRAL",
-    "VOID",
-    "BlindSpots",
-    "MatchedControl",
-    "Sensitivity",
-    "is_compressed_row",
-    "read_sensitivity",
-    "write_sensitivity",
-]
-
 CONTROL_NAMES = {
     "head": "truncation (head)",
     "tail": "truncation (tail)",

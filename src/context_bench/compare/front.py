@@ -70,11 +70,7 @@ class FrontTally:
     """Pairs the rows of all systems, example by example; only those in `paired` are compared with each other."""
 
     def __init__(
-        self,
-        systems: Iterable[str],
-        paired: Collection[str],
-        read: Callable[[EvalRow], float | None],
-        repeats: int = 1,
+        self, systems: Iterable[str], paired: Collection[str], read: Callable[[EvalRow], float | None], repeats: int = 1
     ) -> None:
         self._systems, self._paired, self._read, self._repeats = set(systems), set(paired), read, repeats
         self._waiting: dict[tuple[str, Any], dict[str, list[_PricedAnswer]]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from context_bench.compare.conditions import FAILS, HOLDS, Condition, GateJudgement
 from context_bench.compare.runs import RunComparison
@@ -20,20 +20,7 @@ from context_bench.stats import TOO_FEW, Interval, Verdict, share_interval
 from context_bench.stats.planning import find_least
 from context_bench.stats.verdicts import least_n_of_each
 
-__all__ = [
-    "Candidate",
-    "GateOutcome",
-    "check_conditions",
-    "count_needed",
-    "fail_missing",
-    "find_exit_code",
-    "judge_gate",
-    "list_candidates",
-    "list_compared",
-]
-
-EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}
-"""The exit code of each outcome; the first that occurs counts."""
+EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}  # the exit code of each outcome; the first that occurs counts
 
 _FEW = 12
 _LARGE = 1e300
@@ -50,12 +37,7 @@ class GateOutcome:
 
     def to_dict(self) -> dict[str, str]:
         """Return it as JSON can hold it."""
-        return {
-            "system": self.system,
-            "condition": self.condition,
-            "outcome": self.outcome,
-            "sentence": self.sentence,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -68,27 +50,16 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A system under test.
+    """A system under test."""
 
-    Attributes:
-        name: As the report calls it.
-        numbers: Its own.
-        baseline: Those of the system that it is compared with.
-        verdict: Of the comparison, if there is one.
-        score: The key that the word `score` stands for.
-        context_unneeded: Why its examples cannot show that it lost nothing; empty where they can.
-        unlike: Why it cannot be compared with the baseline; empty where it can.
-        blind: Why these examples cannot tell it from a naive cut of its size; empty where they can.
-    """
-
-    name: str
-    numbers: Numbers
-    score: str
-    baseline: Numbers | None = None
-    verdict: Verdict | None = None
-    context_unneeded: str = ""
-    unlike: str = ""
-    blind: str = ""
+    name: str  # as the report calls it
+    numbers: Numbers  # its own
+    score: str  # the key that the word `score` stands for
+    baseline: Numbers | None = None  # those of the system that it is compared with
+    verdict: Verdict | None = None  # of the comparison, if there is one
+    context_unneeded: str = ""  # why its examples cannot show that it lost nothing; empty where they can
+    unlike: str = ""  # why it cannot be compared with the baseline; empty where it can
+    blind: str = ""  # why these examples cannot tell it from a naive cut of its size; empty where they can
 
 
 def _find_tested(systems: Sequence[str], baseline: str | None, controls: Sequence[str]) -> list[str]:
@@ -247,10 +218,14 @@ def _judge(condition: Condition, candidate: Candidate) -> GateJudgement:
     key = condition.metric
     if key == "score":  # a difference is of what was compared, a limit of all that the system's own run has
         key = candidate.score if condition.needs_baseline else _find_score_key({"": candidate.numbers.values}, None)
-    if candidate.context_unneeded and _tells_quality(condition) and not _is_shown_worse(candidate):
+    loses = candidate.verdict is not None and candidate.verdict.word == "worse"  # which stands in any case
+    if candidate.context_unneeded and _tells_quality(condition) and not loses:
         judged = condition.leave_open(candidate.context_unneeded)
     elif condition.kind == "verdict" or (condition.needs_baseline and key == candidate.score):
-        judged = _judge_difference(condition, candidate)
+        if candidate.verdict is None:
+            judged = condition.leave_open(candidate.unlike or "no example has a score on both sides")
+        else:
+            judged = condition.judge(candidate.verdict)
     elif condition.needs_baseline:
         judged = _judge_change(condition, candidate, key)
     else:
@@ -271,18 +246,6 @@ def _doubt(condition: Condition, candidate: Candidate, judged: GateJudgement, ac
 def _tells_quality(condition: Condition) -> bool:
     """Whether a condition is on the score, the pass rate or the verdict."""
     return condition.kind == "verdict" or condition.metric == "score" or get_number(condition.metric).gate == "quality"
-
-
-def _is_shown_worse(candidate: Candidate) -> bool:
-    """Whether a loss was shown: it stands, also where examples cannot show that nothing was lost."""
-    return candidate.verdict is not None and candidate.verdict.word == "worse"
-
-
-def _judge_difference(condition: Condition, candidate: Candidate) -> GateJudgement:
-    """Judge by the verdict on the score."""
-    if candidate.verdict is None:
-        return condition.leave_open(candidate.unlike or "no example has a score on both sides")
-    return condition.judge(candidate.verdict)
 
 
 def _judge_number(condition: Condition, numbers: Numbers, key: str) -> GateJudgement:

@@ -15,8 +15,7 @@ from context_bench.text import dump_json
 if TYPE_CHECKING:
     import pandas
 
-MAX_LINES = 40
-"""Values of a field that a table shows."""
+MAX_LINES = 40  # values of a field that a table shows
 
 
 class Groups(dict[Any, EvalResult]):
@@ -57,11 +56,10 @@ class Groups(dict[Any, EvalResult]):
         return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
     def __repr__(self) -> str:
-        return self._repr_markdown_()
-
-    def _repr_markdown_(self) -> str:
         text: str = import_object("context_bench.output.layout:markdown")(self.list_lines())
         return text
+
+    _repr_markdown_ = __repr__
 
 
 def _name_value(value: Any) -> str:

@@ -215,8 +215,7 @@ class Pairing:
         self._repeats, self._baseline_repeats = repeats, baseline_repeats or repeats
         self._open: dict[tuple[str, Key], list[ScoredAnswer]] = {}
         self._baseline_answers: dict[Key, ScoredAnswer] = {}
-        self._paired: dict[Key, int] = {}
-        """How many systems have answered an example that the baseline has answered."""
+        self._paired: dict[Key, int] = {}  # how many systems have answered an example that the baseline has answered
         self._waiting: dict[Key, dict[str, ScoredAnswer]] = {}
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from context_bench.compare.pairing import compare_answers, gather_answers
+from context_bench.compare.pairing import compare_answers, gather_answers, read_dollars
 from context_bench.compare.verdicts import are_unlike
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key
@@ -167,21 +167,17 @@ def _measure(rows: Sequence[EvalRow], config: dict[str, Any]) -> _ExampleCosts:
     done = [row for row in rows if row.error is None]
     if not done:
         return _UNKNOWN
-    dollars = [row.metadata["cost_usd"] for row in done if isinstance(row.metadata.get("cost_usd"), int | float)]
+    dollars = [cost for cost in map(read_dollars, done) if cost is not None]
+    # what the model got: what was seen of it, else the context that was returned, else the prompt as it was
+    returned = [row.output_tokens if row.metadata.get("output") == "context" else row.input_tokens for row in done]
+    read = [own if row.upstream_tokens is None else row.upstream_tokens for row, own in zip(done, returned)]
     elsewhere = done[0].system in settings.sends_elsewhere
     workers = settings.max_workers or (DEFAULT_WORKERS if elsewhere else 1)
     return {
         "dollars": sum(dollars) / len(dollars) if dollars else None,
-        "tokens": sum(map(_read_tokens, done)) / len(done),
+        "tokens": sum(read) / len(done),
         "seconds": sum(row.latency for row in done) / len(done) / workers,
     }
-
-
-def _read_tokens(row: EvalRow) -> int:
-    """Read what the model got: what was seen of it, else the context that was returned, else the prompt as it was."""
-    if row.upstream_tokens is not None:
-        return row.upstream_tokens
-    return row.output_tokens if row.metadata.get("output") == "context" else row.input_tokens
 
 
 # --- a plan that is fixed before its run

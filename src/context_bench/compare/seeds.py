@@ -72,14 +72,11 @@ def _rename(value: Any, merged: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return merged.get(value, value)
     if isinstance(value, list | tuple):
-        return list(dict.fromkeys(merged.get(each, each) for each in value)) if _are_texts(value) else value
+        texts = all(isinstance(each, str) for each in value)
+        return list(dict.fromkeys(merged.get(each, each) for each in value)) if texts else value
     if isinstance(value, Mapping) and not merged.keys().isdisjoint(value):
         renamed: dict[str, Any] = {}
         for key, each in value.items():
             renamed.setdefault(merged.get(key, key), each)
         return renamed
     return value
-
-
-def _are_texts(values: Iterable[Any]) -> bool:
-    return all(isinstance(each, str) for each in values)

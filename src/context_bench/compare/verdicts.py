@@ -15,30 +15,6 @@ from context_bench.errors import UsageError, suggest
 from context_bench.settings import read_settings
 from context_bench.stats import ALL_GROUPS, FIRST, Interval, NoiseFloor, Verdict
 
-__all__ = [
-    "LOOKED",
-    "NO_VERDICT",
-    "ONLY_ZEROS",
-    "UNLIKE",
-    "Comparison",
-    "DollarSaving",
-    "are_unlike",
-    "check_margin",
-    "choose_baseline",
-    "explain_first_samples",
-    "explain_floor",
-    "find_first_samples",
-    "find_floors",
-    "mark_samples",
-    "mark_verdict",
-    "name_twin",
-    "read_intervals",
-    "read_settled",
-    "was_stopped_by_looks",
-    "withhold_unneeded",
-    "withhold_verdict",
-]
-
 _USUAL_BASELINES = ("direct", "passthrough")
 
 _TWIN = "{} (again)"
@@ -93,8 +69,7 @@ def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls:
 
 def find_first_samples(config: Mapping[str, Any]) -> list[str]:
     """Find the datasets of a run whose first examples were taken, which are not a random draw."""
-    settings = read_settings(config)
-    return [tag for tag, how in settings.samples.items() if how == "first"]
+    return [tag for tag, how in read_settings(config).samples.items() if how == "first"]
 
 
 def explain_first_samples(tags: Sequence[str]) -> str:
@@ -191,8 +166,7 @@ def withhold_unneeded(verdict: Verdict, floors: Collection[str], reason: str) ->
 
 def read_settled(config: Mapping[str, Any]) -> dict[str, Verdict]:
     """Read the verdicts by looks of a run that stopped systems when they were decided; none of another run."""
-    settings = read_settings(config)
-    looked = settings.looks.get("systems") or {}
+    looked = read_settings(config).looks.get("systems") or {}
     return {name: Verdict.from_dict(each["verdict"]) for name, each in looked.items()}
 
 
@@ -375,9 +349,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Write it as JSON can hold it."""
         return {
-            "baseline": self.baseline,
-            "metric": self.metric,
-            "margin": self.margin,
+            **vars(self),
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "by_dataset": {tag: [each.to_dict() for each in found] for tag, found in self.by_dataset.items()},
             "notes": list(self.notes),

@@ -75,10 +75,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     },
     "send_note": {
         "type": "object",
-        "properties": {
-            "id": {"type": "integer"},
-            "text": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        },
+        "properties": {"id": {"type": "integer"}, "text": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
         "required": ["id"],
     },
 }

@@ -44,9 +44,6 @@ class Cache:
         counting: What token counts depend on; None when that cannot be known.
         reuse: Whether what is known is used, or asked for again.
         tag: Set apart from answers of the same system under another tag.
-
-    Attributes:
-        looks_up: Whether anything may be known; in a new store nothing is.
     """
 
     def __init__(
@@ -64,7 +61,7 @@ class Cache:
         self._systems: dict[str, tuple[bytes | None, bool]] = {}
         self._rows: dict[Wiring, bytes | None] = {}
         self._complete = False
-        self.looks_up = reuse and store.has_keys()
+        self.looks_up = reuse and store.has_keys()  # whether anything may be known; in a new store nothing is
         if self.looks_up:
             store.index_rows()
 

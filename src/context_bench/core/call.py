@@ -29,25 +29,9 @@ from context_bench.wire.forms import read_longest_reply, read_prompt, read_usage
 _MOMENT = 0.001  # seconds for which systems of this process are called before somebody looks at what they returned
 
 _RESERVED_METADATA = frozenset(
-    {
-        "waited",
-        "upstream",
-        "upstream_tokens",
-        "sent_tokens",
-        "cost_usd",
-        "cost_is_estimate",
-        "judge_cost_usd",
-        "billed_usage",
-        "embedding_usage",
-        "embedding_cost_usd",
-        "timed_out_attempts",
-        "timed_out_cost_usd",
-        "turn_usage",
-        "card_threshold",
-        "group",
-        "weight",
-        "weight_field",
-    }
+    {"waited", "upstream", "upstream_tokens", "sent_tokens", "cost_usd", "cost_is_estimate", "judge_cost_usd"}
+    | {"billed_usage", "embedding_usage", "embedding_cost_usd", "timed_out_attempts", "timed_out_cost_usd"}
+    | {"turn_usage", "card_threshold", "group", "weight", "weight_field"}
     | {"downstream_tokens", "untouched", "prompt_savings", "upstream_calls", "extra_upstream_calls", "injected_tools"}
     | {"failed_upstream_calls", "earlier_upstream_calls", "exchanges_without_call", "unmatched_calls"}
     | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved", "billed_prompt_tokens"}
@@ -244,7 +228,7 @@ def _resolve_documents(processed: Example, system: System, example: Example) -> 
     documents = processed.get("documents")
     if documents is None:
         return processed
-    if not _are_documents(documents):
+    if not isinstance(documents, list | tuple) or not all(isinstance(each, Mapping) for each in documents):
         raise BadOutput(f"{system.name}: 'documents' must be a list of objects with 'id' and 'text'")
     return with_context(processed, example)
 
@@ -263,10 +247,6 @@ def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, An
     given = metadata if isinstance(metadata, Mapping) else {}
     said = {key: value for key, value in given.items() if own or key not in _RESERVED_METADATA}
     return {**read_usage(processed["api_usage"]), **said} if not own and "api_usage" in processed else said
-
-
-def _are_documents(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(item, Mapping) for item in value)
 
 
 @dataclass(frozen=True)

@@ -192,6 +192,8 @@ class Evaluators:
         self._made: dict[str, Evaluator] = dict(made or {})
         self._fingerprints: dict[int, tuple[Evaluator, str | None]] = {}
         self._chosen: dict[tuple[str, bool], str] = {}
+        self.primaries: dict[str, str] = {}  # the score that counts for answers, for each dataset tag that was judged
+        self.context_primaries: dict[str, str] = {}  # the same for contexts that no model has read
         self._settled: set[str] = set()
 
     def make_item(self, example: Example) -> Item:

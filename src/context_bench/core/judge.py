@@ -6,7 +6,7 @@ An evaluator that fails leaves a reason in place of a score: a missing score is 
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Protocol
@@ -110,7 +110,8 @@ async def ask_slowly(
         if scores is None:
             ask = partial(_ask, evaluator, example, processed, threads)
             scores = await (ask() if spending is None else spending.ask(evaluator, example, processed, ask))
-            if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
+            passing = isinstance(scores, Scores) and scores.transient
+            if memory and scores and isinstance(scores, Mapping) and not passing:
                 memory.keep(evaluator, scores)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
         judgement.add_failure(evaluator, error)
@@ -155,10 +156,6 @@ def _are_finite_floats(scores: Mapping[str, Any]) -> bool:
     return _FLOAT.issuperset(map(type, scores.values())) and all(map(math.isfinite, scores.values()))
 
 
-def _is_transient(scores: Mapping[str, float]) -> bool:
-    return isinstance(scores, Scores) and scores.transient
-
-
 def _number(value: Any) -> float:
     try:
         return float(value)
@@ -167,36 +164,11 @@ def _number(value: Any) -> float:
 
 
 class Scorer(Evaluators):
-    """Applies evaluators to examples: the given ones to all, or else those that the catalog wires.
-
-    Args:
-        evaluators: What the user chose; None wires them by the dataset of each example.
-        extra: Applied beside those, whatever they are.
-        settings: Parameters for evaluators that are wired, by name.
-        score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of its examples.
-        keep_reasoning: Show the reasoning in replies to the evaluators.
-        made: Evaluators that are used where one of their name is wired.
+    """Applies evaluators to examples, and says which score counts; it takes what `Evaluators` does.
 
     A dataset has one such score for answers and one for contexts that no model has read, so that a mean is over one
     score; an example without it is unscored.
-
-    Attributes:
-        primaries: The name of the score that counts for answers, for each dataset tag that was judged.
-        context_primaries: The same for contexts that no model has read.
     """
-
-    def __init__(
-        self,
-        evaluators: Sequence[Evaluator] | None = None,
-        extra: Sequence[Evaluator] = (),
-        settings: Mapping[str, Mapping[str, Any]] | None = None,
-        score_field: str = "score",
-        keep_reasoning: bool = False,
-        made: Mapping[str, Evaluator] | None = None,
-    ) -> None:
-        super().__init__(evaluators, extra, settings, score_field, keep_reasoning, made)
-        self.primaries: dict[str, str] = {}
-        self.context_primaries: dict[str, str] = {}
 
     def show(self, processed: Example) -> Example:
         """Return an answer as the evaluators are to read it."""

@@ -25,11 +25,7 @@ from context_bench.core.schedule import run_examples
 from context_bench.core.threads import Threads
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.joined import FieldCounts
-from context_bench.errors import (
-    Interrupted,
-    StoreError,
-    find_result,
-)
+from context_bench.errors import Interrupted, StoreError, find_result
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalResult, EvalRow

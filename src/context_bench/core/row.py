@@ -65,8 +65,7 @@ class RowMaker:
         self._repeats = repeats
         self._warns = prices is not None and prices is not load_shipped_prices()
         self._price_of = {} if prices is None else {each.name: prices.of(find_model(each)) for each in systems}
-        self._unpriced: set[str] = set()
-        self._ignored: set[str] = set()
+        self._warned: set[tuple[str, str]] = set()
 
     def row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
         """Make the row of a job from its outcome and its scores."""
@@ -84,7 +83,7 @@ class RowMaker:
         if threshold is not None and not (is_context and is_unread(processed, outcome.metadata)):
             metadata["card_threshold"] = threshold
         if "ignored_usage" in metadata:
-            self._warn_ignored_usage(job)
+            self._warn_once(job, "token usage that cannot be, which is ignored (`ignored_usage` in its rows)")
         if "tapped" in processed and not is_context:
             seen = read_exchanges(processed["tapped"])
             metadata |= measure_row(seen, self._count, repeated=self._repeats).as_metadata()
@@ -180,14 +179,11 @@ class RowMaker:
             item.tokens = count_prompt(item.example, self._count, self._text_fields) + history
         return item.tokens
 
-    def _warn_ignored_usage(self, job: Job) -> None:
-        """Say once for each system that its server tells numbers that cannot be."""
-        if job.system.name not in self._ignored:
-            self._ignored.add(job.system.name)
-            message = (
-                f"{job.system.name!r} tells token usage that cannot be, which is ignored (`ignored_usage` in its rows)"
-            )
-            warn(message)
+    def _warn_once(self, job: Job, message: str) -> None:
+        """Say something of the usage that a system tells, once for each."""
+        if (job.system.name, message) not in self._warned:
+            self._warned.add((job.system.name, message))
+            warn(f"{job.system.name!r} tells {message}")
 
     def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
         """Set the cost of a row by the prices of this run, also where an earlier run had others.
@@ -207,8 +203,8 @@ class RowMaker:
             costs |= self._bound_timed_out(job, metadata)
         # A note of the summary says why rows with these fields have no cost.
         explained = failed or not metadata.keys().isdisjoint({"saved_by_repeating", "most_usage"})
-        if self._warns and not explained and "cost_usd" not in costs and is_endpoint(job.system):
-            self._warn_of_missing_usage(job)
+        if self._warns and price is not None and not explained and "cost_usd" not in costs and is_endpoint(job.system):
+            self._warn_once(job, "no token usage, so what it costs is not known")
         if not costs and _COSTS.isdisjoint(metadata):
             return False
         if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
@@ -229,13 +225,6 @@ class RowMaker:
             return {}
         prompt = max(size.prompt, read_token_count(metadata.get("prompt_tokens")) or 0)
         return {"timed_out_cost_usd": metadata["timed_out_attempts"] * price.dollars(prompt, size.reply)}
-
-    def _warn_of_missing_usage(self, job: Job) -> None:
-        """Say once for each system whose model has a price that its server reports no usage."""
-        name = job.system.name
-        if name not in self._unpriced and self._price_of[name] is not None:
-            self._unpriced.add(name)
-            warn(f"{name!r} tells no token usage, so what it costs is not known")
 
 
 def _read_aggregation_fields(meta: Any) -> dict[str, Any]:

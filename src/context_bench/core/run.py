@@ -85,15 +85,7 @@ class Plan:
 
 
 class Facts(Monitor):
-    """Collects what the result says: the rows in order, their sums, and a few facts of datasets and systems.
-
-    Attributes:
-        tags: The number of examples of each dataset.
-        gold: Whether those have anything to be scored against.
-        returns: What each system puts out.
-        unread: Systems whose contexts no model has read.
-        reused: Rows that the cache had.
-    """
+    """Collects what the result says: the rows in order, their sums, and a few facts of datasets and systems."""
 
     def __init__(self, plan: Plan) -> None:
         self._keep_rows = plan.keep_rows
@@ -110,11 +102,11 @@ class Facts(Monitor):
         )
         # A metric of a user's gets each row as it comes: if it fails, the run ends before more is paid for.
         self._sums_up_at_end = plan.keep_rows and all(map(is_built_in, plan.metrics))
-        self.tags: dict[str, int] = {}
-        self.gold: dict[str, bool] = {}
-        self.returns: dict[str, str] = {}
-        self.unread: set[str] = set()
-        self.reused = 0
+        self.tags: dict[str, int] = {}  # the number of examples of each dataset
+        self.gold: dict[str, bool] = {}  # whether those have anything to be scored against
+        self.returns: dict[str, str] = {}  # what each system puts out
+        self.unread: set[str] = set()  # systems whose contexts no model has read
+        self.reused = 0  # rows that the cache had
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
         """Take a row."""
@@ -209,7 +201,9 @@ class Run:
         self._choose_monitors(preflight, budget, looks, debug)
         careful = plan.limits.given or looks is not None  # so that the run can stop after any example
         pipeline = Pipeline(
-            *(plan.scorer, self._make_row_maker(), self._take, self._cache, placement, threads),
+            plan.scorer,
+            RowMaker(plan.count, plan.text_fields, plan.prices, plan.systems, repeats=plan.repeats > 1),
+            *(self._take, self._cache, placement, threads),
             guards=[each for each in self._monitors if type(each).admit is not Monitor.admit],
             spending=budget,
             together=1 if careful else slots,
@@ -276,10 +270,6 @@ class Run:
         self._watching = [each for each in self._monitors if type(each).on_row is not Monitor.on_row]
         if self._cache is None or not self._cache.looks_up:  # preflight counts known answers, and there are none
             self._watching = [each for each in self._watching if each is not preflight]
-
-    def _make_row_maker(self) -> RowMaker:
-        plan = self._plan
-        return RowMaker(plan.count, plan.text_fields, plan.prices, plan.systems, repeats=plan.repeats > 1)
 
     def _start_looks(self) -> Decisions | None:
         """Start to look at the rows, where systems stop when their verdict is settled."""

@@ -55,7 +55,9 @@ def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[
     engine.check(settings.systems, debug=settings.debug)
     systems = _build_systems(settings.systems)
     examples, datasets = gather_datasets(settings.dataset, settings.max_examples)
-    scorer = _make_scorer(settings)
+    scorer = settings.evaluators
+    if not isinstance(scorer, Scorer):
+        scorer = Scorer(scorer, score_field=settings.score_field or "score", keep_reasoning=settings.keep_reasoning)
     choose_baseline([each.name for each in systems], settings.baseline)
     if settings.threshold is not None:
         check_threshold(settings.threshold, scorer, settings.score_field or "score")
@@ -98,13 +100,6 @@ def _draw_order(plan: Plan, source: Iterator[Item], seed: int) -> LookOrder:
             "other than controls: add a --system"
         )
     return order_for_looks(source, seed)
-
-
-def _make_scorer(settings: EvaluateOptions) -> Scorer:
-    given = settings.evaluators
-    if isinstance(given, Scorer):
-        return given
-    return Scorer(given, score_field=settings.score_field or "score", keep_reasoning=settings.keep_reasoning)
 
 
 def _tell_doing(systems: Iterable[System]) -> str:

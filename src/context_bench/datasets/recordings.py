@@ -36,11 +36,7 @@ def find_recorded_api(paths: Iterable[str | Path]) -> str | None:
 
 
 def read_examples(
-    paths: Iterable[str | Path],
-    *,
-    answers: bool = False,
-    emails: bool = False,
-    findings: Findings | None = None,
+    paths: Iterable[str | Path], *, answers: bool = False, emails: bool = False, findings: Findings | None = None
 ) -> Iterator[tuple[int, Example]]:
     """Yield the line and the example of each request.
 

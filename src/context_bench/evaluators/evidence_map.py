@@ -20,23 +20,17 @@ from context_bench.text.words import normalise
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["DROP", "SEEDS", "STRETCHES", "EvidenceMap", "join_pieces", "locate_evidence"]
-
-STRETCHES = ("head", "tail", "middle")
-"""Controls that keep one stretch of the context."""
+STRETCHES = ("head", "tail", "middle")  # controls that keep one stretch of the context
 DROP = "random-drop"
-SEEDS = 5
-"""Orders in which random deletion is tried."""
+SEEDS = 5  # orders in which random deletion is tried
 
 MAX_PIECES = 5_000
 """Most pieces (sentences or lines) that are dropped one by one; in longer contexts, neighbours are joined."""
-MAX_PLACES = 200
-"""Most places of one span that are kept: an answer such as "1" may occur anywhere."""
+MAX_PLACES = 200  # most places of one span that are kept: an answer such as "1" may occur anywhere
 
 _CONCLUSIONS = ("yes", "no")
 
-Place = tuple[int, int]
-"""Start and end of a span, in characters."""
+Place = tuple[int, int]  # start and end of a span, in characters
 
 
 @dataclass(frozen=True)

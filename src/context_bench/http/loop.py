@@ -6,8 +6,9 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -20,6 +21,17 @@ _SWITCH_AFTER = 0.0005
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """A selector loop on every platform: libcurl's sockets need one, and Windows' default is another."""
     return asyncio.SelectorEventLoop()
+
+
+@contextmanager
+def open_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Open such a loop, and close it with all that is still open on it."""
+    loop = new_event_loop()
+    try:
+        yield loop
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
 
 class _Background:

@@ -311,16 +311,20 @@ def answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
     return {"response": example["meta"]["given"]}
 
 
-def sum_up_mistakes(rows: Sequence[EvalRow]) -> list[MistakeRate]:
-    """Count the mistakes by kind, then over all that should be accepted and all that should not."""
-    groups: list[tuple[str, ...]] = [(kind,) for kind in KINDS]
-    groups += [tuple(kind for kind in KINDS if KINDS[kind] is good) for good in (True, False)]
-    return [_count_mistakes(group, rows) for group in groups]
+def sum_up_mistakes(
+    rows: Sequence[EvalRow], bank: Mapping[str, bool] = KINDS, score: str = "memory_judge", least: float = 1.0
+) -> list[MistakeRate]:
+    """Count the mistakes by kind, then over all that should be accepted and all that should not.
 
-
-def _count_mistakes(kinds: tuple[str, ...], rows: Sequence[EvalRow]) -> MistakeRate:
-    good = KINDS[kinds[0]]
-    own = [row for row in rows if row.dataset in kinds]
-    scored = [row for row in own if "memory_judge" in row.scores]
-    mistakes = sum((row.scores["memory_judge"] == 1.0) is not good for row in scored)
-    return MistakeRate(kinds, "false reject" if good else "false accept", len(scored), mistakes, len(own) - len(scored))
+    A judge accepts by a score of at least `least`.
+    """
+    groups: list[tuple[str, ...]] = [(kind,) for kind in bank]
+    groups += [tuple(kind for kind in bank if bank[kind] is good) for good in (True, False)]
+    found = []
+    for kinds in groups:
+        good = bank[kinds[0]]
+        own = [row for row in rows if row.dataset in kinds]
+        scored = [row.scores[score] >= least for row in own if score in row.scores]
+        mistake, unscored = "false reject" if good else "false accept", len(own) - len(scored)
+        found.append(MistakeRate(kinds, mistake, len(scored), scored.count(not good), unscored))
+    return found

@@ -27,8 +27,7 @@ from context_bench.traits import asks_model, find_model, is_endpoint
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, read_token_count
 
-CHARGED_APART = RequestSize(0, 0)
-"""The size of a request whose cost comes by `Budget.charge`."""
+CHARGED_APART = RequestSize(0, 0)  # the size of a request whose cost comes by `Budget.charge`
 
 NOT_JUDGED = "the spending limit was reached before the judge was asked"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
 from context_bench.monitors.monitor import Monitor
@@ -30,6 +30,11 @@ class Limits:
     max_cost: float | None = None
     max_total_tokens: int | None = None
     max_errors: str | None = None
+
+    @classmethod
+    def read(cls, options: Any) -> Limits:
+        """Read the limits among the options of a run; one that a command does not have is none."""
+        return cls(**{each.name: getattr(options, each.name, None) for each in fields(cls)})
 
     def __post_init__(self) -> None:
         for name in ("max_cost", "max_total_tokens"):

@@ -29,9 +29,6 @@ class Preflight(Monitor):
     Args:
         systems: Those of the run. Only endpoints of our own are held back: of others no failure tells anything.
         drop: Called with the name of a system to which nothing more is to be sent.
-
-    Attributes:
-        stopped: The systems that do not work, and why.
     """
 
     def __init__(self, systems: Sequence[System], drop: Callable[[str], None]) -> None:
@@ -43,7 +40,7 @@ class Preflight(Monitor):
         self._alone: dict[int, asyncio.Lock] = {}
         self._answered: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
-        self.stopped: dict[str, str] = {}
+        self.stopped: dict[str, str] = {}  # the systems that do not work, and why
         self.done = not self._undecided
 
     def stop(self) -> None:

@@ -29,28 +29,9 @@ from context_bench.output.layout import format_as
 from context_bench.results import EvalResult
 from context_bench.stats import TOO_FEW, Interval
 
-__all__ = [
-    "BEST",
-    "HEADLINES",
-    "Column",
-    "choose_columns",
-    "find_best",
-    "has_intervals",
-    "is_answered_by_script",
-    "is_replaced",
-    "list_tables",
-    "make_columns",
-    "own_columns",
-    "tell_apart",
-    "write_cell",
-    "write_limits",
-]
+Column = tuple[str, str, Callable[[float], str]]  # title, key of the summary, and how its value is written
 
-Column = tuple[str, str, Callable[[float], str]]
-"""Title, key of the summary, and how its value is written."""
-
-_READ, _OWN, _UNREAD = "system", "own query", "context, not read"
-"""The titles of the tables of systems."""
+_READ, _OWN, _UNREAD = "system", "own query", "context, not read"  # the titles of the tables of systems
 
 
 def make_columns(table: str) -> list[Column]:
@@ -143,12 +124,10 @@ def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:
 
 Show = Callable[[float], str]
 
-BEST = "★"
-"""Stands before the best value of a column; it needs no colour."""
+BEST = "★"  # stands before the best value of a column; it needs no colour
 HEADLINES = {key for key, number in NUMBERS.items() if number.headline}
 """The numbers that are read first; the others have their intervals in JSON."""
-_INSTEAD = ("not priced", "not claimed")
-"""Notes that begin with these words are shown in place of the number."""
+_INSTEAD = ("not priced", "not claimed")  # notes that begin with these words are shown in place of the number
 _MARK = "*"
 
 

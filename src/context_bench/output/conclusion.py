@@ -26,14 +26,11 @@ from context_bench.results import EvalResult
 from context_bench.stats import THESE_GROUPS, Interval, Verdict
 from context_bench.text import list_names
 
-__all__ = ["Standing", "conclude", "describe_alone", "find_monthly_saving", "find_saving", "sort_verdicts"]
-
 _MAX_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
 _SAVINGS = {PROMPT_SAVINGS: "the prompt", COMPRESSION_RATIO: "the tokens"}
 _ALL = "the examples"
-_LEAST = -0.0005
-"""A share that is written as 0.0%, though it is below 0."""
+_LEAST = -0.0005  # a share that is written as 0.0%, though it is below 0
 
 
 class Standing(NamedTuple):
@@ -124,11 +121,8 @@ def _list_failed(result: EvalResult, failed: Sequence[str]) -> list[str]:
     """List the systems that failed on every example, apart from those that were stopped after one request."""
     stopped = [name for name in failed if name in result.settings.stopped_systems]
     failed = [name for name in failed if name not in stopped]
-    sentences = [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
-    return [
-        *sentences,
-        *([f"Stopped, as the first request failed: {list_names(join_settings(stopped))}."] if stopped else []),
-    ]
+    told = {"Failed on every example": failed, "Stopped, as the first request failed": stopped}
+    return [f"{what}: {list_names(join_settings(names))}." for what, names in told.items() if names]
 
 
 def find_monthly_saving(result: EvalResult, name: str) -> Interval | None:

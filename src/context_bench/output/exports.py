@@ -120,14 +120,9 @@ def _add_differences(result: EvalResult, lines: list[list[str]]) -> list[list[st
 
 
 def _write_table(lines: Sequence[Sequence[str]], caption: str, label: str) -> str:
-    body = [
-        "\\begin{table}",
-        "\\centering",
-        "\\footnotesize\\setlength{\\tabcolsep}{4pt}",
-        f"\\caption{{{escape_latex(caption)}}}",
-        f"\\label{{{label}}}",
-    ]
-    return "\n".join([*body, *_write_tabular(lines, "tabular"), "\\end{table}"])
+    head = ["\\begin{table}", "\\centering", "\\footnotesize\\setlength{\\tabcolsep}{4pt}"]
+    head += [f"\\caption{{{escape_latex(caption)}}}", f"\\label{{{label}}}"]
+    return "\n".join([*head, *_write_tabular(lines, "tabular"), "\\end{table}"])
 
 
 def _write_tabular(lines: Sequence[Sequence[str]], environment: str) -> list[str]:

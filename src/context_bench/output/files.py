@@ -47,17 +47,7 @@ class CsvReporter:
 
     def render(self, result: EvalResult) -> str:
         """Render a header and a line for each row."""
-        columns = list_flat_columns(result)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerow(columns)
-        for line in zip(*columns.values()):
-            values = [_cell(value) for value in line]
-            # A reader takes a bare carriage return for the end of a record, and the writer does not quote it.
-            bare = any(isinstance(value, str) and "\r" in value for value in values)
-            (quoting if bare else writer).writerow(values)
-        return text.getvalue()
+        return _write_csv(list_flat_columns(result))
 
 
 class SummaryCsvReporter:
@@ -70,14 +60,7 @@ class SummaryCsvReporter:
 
     def render(self, result: EvalResult) -> str:
         """Render a header and a line for each system."""
-        columns = list_summary_columns(result)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        for line in (columns, *zip(*columns.values())):
-            cells = [_cell(value) for value in line]
-            (quoting if any("\r" in cell for cell in cells if isinstance(cell, str)) else writer).writerow(cells)
-        return text.getvalue()
+        return _write_csv(list_summary_columns(result))
 
 
 class GithubReporter:
@@ -113,6 +96,17 @@ def list_flat_columns(result: EvalResult) -> dict[str, list[Any]]:
     for key in sorted({key for own in numbers for key in own}):
         columns[f"metadata:{key}"] = [own.get(key) for own in numbers]
     return columns
+
+
+def _write_csv(columns: Mapping[str, Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for line in (columns, *zip(*columns.values())):
+        cells = [_cell(value) for value in line]
+        # A reader takes a bare carriage return for the end of a record, and the writer does not quote it.
+        (quoting if any("\r" in cell for cell in cells if isinstance(cell, str)) else writer).writerow(cells)
+    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:

@@ -58,8 +58,7 @@ def list_notes(result: EvalResult) -> list[str]:
     return [note for note in notes if note]
 
 
-_MAX_CAVEAT_CHARS = 400
-"""Length of the caveats beneath the main table; `--wide` shows those that are left out."""
+_MAX_CAVEAT_CHARS = 400  # length of the caveats beneath the main table; `--wide` shows those that are left out
 
 
 def sum_up_notes(result: EvalResult) -> list[str]:

@@ -19,19 +19,6 @@ from context_bench.settings import RunSettings
 from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, NoiseFloor, Verdict, least_n
 from context_bench.text import count_things
 
-__all__ = [
-    "build_diff_command",
-    "explain_too_few",
-    "explain_verdicts",
-    "is_open_by_dataset",
-    "list_verdict_caveats",
-    "render_comparison",
-    "verdict_table",
-    "write_aside",
-    "write_dataset_verdict",
-    "write_verdict",
-]
-
 NEEDED = (
     "n ≥ A; B: a verdict takes at least A examples if the difference stays as it is, and B if there is none. No number "
     "is promised where the 90% interval holds the margin."

@@ -25,13 +25,7 @@ from context_bench.stats.differences import (
 )
 from context_bench.stats.distributions import beta_quantile
 from context_bench.stats.interval import Interval
-from context_bench.stats.planning import (
-    find_least,
-    least_n,
-    n_for_difference,
-    n_for_equivalence,
-    n_for_non_inferiority,
-)
+from context_bench.stats.planning import find_least, least_n, n_for_difference, n_for_equivalence, n_for_non_inferiority
 
 __all__ = [
     "ALL_GROUPS",

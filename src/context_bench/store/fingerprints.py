@@ -131,14 +131,10 @@ def _is_extended(component: Any) -> bool:
 
 
 class Describer:
-    """Describes values, functions and classes, each once.
-
-    Attributes:
-        files: The user's files that the described code comes from.
-    """
+    """Describes values, functions and classes, each once."""
 
     def __init__(self) -> None:
-        self.files = ImportedFiles()
+        self.files = ImportedFiles()  # the user's files that the described code comes from
         self._known: dict[int, str] = {}
         self._alive: list[Any] = []  # so that no id is given twice
 

@@ -80,11 +80,7 @@ def pack_processed(processed: Mapping[str, Any], example: Mapping[str, Any]) -> 
 
 
 def pack_answer(
-    processed: Mapping[str, Any],
-    metadata: Mapping[str, Any],
-    latency: float,
-    returns: str,
-    example: Mapping[str, Any],
+    processed: Mapping[str, Any], metadata: Mapping[str, Any], latency: float, returns: str, example: Mapping[str, Any]
 ) -> bytes:
     """Pack an answer without the fields that its example has."""
     packed = pack_processed(processed, example)

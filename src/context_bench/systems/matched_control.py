@@ -20,8 +20,6 @@ from context_bench.traits import SystemTraits, find_finish, find_model, find_pre
 from context_bench.types import Example
 from context_bench.utils.tokens import count_tokens
 
-__all__ = ["CUTS", "MatchedControl", "SavedTokens"]
-
 DROP_SEEDS = 5
 """Orders of random deletion, of which each example has one."""
 

@@ -303,12 +303,7 @@ async def _see_to_the_end(task: asyncio.Future[None]) -> None:
 
 
 async def _stream(
-    request: web.Request,
-    outgoing: Outgoing,
-    chunks: AsyncIterator[bytes],
-    call: Call,
-    redactor: Redactor,
-    share: Share,
+    request: web.Request, outgoing: Outgoing, chunks: AsyncIterator[bytes], call: Call, redactor: Redactor, share: Share
 ) -> web.StreamResponse:
     """Send a body chunk by chunk; if it breaks off, the reply is cut, and not ended as if it were whole."""
     from aiohttp import web

@@ -38,8 +38,7 @@ COMPACT_PATH = "/v1/responses/compact"
 EMBEDDINGS_PATH = "/v1/embeddings"
 MODELS_PATH = "/v1/models"
 
-MAX_STORED_CHARS = 64 * 1024 * 1024
-"""Of the requests and replies that may be gone on from; the oldest are forgotten."""
+MAX_STORED_CHARS = 64 * 1024 * 1024  # of the requests and replies that may be gone on from; the oldest are forgotten
 
 DIMENSIONS = 256  # numbers in a vector, where the request does not say
 

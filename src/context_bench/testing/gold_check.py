@@ -21,8 +21,6 @@ from context_bench.text.words import normalise
 from context_bench.types import Example
 from context_bench.utils.tokens import count_tokens
 
-__all__ = ["FAULTS", "GoldCheck", "check_golds"]
-
 FAULTS = {
     "gold refused": "the gold answer does not get full marks",
     "wrong accepted": "a wrong answer gets marks",

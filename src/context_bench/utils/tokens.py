@@ -21,14 +21,12 @@ Tokenizer = Callable[[str], int]
 
 DEFAULT_ENCODING = "cl100k_base"
 
-_MARKED = frozenset({"cl100k_base", "o200k_base"})
-"""Encodings whose special tokens all begin with `<|`."""
+_MARKED = frozenset({"cl100k_base", "o200k_base"})  # encodings whose special tokens all begin with `<|`
 
 LONG_TEXT = 16_384
 """Characters from which a text is worth a thread: to count, judge and pack it takes longer than to hand it over."""
 
-PIECE_CHARS = 65_536
-"""Characters of a long text that are encoded in one call that keeps other Python threads waiting."""
+PIECE_CHARS = 65_536  # characters of a long text that are encoded in one call that keeps other Python threads waiting
 
 _MAX_WHOLE = 1_000_000
 """Characters from which any text is encoded in pieces: each thread keeps room for the longest that it has encoded."""
@@ -36,8 +34,7 @@ _MAX_WHOLE = 1_000_000
 _MAX_UNBROKEN = 2_097_152
 """Characters without a place to cut that are encoded in one call, which takes 70 bytes for each of them."""
 
-MAX_CHECKED_MARKS = 64
-"""Places with `<` that are looked at one by one for what follows."""
+MAX_CHECKED_MARKS = 64  # places with `<` that are looked at one by one for what follows
 
 _CUT = re.compile(r"[A-Za-z0-9](?=[ \n,:;\"])|[\u4e00-\u9fff](?=[，。、])")
 

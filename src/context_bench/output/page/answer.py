@@ -32,8 +32,6 @@ from context_bench.results import EvalResult
 from context_bench.stats import Interval, Verdict
 from context_bench.text import count_things, dump_json, list_names
 
-__all__ = ["answer_sentence", "ask_sentence", "link_counts", "show_answer", "write_headline"]
-
 _MAX_SYSTEMS_TOLD = 6  # systems whose numbers are told
 _KEEPS = {
     "equivalent": "keeps the quality",

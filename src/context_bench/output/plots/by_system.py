@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
     from context_bench.stats import Interval
 
-__all__ = ["BINS", "DatasetScore", "draw_datasets", "draw_meters", "draw_times", "gather_latencies"]
-__all__ += ["list_dataset_scores", "spread_times"]
-
 MAX_ROWS = 160  # rows that are drawn of a chart by dataset; the table has all
 
 

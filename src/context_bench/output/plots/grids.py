@@ -217,9 +217,6 @@ def _make_square(name: str, shares: EvidenceShares) -> Grid:
     right, failed, lucky, lost = shares[1:]
     cells = [
         [make_cell(right, "right", _shade_share(right)), make_cell(failed, "failed anyway", "even")],
-        [
-            make_cell(lucky, "right without it", "even"),
-            make_cell(lost, "lost by the system", _shade_difference(-lost)),
-        ],
+        [make_cell(lucky, "right without it", "even"), make_cell(lost, "lost by the system", _shade_difference(-lost))],
     ]
     return Grid(name, f"{name}: evidence against answers", ["right", "wrong"], ["survived", "lost"], cells)

@@ -26,14 +26,10 @@ _SCALE = 2.0  # pixels of a PNG for each of the plot: sharp in a paper and on a 
 
 
 class Plot:
-    """One picture of a result.
-
-    Attributes:
-        chart: What is drawn, as data.
-    """
+    """One picture of a result."""
 
     def __init__(self, chart: Chart) -> None:
-        self.chart = chart
+        self.chart = chart  # what is drawn, as data
 
     @property
     def name(self) -> str:

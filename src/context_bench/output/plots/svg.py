@@ -24,7 +24,6 @@ from context_bench.output.plots.chart import (
     Grid,
     Grids,
     Histogram,
-    Limits,
     Line,
     Look,
     Plane,
@@ -316,7 +315,9 @@ def _draw_row(row: Row, at: Placer, middle: float, frame: Frame) -> Markup:
     mark, value = row.mark, _write(frame.values + 14, middle + 4, row.value, kind="value")
     if isinstance(mark, Dot):
         dot = frame.tip("path", _describe_mark(at(mark.value), middle, row.series), row.tip)
-        return join(_draw_interval(mark.limits, at, middle), dot, value)
+        low, high = mark.limits or (mark.value, mark.value)
+        whisker = _draw_straight(at(low), middle, at(high), middle, "whisker") if mark.limits else None
+        return join(whisker, dot, value)
     if isinstance(mark, Bar):
         if mark.value is None:
             return _write(at(0) + 6, middle + 4, row.value, kind="absent")
@@ -336,10 +337,6 @@ def _draw_row(row: Row, at: Placer, middle: float, frame: Frame) -> Markup:
         _draw_straight(at(mark.p95), base - 14, at(mark.p95), base, "late"),
         value,
     )
-
-
-def _draw_interval(limits: Limits, at: Placer, y: float) -> Child:
-    return None if limits is None else _draw_straight(at(limits[0]), y, at(limits[1]), y, "whisker")
 
 
 # --- grids

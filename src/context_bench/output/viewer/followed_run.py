@@ -33,14 +33,11 @@ class LiveStore:
 
     Args:
         directory: Where it lives.
-
-    Attributes:
-        generation: Changes when another file has come in place of the one that was read.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.generation = 0
+        self.generation = 0  # changes when another file has come in place of the one that was read
         self._lock = threading.RLock()
         self._reader: LiveReader | None = None
         self._file: tuple[int, int] | None = None
@@ -232,9 +229,6 @@ class Follower:
 
     Args:
         store: That they are in.
-
-    Attributes:
-        lock: Held while the facts of a run change: whoever reads them holds it too.
     """
 
     def __init__(self, store: LiveStore) -> None:
@@ -243,7 +237,7 @@ class Follower:
         self._runs: dict[int, FollowedRun] = {}
         self._asked: dict[int, float] = {}
         self._generation = store.generation
-        self.lock = threading.RLock()
+        self.lock = threading.RLock()  # held while the facts of a run change: whoever reads them holds it too
         self._wake, self._ended = threading.Event(), False
         self._failure: StoreError | None = None
         self._thread = threading.Thread(target=self._work, name="context-bench-view", daemon=True)

@@ -84,10 +84,7 @@ def make_documents(context: str, places: Sequence[tuple[str, int, int]], evidenc
         for number, (title, start, end) in enumerate(places)
     ]
     relevant = [any(start <= span["start"] < end for span in evidence) for _, start, end in places]
-    return {
-        "documents": documents,
-        "relevant_ids": [each["id"] for each, wanted in zip(documents, relevant) if wanted],
-    }
+    return {"documents": documents, "relevant_ids": [each["id"] for each, wanted in zip(documents, relevant) if wanted]}
 
 
 def make_example(identity: str | int, context: str, question: str, answers: Sequence[str], **more: Any) -> Example:
