@@ -1,4 +1,4 @@
-"""A system, an evaluator and a metric of one's own, on one's own data."""
+"""Your own system, evaluator and metric, on your own data."""
 
 from context_bench import evaluate
 from context_bench.evaluators import ContextRecall
@@ -17,7 +17,7 @@ TICKETS = [
 
 
 class NoGreetings:
-    """Drops the last sentence."""
+    """Drop the last sentence."""
 
     name = "no-greetings"
 
@@ -26,7 +26,7 @@ class NoGreetings:
 
 
 class Politeness:
-    """Is the greeting still there?"""
+    """Score 1 if the greeting is still there."""
 
     name = "politeness"
     score_fields = ("polite",)
@@ -36,7 +36,7 @@ class Politeness:
 
 
 class Worst:
-    """The lowest score of all."""
+    """Report the lowest score."""
 
     name = "worst"
 
@@ -45,7 +45,7 @@ class Worst:
 
     def compute(self, rows):
         scores = [row.scores[self.score_field] for row in rows if self.score_field in row.scores]
-        return {"worst": min(scores, default=float("nan"))}  # not measured is not 0
+        return {"worst": min(scores, default=float("nan"))}  # NaN: not measured
 
 
 result = evaluate(

@@ -1,7 +1,7 @@
-"""A proxy over HTTP, its answers kept: the second run asks nothing.
+"""Measure a proxy over HTTP and store its answers, so that the second run sends no request.
 
-The server here is a stand-in on this machine that answers with the last word of the context; put your
-proxy's URL in its place.
+The proxy here is a small server on this machine that answers with the last word of the context. Replace it by
+the URL of your proxy.
 """
 
 import json

@@ -139,7 +139,7 @@ class Repository:
     def push(self) -> None:
         """Do what a push to main does."""
         assert self.step("Measure")[0] == 0
-        assert self.step("Take the result as that of main")[0] == 0
+        assert self.step("Use the result as that of main")[0] == 0
         assert (self.folder / "main.json").exists()
 
 
@@ -150,7 +150,7 @@ def test_the_workflow_on_a_pull_request(tmp_path: Path) -> None:
     assert repository.step("Compare with main") == (0, "")
     assert repository.step("Measure")[0] == 0
     code, said = repository.step("Compare with main")
-    assert (code, said) == (0, f"{NOTICE}main has no result yet, so that nothing was compared\n")
+    assert (code, said) == (0, f"{NOTICE}main has no result yet, so nothing was compared\n")
     repository.push()
 
     assert repository.step("Measure")[0] == 0

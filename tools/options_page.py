@@ -15,25 +15,27 @@ PAGE = Path(__file__).parent.parent / "docs" / "options.md"
 _HEAD = """\
 # Options
 
-Every option of a run has one declaration, from which this page is made. You can set an option in four ways. The first
-one that sets it wins:
+This page is generated from the declarations of the options. You can set an option in four ways, in
+this order of precedence:
 
 1. A flag: `--max-workers 16`.
 2. A [run file](command-line.md): the flag without its dashes is the key, as in `max-workers = 16`.
-3. An environment variable: `CONTEXT_BENCH_MAX_WORKERS=16`. A switch takes `1` or `0`, `true` or `false`. A repeatable
-   option takes one value a line. An empty variable counts as not set.
-4. The default, which the last column names.
+3. An environment variable: `CONTEXT_BENCH_MAX_WORKERS=16`. A switch takes `1` or `0`, `true` or
+   `false`. A repeatable option takes one value per line. An empty variable counts as not set.
+4. The default, given in the last column.
 
-Values of a repeatable flag are added to those of the run file. A variable is read only if neither a flag nor the run
-file sets its option. Environment variables act on the command line only: Python reads none of them, apart from
-`CONTEXT_BENCH_DATA`. `CONTEXT_BENCH_CACHE_DIR` also tells `runs`, `report` and the other commands where the store is.
+Values of a repeatable flag are added to those of the run file. A variable is read only if neither a
+flag nor the run file sets its option. Environment variables apply to the command line only: Python
+reads only `CONTEXT_BENCH_DATA`. `CONTEXT_BENCH_CACHE_DIR` also sets the store of `runs`, `report`
+and the other commands.
 
-A run records the flags that would repeat it in `result.config["command"]`, also those that a file or a variable stands
-for. `result.config["origins"]` says which ones come from a run file or from the environment. Options with ✓ have a key
-of their own in `result.config`, and an attribute of `result.settings`.
+A run records the flags that would repeat it in `result.config["command"]`, including those that
+came from a file or a variable. `result.config["origins"]` says which ones come from a run file or
+from the environment. Options with ✓ have their own key in `result.config`, and an attribute of
+`result.settings`.
 
-In Python, options are the parameters of `evaluate()` and `evaluate_memory()`. Some have another name there, or take
-an object instead of a text: see [the reference](api/index.md).
+In Python, options are the parameters of `evaluate()` and `evaluate_memory()`. Some have another
+name there, or take an object instead of a text; see [the reference](api/index.md).
 """
 
 

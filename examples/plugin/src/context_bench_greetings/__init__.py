@@ -1,8 +1,8 @@
-"""Six parts for context-bench, one of each kind; nothing of it has to be imported."""
+"""Six parts for context-bench, one of each kind, without an import of it."""
 
 
 class NoGreetings:
-    """Drops everything from the greeting on."""
+    """Drop all text from the greeting on."""
 
     name = "no-greetings"
     fingerprint = "no-greetings/1"
@@ -13,7 +13,7 @@ class NoGreetings:
 
 
 def tickets(n: int = 10):
-    """Tickets about printers, each with a greeting."""
+    """Generate tickets about printers, each with a greeting."""
     for number in range(n):
         yield {
             "id": number,
@@ -24,7 +24,7 @@ def tickets(n: int = 10):
 
 
 class Politeness:
-    """Whether the greeting is still there."""
+    """Score 1 if the greeting is still there."""
 
     name = "politeness"
     version = 1
@@ -37,7 +37,7 @@ class Politeness:
 
 
 class Worst:
-    """The lowest score of all."""
+    """Report the lowest score."""
 
     name = "worst"
     columns = {"worst": ".1%"}  # noqa: RUF012 - the format of its column in the table
@@ -47,11 +47,11 @@ class Worst:
 
     def compute(self, rows):
         scores = [row.scores[self.score_field] for row in rows if self.score_field in row.scores]
-        return {"worst": min(scores, default=float("nan"))}  # not measured is not 0
+        return {"worst": min(scores, default=float("nan"))}  # NaN: not measured
 
 
 class OneLine:
-    """One line for each system, for a chat or a commit message."""
+    """Write one line for each system, for a chat or a commit message."""
 
     name = "one-line"
 
@@ -62,7 +62,7 @@ class OneLine:
 
 
 class LastWords:
-    """Remembers the last thing that was said, and nothing else."""
+    """Remember only the last turn."""
 
     name = "last-words"
 
