@@ -114,7 +114,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "claims": BASE
     | TOKENS
     | {"pricing", "traffic", "store", "evaluators", "datasets", "systems", "core", "runner", "memory"}
-    | {"metrics", "output"},
+    | {"metrics", "monitors", "output", "replay"},
     "reporters": BASE | {"output"},
     "pytest": BASE | {"runner"},
     # what checks a part as a run would use it

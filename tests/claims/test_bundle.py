@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import struct
 import tracemalloc
 import warnings
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agent_logs import write_session
 from banks import each_case
 from command import called
 from context_bench.tap.address import free_port
@@ -91,12 +93,40 @@ def run_errors(cwd: Path) -> None:
     bench("score", "last", "--quiet", cwd=cwd)
 
 
+def run_failing_tap(cwd: Path) -> None:
+    write(cwd / "data.jsonl", 1, 2, 3)
+    port, broken = free_port(), reply(400, {"error": {"message": "no"}})
+    with (
+        Server(lambda request: broken if number_of(request) == 2 else right(request)) as server,
+        toy_proxy("passes", f"http://127.0.0.1:{port}") as url,
+    ):
+        tap = ("--tap", f":{port}", "--tap-forward", server.url)
+        bench("--proxy", url, "--name", "p", *tap, "--dataset", "data.jsonl", "--quiet", cwd=cwd, code=3)
+
+
+def run_looks(cwd: Path) -> None:
+    data = ("--dataset", "needle:length=300,n=150", "--dataset", "json-logs:length=300,n=50")
+    systems = ("--system", "passthrough", "--system", "truncate:ratio=0.5", "--system", "minify")
+    bench(*systems, *data, "--stop-when-decided", "--quiet", cwd=cwd)
+
+
+def run_replay(cwd: Path) -> None:
+    (cwd / "sessions").mkdir()
+    for session in range(3):
+        write_session(cwd / "sessions", session, 6, {4: 1})
+    arms = ("--system", "clear-tool-results:last=1", "--system", "truncate:ratio=0.3")
+    bench("replay", "sessions", *arms, "--quiet", cwd=cwd)
+
+
 def run_own_evaluator(cwd: Path) -> None:
     (cwd / "own.py").write_text(OWN)
     bench("--system", "minify", "--evaluator", "own.py:Vowels", "--dataset", "kv:n=3", "--quiet", cwd=cwd)
 
 
-@pytest.mark.parametrize("run", [run_reader, run_contexts, run_tap, run_memory, run_errors])
+RUNS = (*(run_reader, run_contexts, run_tap, run_failing_tap, run_memory, run_errors, run_looks, run_replay),)
+
+
+@pytest.mark.parametrize("run", RUNS)
 def test_a_run_goes_round(run: Callable[[Path], None], tmp_path: Path) -> None:
     """Bundled, moved away from its store and its data, every number is computed again."""
     (tmp_path / "made").mkdir()
@@ -106,9 +136,23 @@ def test_a_run_goes_round(run: Callable[[Path], None], tmp_path: Path) -> None:
     assert bundle(tmp_path / "made", name="again.ctxb").read_bytes() == first
     moved = tmp_path / "away" / "it.ctxb"
     moved.write_bytes(first)
+    shutil.rmtree(tmp_path / "made")
     code, found = verify(moved, cwd=tmp_path / "away")
     assert (code, found["differs"], found["missing"]) == (0, [], {})
-    assert min(found["recomputed"][each] for each in ("numbers of the summary", "scores", "token counts")) > 0
+    made = ("replayed requests",) if run is run_replay else ("scores", "token counts")
+    assert min(found["recomputed"][each] for each in ("numbers of the summary", *made)) > 0
+    assert ("interim looks" in found["recomputed"]) == (run is run_looks)
+    assert json.loads(read_parts(moved)["run.json"])["config"]["command"]
+
+
+def test_a_replay_whose_sessions_are_gone_says_so(tmp_path: Path) -> None:
+    run_replay(tmp_path)
+    shutil.rmtree(tmp_path / "sessions")
+    code, found = verify(bundle(tmp_path), cwd=tmp_path)
+    assert (code, found["missing"]) == (
+        4,
+        {"what a replay measured: the bundle does not have the recorded session": 6},
+    )
 
 
 def test_what_cannot_be_recomputed_is_said(tmp_path: Path) -> None:
@@ -209,6 +253,13 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bundle(folder)
 
 
+@pytest.fixture(scope="module")
+def looked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("looked")
+    run_looks(folder)
+    return bundle(folder)
+
+
 def flip(content: bytes) -> bytes:
     place = len(content) // 2
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
@@ -266,6 +317,18 @@ def drop_row(parts: dict[str, bytes]) -> None:
         edit_lines(name, lambda lines: lines.pop(1))(parts)
 
 
+def double_under_another_id(parts: dict[str, bytes]) -> None:
+    """The same example counts twice: as the text of its id, and as it is."""
+    edit_lines("rows.jsonl", lambda rows: rows.append({**rows[-1], "example_id": [rows[-1]["example_id"]]}))(parts)
+    edit_lines("answers.jsonl", lambda answers: answers.append(answers[-1]))(parts)
+    edit_run(lambda run: set_at(run, "rows", value=13))(parts)
+
+
+def add_error(rows: list[Any]) -> None:
+    set_at(rows, 1, "error", value="Timeout: late")
+    set_at(rows, 1, "scores", value={})
+
+
 def double_row(parts: dict[str, bytes]) -> None:
     for name in ("rows.jsonl", "answers.jsonl"):
         edit_lines(name, lambda lines: lines.append(lines[-1]))(parts)
@@ -285,6 +348,9 @@ SEALED_AGAIN: dict[str, Callable[[dict[str, bytes]], None]] = {
     "a latency": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "latency", value=9.0)),
     "an error": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "error", value="Timeout: late")),
     "a name": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "system", value="passthrough")),
+    "a wrong answer as an error": edit_lines("rows.jsonl", add_error),
+    "a row of another dataset": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "dataset", value="kv")),
+    "an example twice": double_under_another_id,
     "a row removed": drop_row,
     "a row doubled": double_row,
     "rows without answers": edit_lines("answers.jsonl", lambda answers: set_at(answers, 1, value=None)),
@@ -312,6 +378,57 @@ def test_what_is_sealed_again_is_found_by_recomputing(kind: str, sealed: Path, t
     assert code in ((1, 4) if kind == "a number added" else (1,)), found
 
 
+def test_rows_that_are_left_out_are_found_though_all_else_agrees(sealed: Path, tmp_path: Path) -> None:
+    parts = read_parts(sealed)
+    drop_row(parts)
+    edit_run(lambda run: set_at(run, "rows", value=11))(parts)
+    changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
+    assert f"{CUT} has 3 rows, of 4" in verify(changed, cwd=tmp_path)[1]["differs"]
+
+
+def test_a_failed_row_has_no_score_and_costs_what_its_requests_say(tmp_path: Path) -> None:
+    run_failing_tap(tmp_path)
+    whole = read_parts(bundle(tmp_path))
+    for path, value in ((("scores",), {"score": 1.0, "f1": 1.0}), (("upstream_tokens",), 7), (("input_tokens",), 7)):
+        parts = dict(whole)
+        edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, *path, value=value))(parts)  # noqa: B023 - called here
+        changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
+        found = verify(changed, cwd=tmp_path)[1]["differs"]
+        assert any(each.startswith("p on data 2: ") for each in found), path
+
+
+@each_case("name, change", [
+    ("order", edit_lines("rows.jsonl", lambda rows: rows.reverse())),
+    ("verdict", edit_run(lambda run: set_at(
+        run, "config", "looks", "systems", "truncate:ratio=0.5", "verdict", "word", value="better"
+    ))),
+    ("number", edit_run(lambda run: set_at(
+        run, "config", "looks", "systems", "truncate:ratio=0.5", "examples", value=41
+    ))),
+    ("seed", edit_run(lambda run: set_at(run, "config", "looks", "seed", value=1))),
+])  # fmt: skip
+def test_changed_looks_are_found(
+    name: str, change: Callable[[dict[str, bytes]], None], looked: Path, tmp_path: Path
+) -> None:
+    parts = read_parts(looked)
+    change(parts)
+    changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
+    assert verify(changed, cwd=tmp_path)[0] == 1, name
+
+
+def test_no_code_that_a_bundle_names_is_run(sealed: Path, tmp_path: Path) -> None:
+    """A dataset of the command line that is a file of Python, a module, or elsewhere, is not opened."""
+    (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')\ndef load():\n    return []\n")
+    (tmp_path / "data").mkdir()
+    for name in ("own.py:load", "own:load", str(tmp_path / "own.py:load"), "squad", f"squad:data_dir={tmp_path}"):
+        parts = read_parts(sealed)
+        edit_run(lambda run: set_at(run, "config", "command", value=["--dataset", name]))(parts)  # noqa: B023
+        changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
+        code, found = verify(changed, "--data", "data", cwd=tmp_path)
+        assert (code, [each for each in found["missing"] if each.startswith(f"data: {name}")]) != (0, []), name
+        assert not (tmp_path / "was_run").exists(), name
+
+
 def test_the_limit_of_recomputing_is_printed(sealed: Path, tmp_path: Path) -> None:
     """A price that is changed everywhere, or a version, is found by a signature only."""
     parts = read_parts(sealed)
@@ -319,7 +436,7 @@ def test_the_limit_of_recomputing_is_printed(sealed: Path, tmp_path: Path) -> No
     changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
     code, found = verify(changed, cwd=tmp_path)
     assert code == 0
-    assert "prices and versions are taken as recorded" in found["limits"]
+    assert "prices, versions and settings are taken as recorded" in found["limits"]
     assert found["limits"] in bench("runs", "verify", str(changed), cwd=tmp_path)
 
 
@@ -384,6 +501,15 @@ def test_a_hostile_file_is_refused(kind: str, sealed: Path, tmp_path: Path) -> N
     assert most < 20e6
     assert sorted(tmp_path.rglob("*")) == before
     assert not Path("/tmp/evil.json").exists()
+
+
+def test_a_line_of_many_small_values_does_not_fill_the_memory(sealed: Path, tmp_path: Path) -> None:
+    """Each empty list takes twenty times the memory of its three bytes."""
+    parts = read_parts(sealed)
+    parts["rows.jsonl"] = b"[" + b"[]," * (5 << 20) + b"[]]\n"
+    path = write_zip(tmp_path / "wide.ctxb", list(reseal(parts).items()))
+    code, found = verify(path, cwd=tmp_path)
+    assert (code, found["differs"][-1]) == (1, "rows.jsonl: line 1 is not JSON")
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(sealed: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
@@ -19,9 +19,9 @@ from typing import IO, Any
 import orjson
 
 from context_bench._version import __version__
-from context_bench.errors import MissingExtra, UsageError
+from context_bench.errors import ContextBenchError, MissingExtra, UsageError
 from context_bench.store import RunInfo, Store
-from context_bench.store.backend import RunRecord
+from context_bench.store.backend import RunRecord, StoredAnswer, identify_row
 from context_bench.store.records import pack_processed, to_bytes
 
 FORMAT = "context-bench bundle 1"
@@ -32,8 +32,13 @@ WINDOW = 256
 """Examples that a reader keeps at hand: one that is needed again later is written again."""
 MAX_PART_BYTES = (1 << 32) - 1
 """The size of a part that no bundle exceeds."""
+MAX_LINE_BYTES = 64 << 20
+"""The longest line of a part, and the largest part that is read as a whole."""
 MAX_PLAIN_CHARS = 48
 """Characters of a text in metadata that a private bundle keeps: names and words, not replies."""
+
+RECORDING = {"id", "context", "digest", "meta"}
+"""The fields of an example that stands for a recorded session."""
 
 _WITHHELD = re.compile("sha256:[0-9a-f]{64}")
 _RECORDED_APART = ("notes", "intervals", "comparison")
@@ -117,6 +122,8 @@ def _write_rows(store: Store, info: RunInfo, parts: Mapping[str, IO[bytes]], pri
     """Write all rows with their answers and examples, and return the hash of the examples of each dataset."""
     window: dict[bytes, str] = {}
     digests: dict[str, dict[str, None]] = {}
+    failed = store.failed_requests(info)
+    seen = next(failed, None)
     for record in store.run_records(info):
         digest = window.get(record.example_key)
         new = digest is None or not record.example_key
@@ -127,7 +134,13 @@ def _write_rows(store: Store, info: RunInfo, parts: Mapping[str, IO[bytes]], pri
                 del window[next(iter(window))]
             digests.setdefault(record.row.dataset, {})[digest] = None
             parts["examples.jsonl"].write(_write_example(record, digest, private) + b"\n")
-        parts["answers.jsonl"].write(to_bytes(_describe_answer(record, private)) + b"\n")
+            if record.example.keys() == RECORDING:
+                parts["requests.jsonl"].write(_write_session(record.example, private) + b"\n")
+        answer = record.answer
+        if seen is not None and identify_row(record.row).items() <= seen.items():
+            answer = StoredAnswer({"tapped": seen["tapped"]}, {}, record.row.latency, "response")
+            seen = next(failed, None)
+        parts["answers.jsonl"].write(to_bytes(_describe_answer(answer, record.example, private)) + b"\n")
         parts["rows.jsonl"].write(to_bytes(_describe_row(record, digest, new, private)) + b"\n")
     return {
         tag: {"examples": len(found), "sha256": hashlib.sha256("".join(sorted(found)).encode()).hexdigest()}
@@ -141,11 +154,23 @@ def _write_example(record: RunRecord, digest: str, private: bool) -> bytes:
     return to_bytes({"id": record.row.example_id, "dataset": record.row.dataset, "sha256": digest})
 
 
-def _describe_answer(record: RunRecord, private: bool) -> dict[str, Any] | None:
-    answer = record.answer
+def _write_session(example: Mapping[str, Any], private: bool) -> bytes:
+    """Write the recorded session that a replay's example stands for; null where it is private, gone or another."""
+    from context_bench.replay.packing import digest_session, pack_session
+    from context_bench.replay.replayer import open_session
+
+    session = None
+    with suppress(ContextBenchError, KeyError, TypeError, StopIteration):
+        session = None if private else open_session(dict(example))
+    known = session is not None and digest_session(session) == example["digest"]
+    line = to_bytes({"session": pack_session(session) if session is not None and known else None})
+    return line if len(line) < MAX_LINE_BYTES else to_bytes({"session": None})
+
+
+def _describe_answer(answer: StoredAnswer | None, example: Mapping[str, Any], private: bool) -> dict[str, Any] | None:
     if answer is None:
         return None
-    packed = pack_processed(answer.processed, record.example)
+    packed = pack_processed(answer.processed, example)
     metadata: Any = answer.metadata
     if private:
         metadata = withhold_texts(metadata)

@@ -18,12 +18,12 @@ from typing import Any
 
 import orjson
 
-from context_bench.claims.bundle import FORMAT, MANIFEST, MAX_PART_BYTES, PARTS, SIGNATURE, hash_value
+from context_bench.claims.bundle import FORMAT, MANIFEST, MAX_LINE_BYTES, MAX_PART_BYTES, PARTS, SIGNATURE, hash_value
 from context_bench.errors import DataError, MissingExtra, UsageError
 
 MAX_DIRECTORY_BYTES = 1 << 16
-MAX_SMALL_BYTES = 64 << 20
-"""The largest part that is read as a whole, and the longest line of the others."""
+MAX_VALUES = 4_000_000
+"""The most values in one line: each takes many times the memory of its bytes."""
 MAX_RATIO, RATIO_FROM_BYTES = 400, 256 << 20
 """How well a large part may be compressed: the texts of a run do not reach this, a bomb does."""
 
@@ -125,10 +125,10 @@ class Bundle:
 
     def read_json(self, name: str) -> Any:
         """Read a small part as a whole."""
-        if name in self._entries and self._entries[name].file_size > MAX_SMALL_BYTES:
-            raise _refuse(self.path, f"{name} would take more than {MAX_SMALL_BYTES:,} bytes")
+        if name in self._entries and self._entries[name].file_size > MAX_LINE_BYTES:
+            raise _refuse(self.path, f"{name} would take more than {MAX_LINE_BYTES:,} bytes")
         try:
-            return orjson.loads(b"".join(self._read_chunks(name)))
+            return _load(b"".join(self._read_chunks(name)))
         except (Damage, orjson.JSONDecodeError) as error:
             if name == MANIFEST:
                 raise _refuse(self.path, f"its {MANIFEST} cannot be read ({error})") from None
@@ -145,8 +145,8 @@ class Bundle:
                 pieces, size, first = [], 0, ending
             pieces.append(first)
             size += len(first)
-            if size > MAX_SMALL_BYTES:
-                raise Damage(f"{name}: line {number + 1} is longer than {MAX_SMALL_BYTES:,} bytes")
+            if size > MAX_LINE_BYTES:
+                raise Damage(f"{name}: line {number + 1} is longer than {MAX_LINE_BYTES:,} bytes")
         if size:
             raise Damage(f"{name}: its last line is cut off")
 
@@ -186,9 +186,15 @@ class Bundle:
         return f"signed by {signer.name}"
 
 
+def _load(text: bytes) -> Any:
+    if len(text) > MAX_VALUES and sum(map(text.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise orjson.JSONDecodeError("more values than a run has", "", 0)
+    return orjson.loads(text)
+
+
 def _read_line(name: str, number: int, line: bytes) -> Any:
     try:
-        return orjson.loads(line)
+        return _load(line)
     except orjson.JSONDecodeError:
         raise Damage(f"{name}: line {number} is not JSON") from None
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
+import orjson
+
 from context_bench.claims.bundle import withhold_texts
+from context_bench.claims.replays import Sessions
 from context_bench.core.call import Outcome
 from context_bench.core.examples import BY_FIELD, Item
-from context_bench.core.judge import Scorer
+from context_bench.core.judge import Judgement, Scorer
 from context_bench.core.row import Job, RowMaker
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.joined import FieldCounts
@@ -26,13 +30,14 @@ from context_bench.results import EvalRow, Scores
 from context_bench.settings import RunSettings, read_settings
 from context_bench.systems.chat import OpenAIProxy
 from context_bench.systems.with_reader import WithReader
-from context_bench.traffic.row_facts import count_request
+from context_bench.text import dump_json
+from context_bench.traffic.row_facts import RowFacts, count_request
 from context_bench.traits import find_model, find_score_fields, scores_asynchronously
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-TOLERANCE = 1e-9
-"""Relative difference of two floats that another order of adding explains."""
+TOLERANCE, TINY = 1e-9, 1e-13
+"""Relative and absolute difference of two floats that another order of adding explains."""
 
 _MEMORY_EVALUATORS = {
     "memory-retrieval": "context_bench.memory.scoring:MemoryRetrieval",
@@ -44,6 +49,8 @@ _MEMORY_EVALUATORS = {
 }
 _INPUTS = frozenset({"judge_cost_usd", "timed_out_cost_usd"})
 """Metadata that follows from calls which are not in the bundle."""
+_SEEN = frozenset(each.name for each in fields(RowFacts))
+"""Metadata that a tap gives: it follows from the recorded requests."""
 _UNREACHABLE = "http://127.0.0.1:9"  # nothing is sent there
 
 
@@ -76,7 +83,8 @@ class Recomputer:
 
     Args:
         config: The record of the run.
-        fields: The examples of the bundle, counted by dataset and by the fields that decide how they are judged.
+        counted: The examples of the bundle, counted by dataset and by the fields that decide how they are judged.
+        sessions: The recorded sessions of a replay.
         private: Long texts in the rows are hashes.
 
     Attributes:
@@ -84,16 +92,18 @@ class Recomputer:
         missing: How many could not be, by the reason.
     """
 
-    def __init__(self, config: Mapping[str, Any], fields: FieldCounts, *, private: bool = False) -> None:
-        self._private = private
+    def __init__(
+        self, config: Mapping[str, Any], counted: FieldCounts, sessions: Sessions, *, private: bool = False
+    ) -> None:
+        self._sessions, self._private = sessions, private
         self.counted, self.missing = Counter[str](), Counter[str]()
         settings = read_settings(config)
         self._settings = settings
         versions = config.get("evaluator_versions") or {}
         self._recorded: dict[str, AsRecorded] = {}
         self._why: dict[str, str] = {}
-        self._scorer = self._build_scorer(settings, versions, fields)
-        self._scorer.settle(fields)
+        self._scorer = self._build_scorer(settings, versions, counted)
+        self._scorer.settle(counted)
         self._scorer.settle_as(settings.primary, settings.context_primary)
         self._count = _find_tokenizer(settings.tokenizer)
         models = settings.prices.get("models") or {}
@@ -107,13 +117,17 @@ class Recomputer:
         )
         self._readers: dict[str, WithReader] = {}
 
-    def _build_scorer(self, settings: RunSettings, versions: Mapping[str, Any], fields: FieldCounts) -> Scorer:
+    def _build_scorer(self, settings: RunSettings, versions: Mapping[str, Any], counted: FieldCounts) -> Scorer:
         how: dict[str, Any] = {"score_field": settings.score_field, "keep_reasoning": settings.keep_reasoning}
         names = list(settings.evaluators or ())
         plain = Scorer(**how)
         wired = {each.name for tag in settings.datasets for each in plain.evaluators_for(tag)}
         by_field = {
-            BY_FIELD[field][0] for tag, found in fields if card_for(tag) is None for field in found if field in BY_FIELD
+            BY_FIELD[field][0]
+            for tag, found in counted
+            if card_for(tag) is None
+            for field in found
+            if field in BY_FIELD
         }
         built = {name: self._build_evaluator(name, versions.get(name), how) for name in names}
         known = {key for each in built.values() if each is not None for key in find_score_fields(each) or ()}
@@ -149,19 +163,19 @@ class Recomputer:
         Args:
             row: As it is recorded.
             item: Its example.
-            answer: The answer with its texts; None of a row that has no answer.
+            answer: The answer with its texts; of a row that failed, what a tap saw, or None.
         """
-        if self._count is None:
-            self.missing["token counts: the tokenizer of the run is not known here"] += 1
-        elif answer is None:
-            self.counted["token counts"] += 1
-            yield from _compare("input_tokens", self._maker.count_input(item), row.input_tokens)
+        item.wiring = item.wiring or self._scorer.wire(item)
+        if row.error is not None:
+            yield from self._check_failure(row, item, answer)
+            return
         if answer is None:
+            yield "it has neither an answer nor an error"
             return
         for each in self._recorded.values():
             each.row = row
         judgement = self._scorer.judge_at_once(item, answer["processed"], answer["metadata"])
-        applied = {each.name for each in self._scorer.wire(item).evaluators}
+        applied = {each.name for each in item.wiring.evaluators}
         for name in self._recorded.keys() & applied:
             if name not in row.unscored or self._recorded[name].score({}, {}):
                 self.missing[f"scores: {self._why[name]}"] += 1
@@ -171,19 +185,30 @@ class Recomputer:
             self.counted["scores"] += len(judgement.scores)
             yield from _compare("scores", judgement.scores, row.scores)
             yield from self._compare_texts("unscored", judgement.unscored, row.unscored)
+        outcome = Outcome(answer["processed"], dict(answer["metadata"]), answer["latency"], returns=answer["returns"])
+        yield from self._check_counts(row, item, outcome, judgement)
         if self._count is not None:
-            outcome = Outcome(
-                answer["processed"], dict(answer["metadata"]), answer["latency"], returns=answer["returns"]
-            )
-            made = self._maker.row(Job(0, self._find_system(row, outcome), item, row.repeat), outcome, judgement)
-            yield from self._compare_counts(made, row)
             yield from self._check_memory(item.example, answer, row)
             if "replay" in row.metadata:
-                self.missing["token counts of a replay: a run keeps none of its requests"] += 1
+                yield from self._check_replay(item, answer, row, self._count)
 
-    def _compare_counts(self, made: EvalRow, row: EvalRow) -> Iterator[str]:
+    def _check_failure(self, row: EvalRow, item: Item, seen: Mapping[str, Any] | None) -> Iterator[str]:
+        """Hold a row without an answer against its requests: it has no score, and cost what they say."""
+        yield from _compare("scores", {}, row.scores)
+        if seen is None and not _SEEN.isdisjoint(row.metadata):
+            self.missing["token counts of failed rows: their requests were not kept"] += 1
+            return
+        metadata = {key: value for key, value in row.metadata.items() if key not in _SEEN and key != "output"}
+        processed = {} if seen is None else dict(seen["processed"])
+        yield from self._check_counts(row, item, Outcome(processed, metadata, row.latency, row.error), Judgement())
+
+    def _check_counts(self, row: EvalRow, item: Item, outcome: Outcome, judgement: Judgement) -> Iterator[str]:
+        if self._count is None:
+            self.missing["token counts: the tokenizer of the run is not known here"] += 1
+            return
+        made = self._maker.row(Job(0, self._find_system(row, outcome), item, row.repeat), outcome, judgement)
         self.counted["token counts"] += 1
-        for name in ("input_tokens", "output_tokens", "upstream_tokens"):
+        for name in ("input_tokens", "output_tokens", "upstream_tokens", "latency"):
             yield from _compare(name, getattr(made, name), getattr(row, name))
         left_out = _INPUTS | self._recorded.keys()
         yield from self._compare_texts(
@@ -209,6 +234,16 @@ class Recomputer:
         )
         yield from _compare("upstream_tokens", around + self._count(context), row.upstream_tokens)
         yield from _compare("sent_tokens", around + example["memory"]["history_tokens"], facts["sent_tokens"])
+
+    def _check_replay(self, item: Item, answer: Mapping[str, Any], row: EvalRow, count: Tokenizer) -> Iterator[str]:
+        """Judge again what was sent on in the place of a recorded session."""
+        recorded, replayed = row.metadata["replay"], answer["processed"].get("replayed")
+        made = None if replayed is None else self._sessions.judge(item.example, replayed, recorded["prices"], count)
+        if made is None:
+            self.missing["what a replay measured: the bundle does not have the recorded session"] += 1
+            return
+        self.counted["replayed requests"] += made["requests"]
+        yield from self._compare_texts("replay", orjson.loads(dump_json(made)), recorded)
 
     def _find_system(self, row: EvalRow, outcome: Outcome) -> Any:
         """Return what stands for the system of a row: a reader is sent the same messages as then."""
@@ -254,7 +289,7 @@ def find_unlike(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any
 
 def _are_equal(one: Any, other: Any) -> bool:
     if isinstance(one, float | int) and isinstance(other, float | int) and not isinstance(one, bool):
-        return one == other or math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        return one == other or math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TINY)
     return bool(one == other)
 
 

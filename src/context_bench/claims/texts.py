@@ -13,6 +13,8 @@ from context_bench.claims.reading import Bundle, Damage
 from context_bench.core.judge import Scorer
 from context_bench.datasets.open import Choices, open_datasets
 from context_bench.errors import ContextBenchError
+from context_bench.refs import read_signature
+from context_bench.registry import registry
 from context_bench.settings import RunSettings
 from context_bench.store.records import to_bytes
 
@@ -47,6 +49,10 @@ class Texts:
     def _read_dataset(self, name: str, folder: Path, settings: RunSettings, wanted: set[str]) -> None:
         own = folder / Path(name).name
         reference = str(own) if own.is_file() else name
+        if not own.is_file() and not _is_harmless(name, folder):
+            if name in list_datasets(settings):
+                self.problems.append(f"{name}: it is neither a file of {folder} nor a dataset that is known by name")
+            return
         scorer = Scorer(score_field=settings.score_field)
         try:
             for example in open_datasets([reference], Choices(settings.seed, None, "first", str(folder))):
@@ -78,6 +84,15 @@ class Texts:
 def list_datasets(settings: RunSettings) -> list[str]:
     """List the datasets of a recorded command line, as they were given."""
     return list(_read_flag(settings.command, "--dataset"))
+
+
+def _is_harmless(name: str, folder: Path) -> bool:
+    """Whether it is a dataset known by name that is made here or read from the folder: no code, no file elsewhere."""
+    head, _, parameters = name.partition(":")
+    if ("dataset", head) not in registry or "data_dir" in parameters:
+        return False
+    needs_records = "data_dir" in read_signature(registry.get("dataset", head))
+    return not needs_records or any((folder / each).is_dir() for each in (head, head.replace("-", "_")))
 
 
 def _read_flag(words: Any, wanted: str) -> Iterator[str]:

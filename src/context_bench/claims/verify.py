@@ -19,10 +19,16 @@ import orjson
 from context_bench.claims.bundle import WINDOW, hash_value
 from context_bench.claims.reading import Bundle, Damage
 from context_bench.claims.recompute import Recomputer, find_unlike
+from context_bench.claims.replays import Sessions
 from context_bench.claims.texts import Texts, join_answer
+from context_bench.compare.pairing import read_value
+from context_bench.compare.verdicts import choose_baseline
+from context_bench.core.call import Outcome
 from context_bench.core.examples import Item
+from context_bench.core.row import Job
+from context_bench.monitors.looks import Decisions, LookOrder, draw_example
 from context_bench.results import EvalResult, EvalRow
-from context_bench.settings import read_settings
+from context_bench.settings import RunSettings, read_settings
 from context_bench.store.records import unpack_processed
 from context_bench.summary import rebuild_metrics, summarize
 from context_bench.text import count_things, dump_json
@@ -30,8 +36,8 @@ from context_bench.text.golds import list_scoring_fields
 
 MAX_SHOWN = 20
 LIMITS = (
-    "replies, latencies, prices and versions are taken as recorded: a bundle that was changed there and sealed again "
-    "is found by its signature (--signed-by) only, changed examples also by --data"
+    "replies, latencies, prices, versions and settings are taken as recorded: a bundle that was changed there and "
+    "sealed again is found by its signature (--signed-by) only, changed examples also by --data"
 )
 _WRONG_CONTENT = (TypeError, ValueError, KeyError, AttributeError, IndexError, ArithmeticError)
 
@@ -131,7 +137,8 @@ class _Check:
         self._settings = read_settings(self._config)
         self._seen: set[int] = set()
         self._digests: dict[str, set[bytes]] = {}
-        self._rows = 0
+        self._row_counts: Counter[str] = Counter()
+        self._looks = _LooksAgain(self._settings) if self._settings.looks else None
 
     def run(self) -> None:
         found = self._found
@@ -140,12 +147,15 @@ class _Check:
         if self._bundle.private:
             examples = self._texts.examples.values()
             fields = Counter((str(each.get("dataset") or ""), list_scoring_fields(each)) for each in examples)
-        self._recomputer = Recomputer(self._config, fields, private=self._bundle.private)
+        self._recomputer = Recomputer(self._config, fields, Sessions(self._bundle), private=self._bundle.private)
         names = list(self._run["summary"])
         metrics = rebuild_metrics(self._settings.metrics)
         summary = summarize(self._read_rows(), names, metrics, self._config)
         result = EvalResult.from_summary(self._kept or [], summary, self._config, metrics, self._run["timing"])
         self._compare_summary(result)
+        if self._looks is not None:
+            found.differs += self._looks.compare()
+            found.recomputed["interim looks"] = len(self._settings.looks["systems"])
         self._compare_lists()
         self._compare_data(wanted)
         found.recomputed += self._recomputer.counted
@@ -186,6 +196,8 @@ class _Check:
             self._note(row, number)
             for each in self._check_row(row, window[digest], answer):
                 self._found.differs.append(f"{row.system} on {row.dataset} {row.example_id!r}: {each}")
+            if self._looks is not None:
+                self._looks.add(row, digest, window[digest])
             if self._kept is not None:
                 self._kept.append(row)
             yield row
@@ -202,10 +214,10 @@ class _Check:
             example = self._texts.examples.get(digest)
         elif hash_value(example) != digest:
             raise Damage(f"examples.jsonl: the example {example.get('id')!r} is not that of its row")
-        return None if example is None else Item(example, row.dataset)
+        return None if example is None else Item(example)
 
     def _note(self, row: EvalRow, number: int) -> None:
-        self._rows += 1
+        self._row_counts[row.system] += 1
         key = hashlib.blake2b(repr((row.system, row.dataset, row.example_id, row.repeat)).encode(), digest_size=8)
         identity = int.from_bytes(key.digest(), "big")
         if identity in self._seen:
@@ -217,10 +229,8 @@ class _Check:
         if item is None:
             missing["rows whose texts are withheld (--data DIR joins them)"] += 1
             return
-        if str(item.example.get("id")) != str(row.example_id):
-            yield f"its example is {item.example.get('id')!r}"
-        if answer is None and row.error is None:
-            yield "it has neither an answer nor an error"
+        if (item.example.get("id"), item.tag) != (row.example_id, row.dataset):
+            yield f"its example is {item.example.get('id')!r} of {item.tag!r}"
         if answer is not None:
             joined = join_answer(answer, self._texts)
             if joined is None:
@@ -246,12 +256,18 @@ class _Check:
             self._found.differs += [f"{path} is {other!r}, recomputed {one!r}" for path, one, other in unlike]
             if what and not unlike:
                 self._found.recomputed[what] = _count_values(part, recorded[part])
-        if self._settings.looks:
-            self._found.missing["verdicts of interim looks, which are taken as recorded"] += 1
 
     def _compare_lists(self) -> None:
-        if self._run["rows"] not in (None, self._rows):
-            self._found.differs.append(f"the run has {self._run['rows']:,} rows, the bundle {self._rows:,}")
+        """Check that no row and no example was left out."""
+        rows = sum(self._row_counts.values())
+        if self._run["rows"] not in (None, rows):
+            self._found.differs.append(f"the run has {self._run['rows']:,} rows, the bundle {rows:,}")
+        wanted = self._settings.repeats * sum(map(len, self._digests.values()))
+        if self._run["status"] != "done":
+            self._found.notes.append("the run was stopped before its end: its systems may not have the same examples")
+        elif not self._settings.looks:
+            uneven = {name: self._row_counts[name] for name in self._run["summary"] if self._row_counts[name] != wanted}
+            self._found.differs += [f"{name} has {n:,} rows, of {wanted:,}" for name, n in uneven.items()]
         for tag in dict.fromkeys((*self._run["datasets"], *self._digests)):
             found = sorted(each.hex() for each in self._digests.get(tag, ()))
             known = {"examples": len(found), "sha256": hashlib.sha256("".join(found).encode()).hexdigest()}
@@ -269,6 +285,47 @@ class _Check:
             self._found.differs.append(f"{count_things(lost, 'example')} of the bundle not found in {names}")
         elif self._texts.datasets and not lost:
             self._found.recomputed["examples found in the data"] = len(wanted)
+
+
+class _LooksAgain:
+    """Takes the interim looks again, by the rows in the order of the run."""
+
+    def __init__(self, settings: RunSettings) -> None:
+        self._settings, looks = settings, settings.looks
+        self._names = [name for name in settings.systems if name != settings.twin]
+        baseline = choose_baseline(self._names, settings.baseline, settings.controls)
+        self._decisions = Decisions(
+            LookOrder(range(looks["planned"]), looks["sizes"], looks["seed"]),  # type: ignore[arg-type] # their number
+            list(looks["systems"]),
+            str(baseline),
+            read_value("score", settings.score_field, 0.0),
+            margin=settings.margin,
+            repeats=settings.repeats,
+            fixed_groups=settings.fixed_groups,
+            keep_apart=settings.score_field == "score",
+            stop=lambda _: None,
+            stop_all=lambda: None,
+        )
+        self._places: dict[str, int] = {}
+        self._drawn: dict[str, bytes] = {}
+        self._in_order = True
+
+    def add(self, row: EvalRow, digest: str, item: Item | None) -> None:
+        """Take a row; an example that was not seen before has the next place."""
+        if digest not in self._places and item is not None:
+            drawn = draw_example(item, self._settings.looks["seed"])
+            self._in_order &= self._drawn.get(item.tag, b"") <= drawn
+            self._drawn[item.tag] = drawn
+        place = self._places.setdefault(digest, len(self._places))
+        self._decisions.on_row(Job(place, None, None), row, Outcome())  # type: ignore[arg-type] # the place alone counts
+
+    def compare(self) -> Iterator[str]:
+        """Yield what differs between these looks and those that are recorded."""
+        if not self._in_order:
+            yield "the examples are not in the order that the seed of the looks draws"
+        made = self._decisions.describe(self._settings.systems, self._settings.stopped_systems)
+        made, recorded = (orjson.loads(dump_json(each)) for each in (made, self._settings.looks))
+        yield from (f"{path} is {two!r}, recomputed {one!r}" for path, one, two in find_unlike(made, recorded, "looks"))
 
 
 _END = object()

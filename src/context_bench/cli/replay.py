@@ -83,6 +83,7 @@ def _build_parser() -> Parser:
 
 
 def _replay(given: argparse.Namespace, options: RunOptions, typed: Sequence[str]) -> list[ArmOutcome]:
+    from context_bench.cli.recorded_command import mask_arguments
     from context_bench.replay.replayer import Recording
     from context_bench.replay.report import gather
 
@@ -95,11 +96,12 @@ def _replay(given: argparse.Namespace, options: RunOptions, typed: Sequence[str]
     if not recording.examples:
         raise UsageError(f"no recorded request in {', '.join(given.paths)}: see `context-bench traffic show`")
     try:
-        outcomes = gather(_run(arms, recording, options).rows, volume=options.volume)
+        command = mask_arguments(typed)
+        outcomes = gather(_run(arms, recording, options, command).rows, volume=options.volume)
         if not given.controls:
             return outcomes
         controls = _build_controls(outcomes, options.seed)
-        return [*outcomes, *gather(_run(controls, recording, options).rows, [each.name for each in controls])]
+        return [*outcomes, *gather(_run(controls, recording, options, command).rows, [each.name for each in controls])]
     except Interrupted as failure:
         from context_bench.cli.output import advise_resume
 
@@ -107,7 +109,7 @@ def _replay(given: argparse.Namespace, options: RunOptions, typed: Sequence[str]
         raise
 
 
-def _run(arms: Sequence[Arm], recording: Any, options: RunOptions) -> EvalResult:
+def _run(arms: Sequence[Arm], recording: Any, options: RunOptions, command: list[str]) -> EvalResult:
     from context_bench.pricing import Prices, load_shipped_prices
     from context_bench.replay.replayer import Replayer
     from context_bench.runner import evaluate
@@ -124,7 +126,7 @@ def _run(arms: Sequence[Arm], recording: Any, options: RunOptions) -> EvalResult
         cache_dir=options.store_folder,
         reuse=options.reuses_answers,
         preflight=False,
-        config={"command": options.command} if options.command else None,
+        config={"command": command},
     )
 
 

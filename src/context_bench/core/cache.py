@@ -20,7 +20,7 @@ from context_bench.core.row import Job
 from context_bench.errors import warn
 from context_bench.results import EvalRow, Scores
 from context_bench.store import RunInfo, StoreBackend
-from context_bench.store.backend import Keys
+from context_bench.store.backend import FIRST_FAILED, Keys, identify_row
 from context_bench.store.fingerprints import fingerprint_of, may_read_gold
 from context_bench.store.origin import DIGEST_SIZE, digest
 from context_bench.types import Evaluator, System
@@ -161,6 +161,8 @@ class Cache:
         if not self._complete:
             self._index_rest()
         answer = outcome if keys.response is None and outcome.error is None else None
+        if outcome.error is not None and (seen := outcome.processed.get("tapped")):
+            self.store.put_request(self.run, FIRST_FAILED + job.order, {**identify_row(row), "tapped": seen})
         item.kept = self.store.put_result(
             self.run, job.order, keys, item.example, item.kept, answer, row, key=keys.row if final else None
         )

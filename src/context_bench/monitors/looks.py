@@ -25,7 +25,6 @@ from context_bench.core.row import Job
 from context_bench.errors import UsageError
 from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
-from context_bench.types import Example
 
 LOOKS = 5
 
@@ -34,7 +33,7 @@ LOOKS = 5
 class LookOrder:
     """Examples in the order in which they are run, and how many of them each look has."""
 
-    items: list[Item]
+    items: Sequence[Item]
     sizes: list[int]
     seed: int
 
@@ -55,7 +54,7 @@ def order_for_looks(items: Iterable[Item], seed: int) -> LookOrder:
     """
     datasets: dict[str, dict[tuple[str, str], list[Item]]] = {}
     for item in items:
-        cluster = _find_cluster(item.example, "group" if item.wiring is None else item.wiring.cluster_field)
+        cluster = _find_cluster(item)
         datasets.setdefault(item.tag, {}).setdefault(cluster, []).append(item)
     planned = sum(len(group) for clusters in datasets.values() for group in clusters.values())
     if planned < LOOKS:
@@ -71,8 +70,14 @@ def order_for_looks(items: Iterable[Item], seed: int) -> LookOrder:
     return LookOrder([each[-1] for each in placed], sizes, seed)
 
 
-def _find_cluster(example: Example, field: str | None) -> tuple[str, str]:
+def draw_example(item: Item, seed: int) -> bytes:
+    """Draw what orders the examples of a dataset."""
+    return _draw(seed, item.tag, *_find_cluster(item))
+
+
+def _find_cluster(item: Item) -> tuple[str, str]:
     """Find what an example shares with others, as rows do; else it is one by itself."""
+    example, field = item.example, "group" if item.wiring is None else item.wiring.cluster_field
     meta = example.get("meta")
     cluster = meta.get(field) if isinstance(meta, Mapping) else None
     if isinstance(cluster, str | int):

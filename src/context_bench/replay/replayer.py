@@ -2,7 +2,7 @@
 
 An example is a whole session: its threads share a prompt cache, and a proxy may keep a state for each of them. So a run
 that is interrupted goes on with the sessions that are left. Requests go one after the other, in the order in which they
-started. Nothing of their texts is kept but a few passages around what was lost.
+started. Of their texts the parts that an arm changed are kept, and a few passages around what was lost.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from context_bench.replay.cache_bill import (
 )
 from context_bench.replay.copied_text import Foreign, SessionSpans, ThreadJudge, Turn, count_turns, list_call_spans
 from context_bench.replay.integrity import find_faults
+from context_bench.replay.packing import SentPacker, SentReader, digest_session
 from context_bench.text import dump_json
 from context_bench.traffic.parts import Part, list_parts
 from context_bench.traffic.readers import Findings, read_sessions
@@ -66,26 +67,22 @@ class Recording:
         """Read all files once; DataError when one that is named is no recording."""
         recording = cls([str(path) for path in paths])
         for session in read_sessions(recording.paths, recording.findings):
-            recording._add(session)
+            recording.add(session)
         return recording
 
-    def _add(self, session: Session) -> None:
+    def add(self, session: Session) -> None:
+        """Add a session."""
         self.spans.add(session)
         source = random.Random(session.id)
         spans = [list_call_spans(request.reply) for request in session.requests]
         self._replies[session.id] = spans if len(spans) <= MAX_REPLIES else source.sample(spans, MAX_REPLIES)
-        digest = blake2b(digest_size=16)
-        for thread in session.threads:
-            for request in thread.requests:
-                body = {"api": request.api, "body": request.body(), "reply": request.reply, "at": request.started}
-                digest.update(dump_json(body).encode("utf-8", "replace"))
         files = sorted({thread.path for thread in session.threads})
         namesakes = sum(each["meta"]["session"] == session.id for each in self.examples)
         self.examples.append(
             {
                 "id": f"{session.id} ({namesakes + 1})" if namesakes else session.id,
                 "context": "",
-                "digest": digest.hexdigest(),
+                "digest": digest_session(session),
                 "meta": {"session": session.id, "files": files, "requests": len(session.requests)},
             }
         )
@@ -99,8 +96,7 @@ class Recording:
         """Return a session; the few that were opened last are kept."""
         identity = str(example["id"])
         if identity not in self._open:
-            found = read_sessions(example["meta"]["files"])
-            self._open[identity] = next(session for session in found if session.id == example["meta"]["session"])
+            self._open[identity] = open_session(example)
             while len(self._open) > MAX_OPEN_SESSIONS:
                 self._open.popitem(last=False)
         return self._open[identity]
@@ -111,6 +107,12 @@ class Recording:
         source = random.Random(session)
         while True:
             yield source.choice(others) if others else ("", [])
+
+
+def open_session(example: Example) -> Session:
+    """Read the session that an example stands for from its files."""
+    found = read_sessions(example["meta"]["files"])
+    return next(session for session in found if session.id == example["meta"]["session"])
 
 
 class Replayer:
@@ -128,7 +130,7 @@ class Replayer:
     @property
     def fingerprint(self) -> str | None:
         own = self.arm.fingerprint
-        return None if own is None else f"{own}, replay/3 of {self._recording.digest}"
+        return None if own is None else f"{own}, replay/4 of {self._recording.digest}"
 
     def process(self, example: Example) -> Example:
         """Call `aprocess` for a caller without an event loop."""
@@ -137,7 +139,8 @@ class Replayer:
     async def aprocess(self, example: Example) -> Example:
         """Send all requests of a session, and judge it."""
         session = self._recording.open(example)
-        job = _SessionJob(session, self._recording, self._count, self._prices)
+        job = SessionJob(session, self._recording, self._count, self._prices)
+        packer, replayed = SentPacker(), []
         for number, (thread, place, _) in enumerate(order_requests(session.threads), 1):
             self._status = f"{self.name}: request {number:,} of {example['meta']['requests']:,}"
             request = thread.requests[place]
@@ -149,10 +152,23 @@ class Replayer:
                     "add --tap-model local to let a small model of this machine answer"
                 )
             job.take(thread.id, place, request, body, sent)
-        return {"response": "", "metadata": {"replay": job.summarize()}}
+            replayed.append(packer.pack(body, sent))
+        kept = {"sent": replayed, "texts": packer.texts}
+        return {"response": "", "replayed": kept, "metadata": {"replay": job.summarize()}}
 
 
-class _SessionJob:
+def replay_again(
+    session: Session, recording: Recording, replayed: Mapping[str, Any], prices: Prices, count: Tokenizer
+) -> dict[str, Any]:
+    """Judge what was sent on in a session again, from what the replay kept of it."""
+    job, reader = SessionJob(session, recording, count, prices), SentReader(replayed["texts"])
+    for (thread, place, _), packed in zip(order_requests(session.threads), replayed["sent"]):
+        body = job.make_body(thread.requests[place])
+        job.take(thread.id, place, thread.requests[place], body, reader.read(body, packed))
+    return job.summarize()
+
+
+class SessionJob:
     """What becomes of one session, request by request."""
 
     def __init__(self, session: Session, recording: Recording, count: Tokenizer, prices: Prices) -> None:
@@ -214,8 +230,10 @@ class _SessionJob:
         dollars = {name: _sum_dollars(billed, prices) for name, billed in runs.items()}
         uncached = {f"{name}_uncached": _sum_dollars(runs[name], prices, without_cache=True) for name in _SIDES}
         times = [request.started for request in self._session.requests if request.started is not None]
+        models = {request.model: prices.of(request.model) for request in self._session.requests if request.model}
         return {
             "requests": len(self._facts),
+            "prices": {model: price.to_dict() for model, price in models.items() if price is not None},
             "counts": count_turns(self._turns),
             "dollars": dollars | uncached,
             "times": [min(times), max(times)] if times else [],

@@ -17,6 +17,14 @@ from context_bench.settings import RunSettings, read_settings
 FoundRow = tuple[int, EvalRow, bytes]
 """The id of an answer, the row that was made of it, and the answer as it stands in the store."""
 
+FIRST_FAILED = 1 << 31
+"""The place from which on a run keeps the requests of rows that failed, in the order of the rows."""
+
+
+def identify_row(row: EvalRow) -> dict[str, Any]:
+    """Name a row within its run."""
+    return {"system": row.system, "dataset": row.dataset, "example_id": row.example_id, "repeat": row.repeat}
+
 
 @dataclass(frozen=True, repr=False)
 class RunInfo:
@@ -193,7 +201,7 @@ class StoreBackend(Protocol):
         """Write the copies that `copy_row` has gathered, if it gathers them."""
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
-        """Store a request that a tap saw and that belongs to no answer."""
+        """Store a request that a tap saw and that belongs to no answer, or those of a row that failed."""
 
     async def catch_up(self) -> None:
         """Wait while it is behind."""

@@ -10,13 +10,14 @@ from typing import Any
 
 from context_bench.errors import StoreError, UsageError, warn
 from context_bench.results import EvalRow
-from context_bench.store.backend import RunInfo, RunRecord
+from context_bench.store.backend import FIRST_FAILED, RunInfo, RunRecord
 from context_bench.store.database import DAMAGED, FAILURES, FILE_NAME, connect, explain, is_running, read_run
 from context_bench.store.records import (
     PLACES,
     Damaged,
     about_one,
     about_row,
+    identity_of,
     load,
     place_of,
     places_of,
@@ -204,10 +205,17 @@ class Reader:
             return None
 
     def run_requests(self, run: RunInfo) -> Iterator[dict[str, Any]]:
-        """Yield the requests that were stored by `put_request`, in order."""
+        """Yield the requests that belong to no row, in order."""
+        return self._read_requests(identity_of(run.number, 0), identity_of(run.number, FIRST_FAILED))
+
+    def failed_requests(self, run: RunInfo) -> Iterator[dict[str, Any]]:
+        """Yield the requests of each row that failed (`identify_row`, `tapped`), in the order of the rows."""
+        return self._read_requests(identity_of(run.number, FIRST_FAILED), identity_of(run.number + 1, 0))
+
+    def _read_requests(self, first: int, last: int) -> Iterator[dict[str, Any]]:
         query = "SELECT id, body FROM requests WHERE id >= ? AND id < ? ORDER BY id"
         with self._explain_failures():
-            for identity, body in self._reader.execute(query, places_of(run.number)):
+            for identity, body in self._reader.execute(query, (first, last)):
                 try:
                     yield load(body, about_one(identity))
                 except Damaged:

@@ -1,0 +1,140 @@
+"""A replay as JSON: recorded sessions, and what was sent on in the place of their requests.
+
+Each message stands once. Of what was sent on, only the parts that the recording does not hold are written down: with it
+at hand, everything that a replay measured can be measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from hashlib import blake2b
+from typing import Any
+
+from context_bench.replay.arms import Sent
+from context_bench.text import dump_json
+from context_bench.traffic.sessions import Request, Session, Thread, Usage
+
+_SHARED = ("history", "system", "tools", "usage")
+_PLAIN = tuple(each.name for each in fields(Request) if each.name not in _SHARED)
+
+
+def digest_session(session: Session) -> str:
+    """Identify all requests of a session, with their replies."""
+    digest = blake2b(digest_size=16)
+    for thread in session.threads:
+        for request in thread.requests:
+            body = {"api": request.api, "body": request.body(), "reply": request.reply, "at": request.started}
+            digest.update(dump_json(body).encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+# --- a session
+
+
+def pack_session(session: Session) -> dict[str, Any]:
+    """Write a session down; values that several requests share stand once."""
+    pool = _Pool()
+    threads = []
+    for thread in session.threads:
+        requests = [
+            {
+                **{name: getattr(each, name) for name in _PLAIN},
+                "history": pool.add(each.history, [pool.add(message) for message in each.history]),
+                "system": pool.add(each.system),
+                "tools": pool.add(each.tools),
+                "usage": None if each.usage is None else asdict(each.usage),
+            }
+            for each in thread.requests
+        ]
+        threads.append({**{each.name: getattr(thread, each.name) for each in fields(Thread)}, "requests": requests})
+    return {"id": session.id, "threads": threads, "values": pool.values}
+
+
+def unpack_session(packed: Mapping[str, Any]) -> Session:
+    """Return the session that was written down; what was shared is shared again."""
+    values = packed["values"]
+    histories: dict[int, list[Any]] = {}
+    threads = []
+    for thread in packed["threads"]:
+        requests = []
+        for each in thread["requests"]:
+            place, usage = each["history"], each["usage"]
+            if place not in histories:
+                histories[place] = [values[number] for number in values[place]]
+            shared = {"history": histories[place], "system": values[each["system"]], "tools": values[each["tools"]]}
+            requests.append(Request(**{**each, **shared, "usage": None if usage is None else Usage(**usage)}))
+        threads.append(Thread(**{**thread, "requests": requests, "reconstructed": tuple(thread["reconstructed"])}))
+    return Session(packed["id"], threads)
+
+
+class _Pool:
+    """Values by their places; the same object has the same place."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._places: dict[int, tuple[int, Any]] = {}  # by identity; the object is held, so that no other gets it
+
+    def add(self, value: Any, written: Any = None) -> int:
+        if id(value) not in self._places:
+            self._places[id(value)] = len(self.values), value
+            self.values.append(value if written is None else written)
+        return self._places[id(value)][0]
+
+
+# --- what was sent on
+
+
+class SentPacker:
+    """Writes down the bodies that were sent on in a session.
+
+    Attributes:
+        texts: The parts that the recording does not hold, by their names.
+    """
+
+    def __init__(self) -> None:
+        self.texts: dict[str, Any] = {}
+        self._known: set[str] = set()
+
+    def pack(self, body: Mapping[str, Any], sent: Sent) -> dict[str, Any]:
+        """Pack what was sent in the place of a recorded body."""
+        self._known.update(name for name, _ in _list_parts(body))
+        packed = {each.name: getattr(sent, each.name) for each in fields(Sent) if each.name != "body"}
+        if sent.body is None:
+            return packed
+        self.texts.update((name, part) for name, part in _list_parts(sent.body) if name not in self._known)
+        named = {
+            key: list(map(_name, value)) if isinstance(value, list) else _name(value)
+            for key, value in sent.body.items()
+        }
+        return {**packed, "body": named}
+
+
+class SentReader:
+    """Reads what `SentPacker` wrote, with the recorded bodies at hand."""
+
+    def __init__(self, texts: Mapping[str, Any]) -> None:
+        self._known = dict(texts)
+
+    def read(self, body: Mapping[str, Any], packed: Mapping[str, Any]) -> Sent:
+        """Return what was sent in the place of a recorded body; KeyError where a part is missing."""
+        self._known.update(_list_parts(body))
+        named = packed.get("body")
+        if named is None:
+            return Sent(**{**packed, "body": None})
+        whole = {
+            key: [self._known[each] for each in name] if isinstance(name, list) else self._known[name]
+            for key, name in named.items()
+        }
+        return Sent(**{**packed, "body": whole})
+
+
+def _list_parts(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the messages, tools and other fields of a body, each with its name."""
+    for value in body.values():
+        parts: Sequence[Any] = value if isinstance(value, list) else [value]
+        yield from ((_name(part), part) for part in parts)
+
+
+def _name(part: Any) -> str:
+    return blake2b(dump_json(part).encode("utf-8", "replace"), digest_size=12).hexdigest()
