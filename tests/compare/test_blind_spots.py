@@ -133,19 +133,6 @@ def test_the_page_shows_where_the_evidence_stands() -> None:
     assert all(97 < share < 99.5 for share in last)
 
 
-@pytest.mark.parametrize("dataset", ["needle", "kv", "json-logs"])
-@pytest.mark.parametrize("kept", [0.9, 0.5, 0.3])
-def test_generated_data_can_show_a_loss(dataset: str, kept: float) -> None:
-    result = _run(f"{dataset}:length=600,n={N}", f"bm25:ratio={kept}")
-    assert result.comparison is not None
-    found = result.comparison.sensitivity[f"bm25:ratio={kept}"]
-    worst = min(each.kept for each in found.controls)
-    assert found.word in ("shown", "undecided") if worst <= 0.95 else True
-    assert found.saving == pytest.approx(
-        result.summary[f"bm25:ratio={kept}"]["compression_ratio"], abs=0.06
-    )  # which counts the question too
-
-
 def _place_evidence(dataset: str, folder: str) -> Iterator[tuple[EvidenceMap, str]]:
     """Place the evidence of up to 200 examples, or of the questions about 10 conversations; with what they share."""
     count = get_tokenizer()
@@ -162,30 +149,40 @@ def _place_evidence(dataset: str, folder: str) -> Iterator[tuple[EvidenceMap, st
             yield placed, str((example.get("meta") or {}).get("group", example["id"]))
 
 
+@pytest.mark.parametrize("dataset", ["needle", "kv", "json-logs"])
+def test_generated_data_raises_no_alarm_where_naive_cuts_lose_evidence(dataset: str) -> None:
+    _check_alarms(f"{dataset}:length=600,n=200", 200, "")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("dataset", "n"), [("hotpotqa", 100), ("qmsum", 176), ("natural-questions:oracle", 200), ("locomo", 282)]
 )
 def test_public_data_raises_no_alarm_where_naive_cuts_lose_evidence(dataset: str, n: int) -> None:
-    """A control that loses 5 points is never "not worse"; a cut to 95% has no consequence, whatever it loses."""
     folder = os.environ.get("CONTEXT_BENCH_DATA")
     if not folder or not (Path(folder) / dataset.partition(":")[0]).is_dir():
         pytest.skip(f"CONTEXT_BENCH_DATA has no {dataset}")
+    _check_alarms(dataset, n, folder)
+
+
+def _check_alarms(dataset: str, n: int, folder: str) -> None:
+    """A control that loses 5 points is never "not worse"; a cut to 95% has no consequence, whatever it loses."""
     spots = BlindSpots()
     for place, (placed, group) in enumerate(_place_evidence(dataset, folder)):
         for share in KEPT:
-            facts = {**placed.describe_cut(round(share * placed.whole)), "cluster": group, "output": "context"}
+            facts = {**placed.describe_cut(int(share * placed.whole)), "cluster": group, "output": "context"}
             spots.add(make_row(1.0, system=f"{share}", example_id=place, metadata=facts), 1.0)
     for share, found in zip(KEPT, spots.judge(map(str, KEPT)).values(), strict=True):
         assert found.n == n
-        assert found.saving == pytest.approx(1 - share, abs=0.002)
+        assert found.saving == pytest.approx(1 - share, abs=0.005)
+        losing = [each for each in found.controls if each.kept <= 0.95]
+        assert [each.name for each in losing if each.loss.not_worse] == [], share
         if share == 0.95:
             assert found.word == "small saving"
-            continue
-        losing = [each for each in found.controls if each.kept <= 0.95]
-        assert losing
-        assert [each.name for each in losing if each.loss.not_worse] == [], share
-        assert found.word == ("shown" if share <= 0.7 else found.word)
+        else:
+            assert losing
+            assert found.word in (("shown",) if share <= 0.7 else ("shown", "undecided"))
+        print(dataset, share, found.word, {each.name: round(each.kept, 3) for each in found.controls})
 
 
 @pytest.mark.long

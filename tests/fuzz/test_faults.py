@@ -33,13 +33,14 @@ def slow(example):
     return example["context"]
 """
 Change = Callable[[str], str]
+FORMATS = ("json", "python", "table")  # what leaves out a line of JSON or code breaks these too
 EVIDENCE = re.compile(r"reject|vault|Zelda")
 
 
-def _fuzz_system(process: Any, sized: dict[float, Any] | None = None) -> Report:
+def _fuzz_system(process: Any, sized: dict[float, Any] | None = None, n: int = 15) -> Report:
     made = {ratio: adapt(each) for ratio, each in (sized or {}).items()}
     target = SystemTarget(adapt(process), made)
-    return asyncio.run(fuzz(target, list(RELATIONS.values()), n=15, seconds=20))
+    return asyncio.run(fuzz(target, list(RELATIONS.values()), n=n, seconds=20))
 
 
 def _by_lines(keep: Callable[[list[str], int], bool]) -> Change:
@@ -76,7 +77,7 @@ def test_a_faulty_system_is_found_by_the_relation_that_it_breaks(relation: str) 
     broken = {result.relation.id for result in report.broken}
     assert relation in broken
     if relation not in ("order", "position"):  # what depends on neighbours or places breaks several
-        assert broken <= {relation, "json", "python", "table"}
+        assert broken <= {relation, *FORMATS}
     finding = next(each for each in report.findings if each.relation == relation)
     assert len(finding.case.items) <= 24
     assert finding.diff()
@@ -121,7 +122,26 @@ def test_a_system_that_forgets_at_random_is_judged_by_what_a_change_adds() -> No
     report = _fuzz_system(forget)
     broken = {result.relation.id for result in report.broken}
     assert "repeat" in broken
+    assert broken <= {"repeat", *FORMATS}
     assert sum(result.excused for result in report.results.values()) > 10
+
+    def cut(example: dict[str, Any]) -> str:
+        return FAULTY["position"](forget(example))
+
+    assert "position" in {result.relation.id for result in _fuzz_system(cut, n=50).broken}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_system_that_seldom_forgets_at_random_breaks_nothing_but_its_own_repetition(seed: int) -> None:
+    import random
+
+    source = random.Random(seed)
+
+    def forget(example: dict[str, Any]) -> str:
+        text = str(example["context"])
+        return text if source.random() < 0.97 else _by_lines(lambda lines, at: not EVIDENCE.search(lines[at]))(text)
+
+    assert {result.relation.id for result in _fuzz_system(forget, n=50).broken} <= {"repeat", *FORMATS}
 
 
 def test_what_a_system_declares_to_break_is_reported_and_not_counted() -> None:
@@ -212,6 +232,29 @@ def test_a_faulty_memory_is_found_by_the_relation_that_it_breaks(memory: Any, re
     target = MemoryTarget(memory())
     report = asyncio.run(fuzz(target, list(list_known(target).values()), n=10, seconds=20))
     assert relation in {result.relation.id for result in report.broken}
+
+
+def test_a_memory_that_forgets_at_random_is_judged_by_what_a_change_adds() -> None:
+    import random
+
+    source = random.Random(2)
+
+    class ForgetsAtRandom(Memory):
+        def ingest(self, turns: list[dict[str, Any]]) -> None:
+            self.facts += [turn["content"] for turn in turns if source.random() < 0.8]
+
+    class AndKeepsTheLast(ForgetsAtRandom):
+        def ingest(self, turns: list[dict[str, Any]]) -> None:
+            super().ingest(turns)
+            self.facts = self.facts[-2:]
+
+    found = []
+    for memory in (ForgetsAtRandom(), AndKeepsTheLast()):
+        target = MemoryTarget(memory)
+        chosen = [list_known(target)[name] for name in ("session-order", "repeated-ingest", "asking")]
+        report = asyncio.run(fuzz(target, chosen, n=30, seconds=20))
+        found.append([result.relation.id for result in report.broken])
+    assert found == [[], ["session-order"]]
 
 
 def test_an_honest_memory_breaks_nothing() -> None:

@@ -69,6 +69,8 @@ def _write_result(result: RelationResult) -> list[str]:
         note = "declared"
     elif not result.relation.judged:
         note = "reported, not judged"
+    elif result.varies and result.broken and not result.counts:
+        note = "no more than it varies by itself"
     elif result.excused:
         note = f"{result.excused} excused: it varies by itself"
     elif not result.tried:

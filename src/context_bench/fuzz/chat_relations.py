@@ -101,6 +101,8 @@ async def _check_prefix(target: ProxyTarget, case: Case, source: random.Random) 
         {"role": "assistant", "content": "Request 7 took longest."},
         {"role": "user", "content": f"Thank you. And the second longest? Ticket {source.randrange(10**6)}."},
     ]
+    if (await target.send(*messages)).messages != first.messages:
+        raise Skipped("it varies by itself: `repeat` says so")
     second = await target.send(*messages, *more)
     known = len(first.messages)
     if second.messages[:known] != first.messages:

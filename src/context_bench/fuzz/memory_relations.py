@@ -31,6 +31,11 @@ async def _tell(target: MemoryTarget, case: Case, order: list[int] | None = None
     return await target.ask(case.question)
 
 
+async def finds_fact(target: MemoryTarget, case: Case) -> bool:
+    """Whether a memory finds the fact that is asked for when all is told once, in order."""
+    return case.answer in await _tell(target, case)
+
+
 async def _require_found(target: MemoryTarget, case: Case) -> str:
     if not case.evidence:
         raise Skipped("what is asked for was not told")
@@ -101,10 +106,24 @@ async def _check_reset(target: MemoryTarget, case: Case, _: random.Random) -> No
 MEMORY_RELATIONS: dict[str, Relation] = {
     each.id: each
     for each in (
-        Relation("session-order", "Sessions that do not depend on each other have no order.", _check_order, (KIND,)),
-        Relation("repeated-ingest", "What is told twice is as true as what is told once.", _check_repeat, (KIND,)),
-        Relation("asking", "Asking does not change what is known.", _check_asking, (KIND,)),
-        Relation("update", "What is told last counts, however it is said.", _check_update, (KIND,)),
+        Relation(
+            "session-order",
+            "Sessions that do not depend on each other have no order.",
+            _check_order,
+            (KIND,),
+            keeps_evidence=True,
+        ),
+        Relation(
+            "repeated-ingest",
+            "What is told twice is as true as what is told once.",
+            _check_repeat,
+            (KIND,),
+            keeps_evidence=True,
+        ),
+        Relation("asking", "Asking does not change what is known.", _check_asking, (KIND,), keeps_evidence=True),
+        Relation(
+            "update", "What is told last counts, however it is said.", _check_update, (KIND,), keeps_evidence=True
+        ),
         Relation("deletion", "What was to be forgotten is gone.", _check_deletion, (KIND,)),
         Relation("reset", "Nothing of one conversation may reach another.", _check_reset, (KIND,)),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import json
 import random
 import re
@@ -268,12 +267,6 @@ RELATIONS: dict[str, Relation] = {
     )
 }
 """The relations for compressors and proxies, in the order in which they are reported."""
-
-
-async def excuse(target: Target, case: Case, tries: int = 3) -> bool:
-    """Whether the evidence is lost now and then without any change: then the change is not to blame."""
-    texts = await asyncio.gather(*(target.read(case) for _ in range(tries)))
-    return not all(holds_evidence(case, text) for text in texts)
 
 
 def list_relations(names: Sequence[str], known: dict[str, Any] = RELATIONS) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +13,8 @@ from typing import Any
 from context_bench.errors import DataError, SystemFailure
 from context_bench.fuzz.cases import CONVERSATION, KINDS, Case, make_case
 from context_bench.fuzz.chat_relations import CHAT_RELATIONS, make_conversation
-from context_bench.fuzz.memory_relations import MEMORY_RELATIONS, make_memory_case
-from context_bench.fuzz.relations import OUTPUT, RELATIONS, Broken, Relation, Skipped, excuse
+from context_bench.fuzz.memory_relations import MEMORY_RELATIONS, finds_fact, make_memory_case
+from context_bench.fuzz.relations import OUTPUT, RELATIONS, Broken, Relation, Skipped, holds_evidence
 from context_bench.fuzz.targets import MemoryTarget, ProxyTarget, SystemTarget
 from context_bench.stats import Interval, share_interval
 
@@ -22,6 +23,9 @@ AnyTarget = SystemTarget | ProxyTarget | MemoryTarget
 MAX_SHRINK_CALLS = 150  # tries at a smaller input for one finding
 MAX_FINDINGS = 3  # findings of one relation that are shrunk and kept
 MAX_DIFF_LINES = 10  # changed lines that are shown of a finding
+RECHECKS = 4  # how often a broken relation is tried again, with the change and without it
+SURE_AFTER = 10  # broken tries that were the same each time: the target does not vary, and is not tried again
+MAX_P = 0.01  # a target that varies by itself breaks a relation if chance alone would show this excess so seldom
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,21 @@ class RelationResult:
     excused: int = 0
     failed: int = 0
     findings: list[Finding] = field(default_factory=list)
+    rechecked: int = 0  # tries again, with the change and as many without
+    lost_with_change: int = 0
+    lost_without: int = 0
+
+    @property
+    def varies(self) -> bool:
+        """Whether what is lost with a change is not always lost, or lost without the change too."""
+        return self.lost_with_change < self.rechecked or self.lost_without > 0
 
     @property
     def counts(self) -> bool:
-        """Whether a broken one makes the target fail."""
-        return self.relation.judged and not self.declared
+        """Whether a broken one makes the target fail: of a target that varies by itself, only what a change adds."""
+        if not self.relation.judged or self.declared:
+            return False
+        return not self.varies or _find_p(self.lost_with_change, self.lost_without, self.rechecked) <= MAX_P
 
     @property
     def rate(self) -> Interval:
@@ -87,6 +101,8 @@ class RelationResult:
             "broken": self.broken,
             "rate": self.rate.to_dict() if self.tried else None,
             "excused": self.excused,
+            "varies": self.varies,
+            "counts": self.counts,
             "failed": self.failed,
             "declared": self.declared,
             "judged": self.relation.judged,
@@ -193,21 +209,56 @@ async def _try(target: AnyTarget, result: RelationResult, case: Case, seed: int)
         if len(result.findings) < MAX_FINDINGS:
             result.findings.append(Finding(relation.id, str(error), case, seed, case.text, str(error)))
         return
-    if (
-        broken is not None
-        and relation.keeps_evidence
-        and not isinstance(target, MemoryTarget)
-        and await excuse(target, case)
-    ):
-        result.excused += 1
-        return
+    clean = True
+    if broken is not None and relation.keeps_evidence and (result.varies or result.rechecked < RECHECKS * SURE_AFTER):
+        tries, with_change, without = await _recheck(target, relation, case, seed)
+        result.rechecked += tries
+        result.lost_with_change += with_change
+        result.lost_without += without
+        if with_change <= without:
+            result.excused += 1
+            return
+        clean = with_change == tries and not without
     result.tried += 1
     if broken is None:
         return
     result.broken += 1
     if len(result.findings) < MAX_FINDINGS:
-        small, found = await shrink(target, relation, case, seed, broken)
+        small, found = await shrink(target, relation, case, seed, broken) if clean else (case, broken)
         result.findings.append(Finding(relation.id, found.reason, small, seed, found.before, found.after))
+
+
+async def _recheck(target: AnyTarget, relation: Relation, case: Case, seed: int) -> tuple[int, int, int]:
+    """Try a broken relation again: how often, how often it breaks, and how often the evidence is lost unchanged.
+
+    Where it is lost before anything is changed, the relation says nothing, and that try does not count.
+    """
+    tries = with_change = without = 0
+    for _ in range(3 * RECHECKS):
+        if tries == RECHECKS:
+            break
+        try:
+            with_change += await _check(target, relation, case, seed) is not None
+            without += not await _is_kept(target, case)
+        except Skipped:
+            continue
+        except SystemFailure:
+            break
+        tries += 1
+    return tries, with_change, without
+
+
+async def _is_kept(target: AnyTarget, case: Case) -> bool:
+    if isinstance(target, MemoryTarget):
+        return await finds_fact(target, case)
+    return holds_evidence(case, await target.read(case))
+
+
+def _find_p(changed: int, unchanged: int, each: int) -> float:
+    """Find how likely it is by chance that so many of the losses are among the changed tries (Fisher, one-sided)."""
+    lost = changed + unchanged
+    ways = [math.comb(each, k) * math.comb(each, lost - k) for k in range(changed, min(lost, each) + 1)]
+    return sum(ways) / math.comb(2 * each, lost) if each else 1.0
 
 
 async def _fails_unchanged(target: AnyTarget, case: Case) -> bool:
