@@ -398,6 +398,40 @@ def test_a_conversation_of_ones_own_is_tried_on_a_proxy(tmp_path: Path) -> None:
     assert (refused.returncode, "nothing can be lost" in refused.stderr) == (2, True)
 
 
+def test_documents_and_formats_of_ones_own_are_tried(tmp_path: Path) -> None:
+    """Documents change places, and need no more than the evidence in them; a list of one's own stays JSON."""
+    data = tmp_path / "own.jsonl"
+    texts = [f"Town {n} has {n * 7 + 300} seats. Nothing else is of note there." for n in range(8)]
+    documents = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
+    asked = {"question": "Seats of town 2?", "answer": "314"}
+    listed = json.dumps([{"town": n, "seats": n * 7 + 300} for n in range(8)], indent=1)
+    examples = [
+        {
+            "id": "d",
+            "documents": documents,
+            "context": "\n\n".join(texts),
+            "evidence": [texts[2].split(".")[0]],
+            **asked,
+        },
+        {"id": "j", "context": listed, **asked},
+    ]
+    data.write_text("".join(json.dumps(each) + "\n" for each in examples), encoding="utf-8")
+    (tmp_path / "cut.py").write_text(
+        "def cut(example):\n"
+        "    if 'documents' in example and 'Town' in example['context']:\n"
+        "        return '\\n\\n'.join(each['text'].partition('.')[0] + '.' for each in example['documents'][:6])\n"
+        "    return example['context'].rstrip(']') if 'town' in example['context'] else example['context']\n"
+    )
+    done = called(
+        *("fuzz", "--system", "cut.py:cut", "--dataset", "own.jsonl", "-n", "40", "--output", "json", "--quiet"),
+        cwd=tmp_path,
+    )
+    found = {each["relation"]: each for each in json.loads(done.stdout)["relations"] if each["broken"]}
+    assert set(found) == {"order", "position", "json"}, done.stdout
+    assert {each["case"]["id"] for each in found["order"]["findings"]} == {"d"}
+    assert {each["case"]["id"] for each in found["json"]["findings"]} == {"j"}
+
+
 def test_ctrl_c_ends_it_with_130(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     command = [

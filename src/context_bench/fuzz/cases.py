@@ -37,6 +37,9 @@ def _render_table(items: Sequence[str]) -> str:
     return "\n".join(("| name | city | order | total |", "| --- | --- | --- | --- |", *items)) + "\n"
 
 
+OWN_DATA = "own data"
+"""The kind of an input from the user's data: pieces of one text."""
+
 _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "prose": " ".join,
     "logs": lambda items: "\n".join(items) + "\n",
@@ -44,19 +47,19 @@ _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "table": _render_table,
     "code": lambda items: "\n\n".join(items) + "\n",
     "documents": lambda items: "\n\n".join(items),
-    "own data": "".join,
+    OWN_DATA: "".join,
 }
 CONVERSATION = "conversation"
 """The kind of an input whose items are messages."""
 
-KINDS = tuple(kind for kind in _RENDER if kind != "own data")  # kinds of generated inputs
+KINDS = tuple(kind for kind in _RENDER if kind != OWN_DATA)  # kinds of generated inputs
 
 
 @dataclass(frozen=True)
 class Case:
     """One input."""
 
-    kind: str  # how the items are put together: one of `KINDS`, or `own data`, whose items are pieces of a text
+    kind: str  # how the items are put together: one of `KINDS`, or `OWN_DATA`
     items: tuple[str, ...]  # the pieces, in order
     evidence: tuple[int, ...]  # the places of those that the answer needs
     question: str  # what is asked
@@ -64,11 +67,12 @@ class Case:
     id: str = "case"  # names the example
     text_change: str = ""  # a change of the whole text, by name: see `CHANGES`
     more: Mapping[str, Any] = field(default_factory=dict)
+    wanted: tuple[str, ...] = ()  # the texts that the answer needs, where these are less than whole items
 
     @property
     def spans(self) -> list[str]:
         """The texts that the answer needs."""
-        return [self.items[place].strip() for place in self.evidence]
+        return list(self.wanted) or [self.items[place].strip() for place in self.evidence]
 
     @property
     def text(self) -> str:
@@ -96,12 +100,14 @@ class Case:
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as JSON can hold it."""
-        return {**vars(self), "items": list(self.items), "evidence": list(self.evidence), "more": dict(self.more)}
+        lists = {name: list(getattr(self, name)) for name in ("items", "evidence", "wanted")}
+        return {**vars(self), **lists, "more": dict(self.more)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Case:
         """Read back what `to_dict` wrote."""
-        return cls(**{**stored, "items": tuple(stored["items"]), "evidence": tuple(stored["evidence"])})
+        lists = {name: tuple(stored[name]) for name in ("items", "evidence", "wanted")}
+        return cls(**{**stored, **lists})
 
 
 def _compose_loosely(text: str) -> str:
@@ -168,9 +174,9 @@ _MESSAGE_KEYS = ("role", "content", "tool_calls", "tool_call_id")
 
 
 def read_case(example: Example) -> Case | None:
-    """Make an input of a user's own example: its conversation, if it ends with the user, else its context.
+    """Make an input of a user's own example: its conversation, if it ends with the user, else its documents or context.
 
-    None where its context does not hold its evidence or answer.
+    None where these do not hold its evidence or answer.
     """
     context, turns = example.get("context"), example.get("turns")
     if turns and not context:
@@ -182,18 +188,18 @@ def read_case(example: Example) -> Case | None:
             else None
         )
     wanted = evidence_texts(example) or [part for gold in gold_answers(example)[:1] for part in gold]
-    if not isinstance(context, str) or not wanted:
+    documents = [str(each.get("text", "")) for each in example.get("documents") or ()]
+    kind, items = ("documents", documents) if documents else (OWN_DATA, split(str(context or "")))
+    if not items or not wanted:
         return None
-    items = split(context)
     places = tuple(place for place, item in enumerate(items) if any(each.strip() in item for each in wanted))
     if not places or not all(any(each.strip() in items[place] for place in places) for each in wanted):
         return None
     answer = next((part for gold in gold_answers(example) for part in gold), wanted[0])
     rest = ("id", "context", "question", "answer", "evidence", "documents")
     more = {key: value for key, value in example.items() if key not in rest}
-    return Case(
-        "own data", tuple(items), places, str(example.get("question") or ""), answer, id=str(example["id"]), more=more
-    )
+    asked = (str(example.get("question") or ""), answer, str(example["id"]))
+    return Case(kind, tuple(items), places, *asked, more=more, wanted=tuple(wanted) if documents else ())
 
 
 def rename_case(case: Case, source: random.Random) -> Case:
@@ -211,5 +217,5 @@ def rename_case(case: Case, source: random.Random) -> Case:
 
     pattern = re.compile(rf"\b(?:{'|'.join(names)})\b|\d{{3,}}")
     items = tuple(pattern.sub(change, item) for item in case.items)
-    question, answer = (pattern.sub(change, text) for text in (case.question, case.answer))
-    return replace(case, items=items, question=question, answer=answer)
+    question, answer, *wanted = (pattern.sub(change, text) for text in (case.question, case.answer, *case.wanted))
+    return replace(case, items=items, question=question, answer=answer, wanted=tuple(wanted))

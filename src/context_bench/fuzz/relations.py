@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from context_bench.errors import SystemFailure
 from context_bench.evaluators.text_search import TextSearch
-from context_bench.fuzz.cases import CHANGES, KINDS, Case, make_item, rename_case
+from context_bench.fuzz.cases import CHANGES, KINDS, OWN_DATA, Case, make_item, rename_case
 
 
 class Target(Protocol):
@@ -57,7 +57,7 @@ class Relation:
     id: str  # its name on the command line and in `breaks`
     reason: str  # why it should hold
     check: Check  # raises `Broken` or `Skipped`
-    kinds: Sequence[str] = (*KINDS, "own data")  # the kinds of input that it is about
+    kinds: Sequence[str] = (*KINDS, OWN_DATA)  # the kinds of input that it is about
     judged: bool = True  # false where it is only reported
     # whether it compares what is left of the evidence: one that forgets at random is then judged by how often it
     # forgets when nothing changes
@@ -100,7 +100,7 @@ def _move_evidence(case: Case, source: random.Random) -> Case:
 def _pad(case: Case, source: random.Random) -> Case:
     kind = case.kind if case.kind in KINDS else "prose"
     added = [make_item(kind, source) for _ in range(max(3, len(case.items) // 3))]
-    if case.kind == "own data":
+    if case.kind == OWN_DATA:
         added = [f"{item}\n" for item in added]
     place = source.choice((0, len(case.items) // 2, len(case.items)))
     return case.insert(place, *added)
@@ -134,7 +134,7 @@ async def _check_repeat(target: Target, case: Case, _: random.Random) -> None:
 
 async def _check_again(target: Target, case: Case, _: random.Random) -> None:
     before = await target.read(case)
-    after = await target.read(replace(case, kind="own data", items=(before,), evidence=(0,), text_change=""))
+    after = await target.read(replace(case, kind=OWN_DATA, items=(before,), evidence=(0,), text_change=""))
     if before != after:
         raise Broken("the output changes when it is compressed again", before, after)
 
@@ -169,16 +169,20 @@ def _is_json(text: str) -> bool:
     return False
 
 
+_STATEMENTS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+"""What makes a text a program: a single word of prose can be parsed, too."""
+
+
 def _is_python(text: str) -> bool:
     try:
-        return bool(ast.parse(text).body)
+        return any(isinstance(each, _STATEMENTS) for each in ast.parse(text).body)
     except (SyntaxError, ValueError):
         return False
 
 
 def _has_columns(text: str) -> bool:
     rows = [line for line in text.splitlines() if "|" in line]
-    return bool(rows) and len({row.count("|") for row in rows}) == 1
+    return len(rows) > 1 and len({row.count("|") for row in rows}) == 1
 
 
 _LITERAL = re.compile(r"https?://[^\s\"'<>)]+(?<![.,])|(?:/[\w.-]+){2,}|\"[^\"\n]{2,}\"|\b[A-Z]?\d[\w.-]*\d\b")
@@ -225,7 +229,6 @@ RELATIONS: dict[str, Relation] = {
             "Other names and numbers, the same everywhere, ask for the same treatment.",
             _keep_evidence(rename_case, "the evidence is lost when names and numbers are others"),
             keeps_evidence=True,
-            kinds=KINDS,
         ),
         Relation(
             "json-keys",
@@ -248,18 +251,23 @@ RELATIONS: dict[str, Relation] = {
             judged=False,
         ),
         Relation("budget", "A larger budget never loses what a smaller one kept.", _check_budget, keeps_evidence=True),
-        Relation("json", "JSON stays JSON, or a tool cannot read it.", _stay_valid("JSON", _is_json), kinds=("json",)),
+        Relation(
+            "json",
+            "JSON stays JSON, or a tool cannot read it.",
+            _stay_valid("JSON", _is_json),
+            kinds=("json", OWN_DATA),
+        ),
         Relation(
             "python",
             "Python stays parseable, or no patch applies to it.",
             _stay_valid("Python", _is_python),
-            kinds=("code",),
+            kinds=("code", OWN_DATA),
         ),
         Relation(
             "table",
             "The rows of a table keep their columns, or values change their meaning.",
             _stay_valid("a table", _has_columns),
-            kinds=("table",),
+            kinds=("table", OWN_DATA),
         ),
         Relation(
             "literals", "Numbers, paths, URLs and quoted texts of the evidence are copied exactly.", _check_literals

@@ -23,6 +23,7 @@ AnyTarget = SystemTarget | ProxyTarget | MemoryTarget
 MAX_SHRINK_CALLS = 150  # tries at a smaller input for one finding
 MAX_FINDINGS = 3  # findings of one relation that are shrunk and kept
 MAX_DIFF_LINES = 10  # changed lines that are shown of a finding
+OWN_SHARE = 6  # inputs from the user's data for one generated input of each kind
 RECHECKS = 4  # how often a broken relation is tried again, with the change and without it
 SURE_AFTER = 10  # broken tries that were the same each time: the target does not vary, and is not tried again
 MAX_P = 0.01  # a target that varies by itself breaks a relation if chance alone would show this excess so seldom
@@ -152,8 +153,8 @@ def _make_cases(target: AnyTarget, own: Sequence[Case], seed: int) -> Iterator[C
             yield from (make_case(kind, number, items=8 + number % 4 * 8) for kind in KINDS)
             if isinstance(target, ProxyTarget):
                 yield make_conversation(number)
-            if own:
-                yield own[number % len(own)]
+            for place in range(OWN_SHARE if own else 0):
+                yield own[(OWN_SHARE * number + place) % len(own)]
         number += 1
 
 
