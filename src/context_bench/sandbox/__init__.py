@@ -1,6 +1,6 @@
 """Runs programs that a model wrote against tests, without trusting them.
 
-docs/code-execution.md says what is kept from whom, and how.
+docs/code-execution.md has the threat model.
 """
 
 from context_bench.sandbox.code_blocks import find_code_blocks

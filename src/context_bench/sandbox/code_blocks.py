@@ -34,7 +34,7 @@ _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s+\S|(\*\*|__)[^*_]+\1:?\s*$)")
 
 
 def is_rejected(before: str, heading: str, first: str) -> bool:
-    """Whether a block is shown as wrong: by its own first comment, the sentence before it, or else its section."""
+    """Whether a block is presented as wrong: by its first comment, the sentence before it, or its section."""
     sentence = _SENTENCE_END.split(before.strip()[-400:])[-1]
     if _REJECTED_IN_COMMENT.match(first) or (_rejects(sentence) and not _POINTS_BACK.search(sentence)):
         return True
@@ -42,7 +42,7 @@ def is_rejected(before: str, heading: str, first: str) -> bool:
 
 
 def _rejects(text: str) -> bool:
-    """Whether a text calls what follows wrong, and not what it says was mended."""
+    """Whether a text calls the following code wrong, rather than fixed."""
     found = _REJECTED.search(text)
     return bool(found and not _MENDED.search(text) and not _INTRODUCED.search(text, found.end()))
 
@@ -196,9 +196,9 @@ _INDENTED_CODE = re.compile(r"(?: {4}|\t)\s*(?:def|class|async def) \w")
 
 
 def find_paragraphs(lines: list[str]) -> list[str]:
-    """Return the text from its start, from its first line of code, and from the module's lines before that.
+    """Yield the text from its start, from its first line of code, and from the module's lines before that.
 
-    Each is given whole and cut short at its paragraphs.
+    Each comes whole, then cut at its paragraphs.
     """
     first = next((at for at, line in enumerate(lines) if _CODE_LINE.match(line)), 0)
     pieces: dict[str, None] = {}
@@ -240,7 +240,7 @@ def find_inline_code(text: str) -> list[str]:
     return [found + "\n" for found in reversed(_INLINE.findall(text))]
 
 
-MAX_REPLY = 1_000_000  # replies longer than this many characters are not looked at
+MAX_REPLY = 1_000_000  # longer replies, in characters, are not searched
 
 _PYTHON = {"", "py", "py3", "python", "python3", "python2", "ipython", "pycon", "doctest", "code"}
 _MARKDOWN = {"", "markdown", "md", "text"}
@@ -253,8 +253,8 @@ _NUMBERED = re.compile(r"[ \t]*(\d{1,4})(?:[ \t]?[:.|]|(?=\s)|$)(.*)")
 def find_code_blocks(reply: str) -> list[str]:
     """Find the pieces of a reply that may be the program, the likeliest first; none when there is no text.
 
-    What the reply marks as its answer comes before the rest of it. Of several fences the last comes first: what a
-    model ends with is its answer, unless the words before it say that it is the wrong one.
+    Code that the reply marks as its answer comes first. Of several fences the last comes first, since models end with
+    their answer, unless the words before it call it wrong.
     """
     if not reply.strip() or len(reply) > MAX_REPLY:
         return []

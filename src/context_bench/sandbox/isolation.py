@@ -1,7 +1,7 @@
-"""A fresh Python for code that is not trusted, isolated by bubblewrap or as a plain process, whichever works here.
+"""A fresh Python for untrusted code, isolated by bubblewrap, or as a plain process on request.
 
-It has the standard library and nothing else, so that a verdict does not depend on what happens to be installed; the
-fixed hash seed makes it repeatable.
+It has only the standard library, so that a verdict does not depend on installed packages; the fixed hash seed makes
+it repeatable.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Isolation(Protocol):
     """A way to start interpreters."""
 
     def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
-        """Start module `main` of `inside` with a job, some open files and so many seconds of CPU time."""
+        """Start `main` of a module of `inside` with a job, open files and a limit of CPU seconds."""
 
 
 def build_command() -> list[str]:
@@ -100,7 +100,7 @@ def find_zone_folder() -> str | None:
 def build_environment(home: str) -> dict[str, str]:
     """Build the whole environment that a program sees.
 
-    Of its own accord the C library reserves so much address space for each thread that few would fit.
+    By default the C library reserves so much address space for each thread that only a few fit.
     """
     zones = find_zone_folder()
     return {
@@ -126,7 +126,7 @@ PROCESSES = 32
 CPUS = 8  # pools start as many processes as there are CPUs, and all of them have to fit in
 
 _TRANSIENT_USERS = (61184, 65519)
-"""User ids that are nobody's for long, by convention of systemd; programs that root starts get one."""
+"""User ids that systemd reserves for short-lived services; programs that root starts get one."""
 
 
 class Bubblewrap:
@@ -300,7 +300,7 @@ def _list_folders_above(paths: list[str]) -> list[str]:
 class Plain:
     """Starts each interpreter in a session and a temporary directory of its own, with limits.
 
-    Enough for programs that mean no harm, and only for them: they run as the user, with the user's files and network.
+    Only for programs that are not hostile: they run as the user, with the user's files and network.
     """
 
     def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
@@ -330,7 +330,7 @@ class _Session:
         self._process, self._directory = process, directory
 
     def follow(self) -> None:
-        """Nothing to do: the process that was started is the interpreter."""
+        """Do nothing: the started process is the interpreter."""
 
     def end(self) -> None:
         """Kill the process group, and remove the directory."""
@@ -357,7 +357,7 @@ def find_isolation(sandbox: str) -> Isolation:
 
 @cache
 def _bubblewrap() -> Bubblewrap | str:
-    """Return the sandbox, tried out once; or what to do to get it."""
+    """Return the sandbox, tested once, or advice on how to get it."""
     if sys.platform != "linux":
         return "there is none for this system, so use Linux or a container"
     program = shutil.which("bwrap")

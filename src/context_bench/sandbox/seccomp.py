@@ -1,8 +1,8 @@
 """The filter of system calls that a sandboxed program runs under, assembled here for the machine at hand.
 
 It is a program for the kernel's packet filter (classic BPF), in the form that `bwrap --seccomp` reads. The kernel runs
-it at each system call, for the program and all that it starts, and nothing inside can take it off. What
-is refused fails with an error number, so that honest code can fall back; nobody is killed.
+it at each system call, for the program and all that it starts, and nothing inside can take it off. Refused
+calls fail with an error number, so that honest code can fall back; no process is killed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """The kernel's number for a machine (AUDIT_ARCH_*), by its name in `uname -m`; in the order of NUMBERS."""
 
-NEWEST = 456  # the last call that was looked at, futex_requeue of Linux 6.7. C libraries do without what is newer.
+NEWEST = 456  # the newest call in the lists, futex_requeue of Linux 6.7; C libraries do without newer ones
 
 _Numbers = dict[str, tuple[int | None, int | None]]
 
@@ -26,7 +26,7 @@ _NAMESPACES_AND_MOUNTS: _Numbers = {
     "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
     "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
 }  # fmt: skip
-"""Who is root in a namespace of their own reaches parts of the kernel that are closed to others."""
+"""A root user in a new namespace reaches parts of the kernel that are closed to others."""
 
 _MEMORY_BESIDE_THE_LIMIT: _Numbers = {
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197), "semget": (64, 190),
@@ -49,7 +49,7 @@ _PROGRAMS_IN_THE_KERNEL: _Numbers = {
     "init_module": (175, 105), "delete_module": (176, 106), "get_kernel_syms": (177, None),
     "query_module": (178, None), "finit_module": (313, 273), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
 }  # fmt: skip
-"""Where holes in the kernel have been found again and again, and what only root has a use for."""
+"""Calls with a history of kernel vulnerabilities, and calls that only root needs."""
 
 _QUEUES_TO_THE_KERNEL: _Numbers = {
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
@@ -74,7 +74,7 @@ _ADMINISTRATION: _Numbers = {
 _CHECKED_BY_ARGUMENT: _Numbers = {
     "clone": (56, 220), "socket": (41, 198), "socketpair": (53, 199), "personality": (135, 92),
 }  # fmt: skip
-"""Allowed or not, depending on what is asked for."""
+"""Allowed depending on their arguments."""
 
 _FALLEN_BACK_FROM: _Numbers = {"clone3": (435, 435), **_MEMORY_FILES, **_QUEUES_TO_THE_KERNEL}
 """Libraries do without these where the kernel says that it has no such call. The flags of clone3 are behind

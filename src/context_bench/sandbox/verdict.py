@@ -27,17 +27,17 @@ class Task:
     """Tests for one program."""
 
     entry: str  # the name that the tests call
-    prompt: str  # the code that a reply may continue; "" where the task is told in words
+    prompt: str  # the code that a reply may continue; "" where the task is in words
     setup: str  # runs before the tests, after the program
     tests: tuple[str, ...]  # sources, run in order
     check: bool  # whether the tests define `check(candidate)`, which is then called
-    names: tuple[str, ...]  # what the tests take from the program, the entry point first
+    names: tuple[str, ...]  # names that the tests take from the program, the entry point first
     modules: tuple[str, ...]  # standard modules that the tests use and do not import
-    helpers: str  # the prompt made whole, when the tests use other functions of it
+    helpers: str  # the completed prompt, when the tests use its other functions
 
 
 def read_task(example: Mapping[str, Any]) -> Task | None:
-    """Read the task of an example; None without tests, DataError for tests that do not say what they test."""
+    """Read the task of an example; None without tests, DataError if the tests name no function."""
     given = example.get("test_list") or example.get("test") or ()
     tests = tuple(source for source in map(str, [given] if isinstance(given, str) else given) if source.strip())
     if not tests:
@@ -134,7 +134,7 @@ _READY = b"ready\n"
 _WORDS = {"pass": True, "fail": False, "unusable": None}
 _LONGEST = 4096
 _PATIENCE = 10.0
-"""Seconds that the processes get at least to start, which takes them less than a tenth of one on a quiet machine."""
+"""Least seconds that the processes have to start; on a quiet machine they take less than 0.1 s."""
 
 _KNOWN_TASK = Task("add", "", "", ("assert add(1, 2) == 3\n",), False, ("add",), (), "")
 _KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]  # a program that is known to be good
@@ -146,7 +146,7 @@ class ProgramVerdict:
 
     passed: bool | None  # None when it is not known
     reason: str = ""  # why it did not pass
-    explained: bool = True  # False as long as it is open whether the program or the sandbox is to blame
+    explained: bool = True  # False while the fault may be the program's or the sandbox's
 
 
 def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> ProgramVerdict:

@@ -1,6 +1,6 @@
 """The process of the program under test: loads it, hands out the names that the tests use, serves calls.
 
-Nothing here is trusted by anybody: the program may rewrite all of it. It never sees the tests, only
+No other process trusts this one: the program may rewrite all of it. It never sees the tests, only
 the arguments of their calls.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def main(job: dict[str, Any]) -> None:
-    """Load the program and serve the tests until they hang up."""
+    """Load the program and serve the tests until they close the stream."""
     confine(job)
     peer = Peer(job["stream"], allowed=_anything, exported=_anything)
     peer.send(("hello",))

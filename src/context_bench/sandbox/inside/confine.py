@@ -1,4 +1,4 @@
-"""The first thing that runs inside: take up the limits, give up root, let go of the job's file."""
+"""The first code inside the sandbox: set limits, drop root, and close the job's file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def confine(job: dict[str, Any]) -> None:
-    """Bind this process and all that it starts: hard limits, some CPUs, and a user id that owns nothing."""
+    """Confine this process and its children: hard limits, a CPU set, and a user id that owns nothing."""
     for name, value in job["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
     if job["cpus"] is not None:
@@ -31,9 +31,9 @@ def confine(job: dict[str, Any]) -> None:
 
 
 def linger() -> NoReturn:
-    """Wait to be killed: a sandbox that ends by itself is cleared away less promptly. Then give up."""
+    """Wait to be killed, since a sandbox that ends by itself is cleaned up more slowly; exit after a while."""
     time.sleep(5)
     posix._exit(0)
 
 
-main = confine  # on its own it shows whether a sandbox can be set up at all
+main = confine  # run alone, it shows whether a sandbox works

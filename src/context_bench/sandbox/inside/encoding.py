@@ -26,7 +26,7 @@ _DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microseco
 
 
 def pack(value: Any) -> tuple[str, Any] | None:
-    """Return the name and the parts of a value; None for a type that is not among these."""
+    """Return the name and the parts of a value; None for an unknown type."""
     kind = type(value)
     if (kind.__module__, kind.__qualname__) in _PACKERS:
         parts = _PACKERS[kind.__module__, kind.__qualname__](value)
@@ -98,7 +98,7 @@ def _of_integers(module: str, name: str) -> Callable[[Any], Any]:
 
 def _at_moment(name: str) -> Callable[[Any], Any]:
     def build(parts: Any) -> Any:
-        *fields, zone, fold = _exact(parts, tuple)  # a zone that is none, or is a reference, is refused by the type
+        *fields, zone, fold = _exact(parts, tuple)  # the type refuses an invalid zone or a reference
         return _from("datetime", name)(*_each(fields, list, int), tzinfo=zone, fold=_exact(fold, int))
 
     return build
@@ -173,7 +173,7 @@ _BUILDERS: dict[str, Callable[[Any], Any]] = {
 
 # --- values as bytes
 
-DEPTH = 200  # how deep values may be nested; also what ends a value that contains itself
+DEPTH = 200  # deepest nesting of values; also stops a value that contains itself
 
 MINE, YOURS = b"M", b"Y"  # tags of references: an object of the sender, an object of the receiver
 
@@ -186,7 +186,7 @@ class EncodingError(Exception):
 
 
 def encode(value: object, refer: Refer) -> bytes:
-    """Encode a value; what is not data becomes the reference that `refer` gives it."""
+    """Encode a value; `refer` makes references of objects that are not data."""
     parts: list[bytes] = []
     _put(parts, value, refer, 0)
     return b"".join(parts)

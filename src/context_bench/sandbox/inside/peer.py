@@ -1,4 +1,4 @@
-"""Two processes that call each other's functions, and get values back, over one stream.
+"""Remote calls between two processes over one stream.
 
 What an answer holds is data. An object that is not data stays where it is, and the other side holds a
 `Remote`, which asks for its results, attributes and items. A Remote equals nothing but itself and has
@@ -31,7 +31,7 @@ ENDED = "the program ended before its tests"
 
 
 class Gone(BaseException):
-    """The other side has ended, or talks nonsense. No test may catch it, so it is not an Exception."""
+    """The other side has ended or broken the protocol. No test may catch this, so it is not an Exception."""
 
 
 class Unsupported(EncodingError):
@@ -39,7 +39,7 @@ class Unsupported(EncodingError):
 
 
 class ProgramError(Exception):
-    """An exception of the other side that is of no built-in type."""
+    """An exception of the other side whose type is not built in."""
 
 
 class Remote:
@@ -102,7 +102,7 @@ class Reference:
 
 
 class Peer:
-    """This side of the conversation, over the file descriptor `stream`.
+    """One side of the conversation, over the file descriptor `stream`.
 
     `allowed` says whether the other side may do an operation on an object that it was handed, `exported` whether an
     object that is not data may be handed over as a reference.
@@ -125,7 +125,7 @@ class Peer:
         except Unsupported as error:
             if operation == "call":
                 raise
-            # Asked of an object that the other side chose to return: no reason to leave it unjudged.
+            # The other side chose to return this object, so its reply is still judged.
             raise TypeError(str(error)) from None
         while True:
             message = self.receive()
@@ -221,7 +221,7 @@ class Peer:
         return message
 
     def end(self, reason: str) -> Gone:
-        """Note that the conversation is over, for good; the exception to raise."""
+        """End the conversation for good, and return the exception to raise."""
         self.broken = self.broken or reason
         return Gone(self.broken)
 
@@ -260,7 +260,7 @@ class Peer:
         if type(value) is Reference:
             value = value.target
         elif not self._exported(value):
-            if type(value) in self._types:  # it was the other side's choice, and is no reason to leave it unjudged
+            if type(value) in self._types:  # the other side chose this value, so its reply is still judged
                 raise self.end(f"the program gives the tests {type(value).__name__}, which they cannot hand back")
             raise Unsupported(f"a {type(value).__name__} cannot be handed to the program")
         if id(value) not in self._numbers:
@@ -288,7 +288,7 @@ def _rebuild(names: list[str], parts: tuple[Any, ...]) -> Exception | None:
         if issubclass(kind, Exception):
             try:
                 return kind(*parts)
-            except (TypeError, ValueError):  # it takes other arguments than the usual ones
+            except (TypeError, ValueError):  # its constructor takes unusual arguments
                 return ProgramError(*parts)
         if kind is BaseException or not issubclass(kind, BaseException):
             break
@@ -297,7 +297,7 @@ def _rebuild(names: list[str], parts: tuple[Any, ...]) -> Exception | None:
 
 
 def mirror(old: Any, new: Any) -> Any:
-    """Give `old` the content of `new` in place where it can be changed; what stands for it afterwards.
+    """Copy the content of `new` into `old` where that is mutable; return the result.
 
     Objects inside that can be changed are kept too, so that other references to them see the change.
     """

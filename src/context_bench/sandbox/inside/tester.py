@@ -1,4 +1,4 @@
-"""The process of the tests: runs them with its own untouched builtins, and reports how they ended.
+"""The process of the tests: runs them with its own untouched builtins, and reports the outcome.
 
 It calls the program in the other process, compares what comes back here, and says "pass" only after
 the last test has returned. What it says goes through a pipe that the program does not have.
@@ -21,7 +21,7 @@ TESTS = "tests"  # the module name of the test code: instances of its classes ma
 
 
 class Refused(Exception):
-    """The program does not get as far as the first test."""
+    """The program fails before the first test."""
 
 
 def main(job: dict[str, Any]) -> None:
@@ -91,7 +91,7 @@ def _exec(source: str, name: str, space: dict[str, Any]) -> None:
 
 
 def _describe_error(error: BaseException, job: dict[str, Any], number: int) -> str:
-    """Type, place and message of what ended the tests; asserts of one source are numbered."""
+    """Describe the error that ended the tests: type, place and message; asserts of one source are numbered."""
     step, line, source = error.__traceback__, 0, f"<test {number}>"
     while step is not None:
         if step.tb_frame.f_code.co_filename == source:
