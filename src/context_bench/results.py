@@ -151,7 +151,7 @@ class EvalResult:
     def __repr__(self) -> str:
         datasets = ", ".join(self.settings.datasets) or "data without a tag"
         lines = [f"EvalResult: {len(self.rows):,} rows of {len(self.summary)} systems on {datasets}"]
-        for name, values in list(self.summary.items())[:_SHOWN_SYSTEMS]:
+        for name, values in list(self.summary.items())[:_MAX_SHOWN_SYSTEMS]:
             numbers = [f"{key} {values[key]:.4g}" for key in BRIEF if key in values]
             failed = next((row for row in self.rows if row.system == name and row.error), None)
             if failed is not None:
@@ -160,8 +160,8 @@ class EvalResult:
                 )
                 numbers.append(f"{values.get(NUM_ERRORS, 1):.0f} errors, first: {failed.error}{place}")
             lines.append(f"  {name}: {', '.join(numbers)}")
-        if len(self.summary) > _SHOWN_SYSTEMS:
-            lines.append(f"  and {len(self.summary) - _SHOWN_SYSTEMS} more")
+        if len(self.summary) > _MAX_SHOWN_SYSTEMS:
+            lines.append(f"  and {len(self.summary) - _MAX_SHOWN_SYSTEMS} more")
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
@@ -388,7 +388,7 @@ class EvalResult:
         return pandas.DataFrame.from_records(records)
 
 
-_SHOWN_SYSTEMS = 8
+_MAX_SHOWN_SYSTEMS = 8
 
 _EXPORTS = "context_bench.output.exports"  # stands above this module
 

@@ -74,6 +74,6 @@ def test_no_time_to_start_is_no_verdict(seconds: float, monkeypatch: pytest.Monk
 
     task = read_task({"test_list": ["assert f() == 1"]})
     assert task is not None
-    monkeypatch.setattr(import_module("context_bench.sandbox.verdict"), "_PATIENCE", seconds)
+    monkeypatch.setattr(import_module("context_bench.sandbox.verdict"), "_MIN_START_SECONDS", seconds)
     verdict = run(task, ["def f():\n    return 1\n"], find_isolation("none"), seconds)
     assert verdict.passed is None

@@ -289,7 +289,7 @@ NONSENSE = "import posix\nposix.write(VERDICT, b'perhaps so\\n')\nposix._exit(0)
 @pytest.mark.parametrize("sandbox", ["none", pytest.param("auto", marks=needs_sandbox)])
 @pytest.mark.parametrize(("fault", "reason"), [(CRASH, "ended without a verdict"), (HANG, "timed out after 0.7 s")])
 def test_a_broken_sandbox_gives_no_verdict(sandbox: str, fault: str, reason: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(import_module("context_bench.sandbox.verdict"), "_PATIENCE", 0.7)
+    monkeypatch.setattr(import_module("context_bench.sandbox.verdict"), "_MIN_START_SECONDS", 0.7)
     task = read_task({"test": DECEPTIONS["exit in the call"].test, "entry_point": "add"})
     assert task is not None
     faulty = Faulty(find_isolation(sandbox), fault, times=2)

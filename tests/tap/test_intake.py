@@ -179,7 +179,7 @@ def test_a_packed_reply_of_the_upstream_is_passed_on() -> None:
 
 
 def test_who_finds_no_room_waits_and_is_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "_PATIENCE", 0.1)
+    monkeypatch.setattr(intake, "_ROOM_TIMEOUT", 0.1)
 
     async def work() -> None:
         budget = Budget(100)

@@ -22,7 +22,7 @@ from context_bench.stats.verdicts import least_n_of_each
 
 EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}  # the exit code of each outcome; the first that occurs counts
 
-_FEW = 12
+_MAX_NAMES = 12
 _LARGE = 1e300
 
 
@@ -210,7 +210,7 @@ def _check_key(condition: Condition, candidates: Sequence[Candidate]) -> None:
     if condition.metric in known:
         return
     plain = [key for key in known if "@" not in key and ":" not in key]
-    hint = suggest(condition.metric, ["score", *known]) or f"there are {', '.join(plain[:_FEW])} and more"
+    hint = suggest(condition.metric, ["score", *known]) or f"there are {', '.join(plain[:_MAX_NAMES])} and more"
     raise UsageError(f"--fail-if {condition.text!r}: {condition.metric!r} is not a number of this run: {hint}")
 
 

@@ -10,7 +10,14 @@ from context_bench.compare.sweeps import parse_name
 from context_bench.results import EvalResult, EvalRow
 from context_bench.summary import describe_metric, rebuild_metrics, summarize
 
-_KEPT = ("command", "origins", "run_file", "metrics", "sources", "prices")  # what was typed and used stays as it is
+_KEPT_FIELDS = (
+    "command",
+    "origins",
+    "run_file",
+    "metrics",
+    "sources",
+    "prices",
+)  # what was typed and used stays as it is
 
 
 def find_seeds(names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -34,7 +41,7 @@ def merge_seeds(result: EvalResult) -> EvalResult:
     rows = [merge_row(row, listed, settings.repeats) for row in result.rows]
     metrics = list(rebuild_metrics(settings.metrics) if result.metrics is None else result.metrics)
     metrics += rebuild_metrics([{"name": "seed-spread", "params": {"score_field": settings.score_field}}])
-    config = {key: value if key in _KEPT else _rename(value, merged) for key, value in result.config.items()}
+    config = {key: value if key in _KEPT_FIELDS else _rename(value, merged) for key, value in result.config.items()}
     config.pop("looks", None)  # they were at each seed
     config |= {
         "repeats": settings.repeats * max(map(len, found.values())),

@@ -107,7 +107,7 @@ async def long_output(bench: Bench) -> None:
     require(said.text == text, "the reply was changed", f"{len(text):,} characters, ending in {text[-40:]!r}", arrived)
 
 
-_HOLD = 3.0
+_HOLD_SECONDS = 3.0
 _FIRST, _LAST = "first-piece", "last-piece"
 _PIECES = [f"{_FIRST} ", *(f"piece {number} " for number in range(2, 12)), _LAST]
 _LINES = [f"{number}: naïve café 漢字 👍🏽 שלום\n" for number in range(40)]
@@ -144,7 +144,7 @@ class _Hold:
 
 @check("streaming stays streaming", "Does the first piece of a reply arrive before the model has written the last?")
 async def stays_streaming(bench: Bench) -> None:
-    hold = _Hold(min(_HOLD, bench.client.timeout / 4))
+    hold = _Hold(min(_HOLD_SECONDS, bench.client.timeout / 4))
     exchange = await bench.ask(hold.answer, stream=True, heard=hold.listen)
     streamed = exchange.upstream.get("stream") is True
     require(streamed, "the model was not asked for a stream", '"stream": true', exchange.upstream.get("stream"))
@@ -214,14 +214,15 @@ relayed_before_stream = Check(
 )
 
 
-_CROWD = 32
+_CROWD_SIZE = 32
 _CROWD_TIMEOUT = 1.0  # seconds that the first replies wait for the last requests, so that all are in flight together
 
 _MARK = re.compile(rb"visitor-(\d\d)")
 
 
 @check(
-    "concurrent requests not mixed up", f"Do {_CROWD} requests at once, half of them streamed, get their own replies?"
+    "concurrent requests not mixed up",
+    f"Do {_CROWD_SIZE} requests at once, half of them streamed, get their own replies?",
 )
 async def concurrent(bench: Bench) -> None:
     all_here = asyncio.Event()
@@ -230,7 +231,7 @@ async def concurrent(bench: Bench) -> None:
     async def answer(request: Incoming) -> Outgoing:
         marks = _MARK.findall(request.body)
         seen.update(marks)
-        if len(seen) == _CROWD:
+        if len(seen) == _CROWD_SIZE:
             all_here.set()
         try:
             await asyncio.wait_for(all_here.wait(), _CROWD_TIMEOUT)
@@ -239,11 +240,11 @@ async def concurrent(bench: Bench) -> None:
         return build_reply(Answer(f"hello {marks[0].decode()}" if marks else "hello nobody"), request)
 
     bench.upstream.expect(answer)
-    replies = await asyncio.gather(*(_visit(bench, number) for number in range(_CROWD)))
-    bench.count_additions({}, _CROWD)
+    replies = await asyncio.gather(*(_visit(bench, number) for number in range(_CROWD_SIZE)))
+    bench.count_additions({}, _CROWD_SIZE)
     wrong = {f"visitor-{number:02d}": said for number, said in enumerate(replies) if said != f"hello {number:02d}"}
     first = next(iter(wrong), "")
-    reason = f"{len(wrong)} of {_CROWD} requests got no reply or another's"
+    reason = f"{len(wrong)} of {_CROWD_SIZE} requests got no reply or another's"
     require(not wrong, reason, f"hello {first[-2:]} to {first}", wrong.get(first))
 
 

@@ -26,7 +26,9 @@ from context_bench.types import Evaluator, Example, System
 from context_bench.utils.tokens import Tokenizer, count_prompt, read_token_count
 from context_bench.wire.forms import read_longest_reply, read_prompt, read_usage
 
-_MOMENT = 0.001  # seconds for which systems of this process are called before somebody looks at what they returned
+_BATCH_SECONDS = (
+    0.001  # seconds for which systems of this process are called before somebody looks at what they returned
+)
 
 _RESERVED_METADATA = frozenset(
     {"waited", "upstream", "upstream_tokens", "sent_tokens", "cost_usd", "cost_is_estimate", "judge_cost_usd"}
@@ -151,7 +153,9 @@ class Caller:
             outcome.processed = {"tapped": error.tapped}  # type: ignore[attr-defined]
 
 
-def call_several(calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome], seconds: float = _MOMENT) -> None:
+def call_several(
+    calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome], seconds: float = _BATCH_SECONDS
+) -> None:
     """Make as many of the calls as fit into that time, at least one, and append their outcomes."""
     end = time.perf_counter() + seconds
     for caller, example in calls:

@@ -90,7 +90,7 @@ class Batch:
             self._timer.cancel()
 
 
-_LOOK_AGAIN = 0.1  # seconds at most until what quick systems returned is taken, while one of them takes its time
+_POLL_SECONDS = 0.1  # seconds at most until what quick systems returned is taken, while one of them takes its time
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """The outcomes of rows that were found in the cache; shared, so never changed."""
@@ -256,7 +256,7 @@ class Pipeline:
                     if cache is not None and cache.store.is_behind:
                         await cache.store.catch_up()
                 await self._take_several(fresh[first : first + MAX_BATCH])
-            fresh, taken, pause = [], len(answers), min(2 * pause, _LOOK_AGAIN)
+            fresh, taken, pause = [], len(answers), min(2 * pause, _POLL_SECONDS)
             if over:
                 break
         await calling

@@ -27,7 +27,7 @@ from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 
-_STRIDE = 16  # examples that are read and looked up together; larger batches gain little
+_LOOKUP_BATCH = 16  # examples that are read and looked up together; larger batches gain little
 
 MAX_QUOTA = 64  # the most jobs of systems in this process that are done at a time
 
@@ -72,7 +72,7 @@ class Feed:
     ) -> None:
         self._source, self._lanes, self._screen = source, lanes, screen
         self._width, self._repeats, self._ahead = width, repeats, ahead
-        self._usual = self._stride = max(1, min(_STRIDE, ahead // 8))
+        self._usual = self._stride = max(1, min(_LOOKUP_BATCH, ahead // 8))
         self._held: deque[Item] = deque()
         self._first = 0
         self._ended = self.stopped = False
@@ -154,7 +154,7 @@ class Feed:
                 ]
         lane.position += len(items)
         left = self._screen(jobs)
-        self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)
+        self._stride = self._usual if left else min(2 * self._stride, 4 * _LOOKUP_BATCH)
         if not self.stopped:  # what is known may have been the reason to stop, or to drop a system
             lane.pending.extend(left if len(left) == len(jobs) else self._keep_wanted(lane, left))
         if self._lanes:

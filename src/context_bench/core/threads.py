@@ -107,12 +107,12 @@ def unwrap(error: BaseException) -> BaseException:
 
 HUGE_TEXT = 1_000_000  # characters of a text after which memory is returned, once nothing holds it any more
 
-_LOOKS = (1.0, 4.0, 12.0, 30.0)  # seconds after a huge text at which memory is returned
+_TRIM_DELAYS = (1.0, 4.0, 12.0, 30.0)  # seconds after a huge text at which memory is returned
 
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of `mallopt` by their numbers in malloc.h
 
-_LARGE_BLOCK = 4 * 1024 * 1024  # bytes from which a block of memory goes back to the system as soon as it is free
+_LARGE_BLOCK_BYTES = 4 * 1024 * 1024  # bytes from which a block of memory goes back to the system as soon as it is free
 
 
 def return_memory() -> None:
@@ -126,8 +126,8 @@ def return_memory() -> None:
         trim, set_option = library.malloc_trim, library.mallopt
     except (AttributeError, OSError, TypeError):  # another C library
         return
-    set_option(_MMAP_THRESHOLD, _LARGE_BLOCK)
-    set_option(_TRIM_THRESHOLD, _LARGE_BLOCK)
+    set_option(_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
+    set_option(_TRIM_THRESHOLD, _LARGE_BLOCK_BYTES)
     trim(0)
 
 
@@ -147,7 +147,7 @@ class FreeMemory:
         if len(text) >= HUGE_TEXT:
             self._cancel()
             loop = asyncio.get_running_loop()
-            self._timers = [loop.call_later(seconds, self._threads.submit, return_memory) for seconds in _LOOKS]
+            self._timers = [loop.call_later(seconds, self._threads.submit, return_memory) for seconds in _TRIM_DELAYS]
 
     def _cancel(self) -> None:
         for timer in self._timers:

@@ -23,11 +23,11 @@ from context_bench.wire.events import BOM
 
 _log = logging.getLogger(__name__)
 
-_SHOWN = 400
-_BYTES_OF_A_TOKEN = 4
-_LONG_REPLY = 262_144  # bytes from which a reply is parsed in a thread
-_NOTICEABLE = 0.001  # seconds between a reply's last byte and its use from which on they count as our own time
-_LEAST_KEY = 12  # anything shorter is not a real key, and may be a word of an answer
+_MAX_ERROR_CHARS = 400
+_BYTES_PER_TOKEN = 4
+_LONG_REPLY_BYTES = 262_144  # bytes from which a reply is parsed in a thread
+_MIN_LAG_SECONDS = 0.001  # seconds between a reply's last byte and its use from which on they count as our own time
+_MIN_KEY_CHARS = 12  # anything shorter is not a real key, and may be a word of an answer
 
 
 Request = tuple[bytes, Sequence[str]]  # a body and the lines of its headers
@@ -190,14 +190,14 @@ class Endpoint:
             exchange.waited += queued
             exchange.sent += queued
         self._gate.note_answer(served=reply.status != 429)
-        if len(reply.body) < _LONG_REPLY:
+        if len(reply.body) < _LONG_REPLY_BYTES:
             exchange.document = self._accept(reply, parse, verbose)
         else:  # in a thread, so that the event loop can listen to others
             read = asyncio.get_running_loop().run_in_executor
             exchange.document = await read(None, self._accept, reply, parse, verbose)
         exchange.seconds, exchange.raw_headers = reply.seconds, reply.raw_headers
         busy = monotonic() - reply.arrived
-        if busy > _NOTICEABLE:
+        if busy > _MIN_LAG_SECONDS:
             exchange.waited += busy
 
     def _make(self, body: Callable[[], tuple[Any, Sequence[str]]]) -> Request:
@@ -245,7 +245,7 @@ class Endpoint:
         switch the limit off.
         """
         if self._counts_tokens:
-            guessed = sum(len(encode(text)) for text in texts) // _BYTES_OF_A_TOKEN if tokens is None else tokens
+            guessed = sum(len(encode(text)) for text in texts) // _BYTES_PER_TOKEN if tokens is None else tokens
             self._gate.spend(guessed)
 
     def _hide_keys(self, reply: Reply) -> None:
@@ -336,12 +336,12 @@ def shorten_body(body: bytes) -> str:
     except (orjson.JSONDecodeError, AttributeError):
         text = body.decode("utf-8", "replace")
     text = " ".join(text.split()) or "(empty body)"
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return text if len(text) <= _MAX_ERROR_CHARS else text[: _MAX_ERROR_CHARS - 1] + "…"
 
 
 def _for_log(body: bytes) -> str:
-    text = body[: 4 * _SHOWN].decode("utf-8", "replace")
-    return text if len(body) <= 4 * _SHOWN else f"{text}… ({len(body):,} bytes)"
+    text = body[: 4 * _MAX_ERROR_CHARS].decode("utf-8", "replace")
+    return text if len(body) <= 4 * _MAX_ERROR_CHARS else f"{text}… ({len(body):,} bytes)"
 
 
 def _reveal(value: str | Secret) -> str:
@@ -352,6 +352,6 @@ def _spell(secrets: Iterable[Secret]) -> Iterator[bytes]:
     """List the long words of every secret, each as it is and as JSON may escape it."""
     for secret in secrets:
         for word in re.split(r"[\s;,=]+", secret.reveal()):
-            if len(word) >= _LEAST_KEY:
+            if len(word) >= _MIN_KEY_CHARS:
                 quoted = orjson.dumps(word)[1:-1]
                 yield from dict.fromkeys((word.encode(), quoted, quoted.replace(b"/", b"\\/")))

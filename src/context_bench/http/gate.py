@@ -21,7 +21,7 @@ REFUSING_SHARE = (
 )
 LEAST_REFUSALS = 3  # with 5% random 429s, about 1 in 50 runs of 100 requests is then held up
 QUICK_GROWTH = 0.5  # places for each answer; near the limit that was refused, one for each round of answers
-_LOOK_AGAIN = 0.25
+_RECHECK_SECONDS = 0.25
 
 
 class Gate:
@@ -72,7 +72,7 @@ class Gate:
             while (wait := self._wait(loop.time())) > 0 and not self._death:
                 if self.refusing and loop.time() >= deadline:
                     raise self._refusing_error()
-                await asyncio.sleep(min(wait, _LOOK_AGAIN))  # it may close meanwhile
+                await asyncio.sleep(min(wait, _RECHECK_SECONDS))  # it may close meanwhile
             if self._interval:
                 self._next_start = max(self._next_start, loop.time()) + self._interval
             if self._death:
@@ -114,7 +114,7 @@ class Gate:
         if self.refusing:
             turn.set_exception(self._refusing_error())
         else:
-            loop.call_later(_LOOK_AGAIN, self._expire, loop, turn)
+            loop.call_later(_RECHECK_SECONDS, self._expire, loop, turn)
 
     def _wait(self, now: float) -> float:
         return max(self._open_at, self._next_start) - now

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_SWITCH_AFTER = 0.0005
+_SWITCH_INTERVAL = 0.0005
 """Switch interval of the interpreter, in seconds, while a thread works on a long text."""
 
 
@@ -73,7 +73,7 @@ class _QuickSwitches:
             self._inside += 1
             if self._inside == 1:
                 self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._usual, _SWITCH_AFTER))
+                sys.setswitchinterval(min(self._usual, _SWITCH_INTERVAL))
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

@@ -29,7 +29,7 @@ _SIGNALS = {_IN: pycurl.CSELECT_IN, _OUT: pycurl.CSELECT_OUT}
 
 _BATCH = 64
 
-_BEAT = 0.025
+_TICK_SECONDS = 0.025
 """Seconds between two checks of the clock while transfers run; a timeout is late by at most this."""
 
 _LAST_RECEIVED = slice(52, 56)  # where Linux' `struct tcp_info` has the milliseconds since the last byte was received
@@ -93,7 +93,7 @@ class EpollMulti:
         self._multi.add_handle(curl)
         if self._beat is None:
             self._listened = monotonic()
-            self._beat = self._loop.call_later(_BEAT, self._look_at_clock)
+            self._beat = self._loop.call_later(_TICK_SECONDS, self._look_at_clock)
         now = monotonic() - self.held
         done: asyncio.Future[float] = self._loop.create_future()
         self._waiting[curl] = _Transfer(done, now + connect_timeout, now + timeout)
@@ -110,17 +110,17 @@ class EpollMulti:
     def _look_at_clock(self) -> None:
         """End the transfers whose time is up; after a hold-up first take in what has come meanwhile."""
         self._beat = None
-        if monotonic() - self._listened > 2 * _BEAT:
+        if monotonic() - self._listened > 2 * _TICK_SECONDS:
             for _ in range(1 + len(self._waiting) // _BATCH):
                 self._act(self._epoll.poll(0, _BATCH))
-            self.held += monotonic() - self._listened - _BEAT
+            self.held += monotonic() - self._listened - _TICK_SECONDS
         self._listened = monotonic()
         now = self._listened - self.held
         for curl, transfer in list(self._waiting.items()):
             if now >= transfer.end_by or (now >= transfer.connect_by and not self._has_connected(curl, transfer)):
                 self._finish(curl, pycurl.error(pycurl.E_OPERATION_TIMEDOUT, "time-out"))
         if self._waiting:
-            self._beat = self._loop.call_later(_BEAT, self._look_at_clock)
+            self._beat = self._loop.call_later(_TICK_SECONDS, self._look_at_clock)
 
     @staticmethod
     def _has_connected(curl: Any, transfer: _Transfer) -> bool:
@@ -158,7 +158,7 @@ class EpollMulti:
         while left:
             left, good, bad = self._multi.info_read()
             now = monotonic()
-            held = now - self._listened > 2 * _BEAT
+            held = now - self._listened > 2 * _TICK_SECONDS
             for curl in good:
                 self._finish(curl, None, now - _read_silence(curl) if held else now)
             for curl, code, message in bad:

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 
 from context_bench.errors import warn
 
-_ENOUGH = 4096  # for a thousand forwarded streams (two connections each) and other open files
-_PLENTY = 65_536
+_WANTED_FILES = 4096  # for a thousand forwarded streams (two connections each) and other open files
+_MAX_FILES = 65_536
 """The highest limit set. Child processes inherit it, and some programs walk through all files that might be open."""
-_RESERVED = 64  # open files other than connections: the store, pipes of started programs, sandboxes, data
+_RESERVED_FILES = 64  # open files other than connections: the store, pipes of started programs, sandboxes, data
 _FILES_PER_REQUEST = 3
 """With a tap in this process: to the proxy, from the proxy to the tap, and from the tap to the model."""
-_FEW = 8
+_MIN_FREE_FILES = 8
 
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
 """System errors about too few files, ports or buffers on this machine: not the server's fault."""
@@ -26,10 +26,10 @@ def allow_many_files() -> int:
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return _PLENTY
+        return _MAX_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    soft, most = (_PLENTY if limit == resource.RLIM_INFINITY else limit for limit in (soft, hard))
-    wanted = max(soft, min(most, _PLENTY))
+    soft, most = (_MAX_FILES if limit == resource.RLIM_INFINITY else limit for limit in (soft, hard))
+    wanted = max(soft, min(most, _MAX_FILES))
     if wanted > soft:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -40,14 +40,14 @@ def allow_many_files() -> int:
 
 def connection_limit() -> int:
     """Raise the limit of open files, and return how many requests may be in flight below it."""
-    free = allow_many_files() - _count_open_files() - _RESERVED
+    free = allow_many_files() - _count_open_files() - _RESERVED_FILES
     return max(4, free // _FILES_PER_REQUEST)
 
 
 def warn_of_few_files() -> None:
     """Warn about a low limit; always with the same text, so that it is shown once."""
     files = allow_many_files()
-    if files < _ENOUGH:
+    if files < _WANTED_FILES:
         warn(
             f"only {files} files may be open at once, so that requests wait for each other: ulimit -n raises the limit"
         )
@@ -57,7 +57,7 @@ def is_out_of_files() -> bool:
     """Whether this process can open hardly any file now; a few may have become free since the failure."""
     with ExitStack() as stack:
         try:
-            for _ in range(_FEW):
+            for _ in range(_MIN_FREE_FILES):
                 stack.enter_context(socket.socket())
         except OSError as error:
             return error.errno in SHORTAGES
@@ -70,4 +70,4 @@ def _count_open_files() -> int:
             return len(os.listdir(folder))
         except OSError:
             continue
-    return _RESERVED
+    return _RESERVED_FILES

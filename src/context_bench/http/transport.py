@@ -26,7 +26,7 @@ from context_bench.text.masking import mask_text
 
 MAX_BODY = 64 * 1024 * 1024
 CONNECT_SECONDS = 10.0
-_UPLOAD = 524_288
+_UPLOAD_BYTES = 524_288
 """Bytes that are handed to the kernel at once: a long context takes one call, not several of 64 KB."""
 
 _TIMEOUTS = {pycurl.E_OPERATION_TIMEDOUT}
@@ -182,7 +182,7 @@ class _Handle:
         curl.setopt(pycurl.ACCEPT_ENCODING, "")
         curl.setopt(pycurl.NOPROXY, _list_direct_hosts())
         curl.setopt(pycurl.TCP_NODELAY, 1)
-        curl.setopt(pycurl.UPLOAD_BUFFERSIZE, _UPLOAD)
+        curl.setopt(pycurl.UPLOAD_BUFFERSIZE, _UPLOAD_BYTES)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, MAX_BODY)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
         curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
@@ -199,7 +199,7 @@ class _Handle:
             curl.setopt(pycurl.HTTPHEADER, list(headers))
             curl.setopt(pycurl.HTTPGET if body is None else pycurl.POST, 1)
             curl.setopt(pycurl.CUSTOMREQUEST, method)
-        self._sends_much = body is not None and len(body) >= _UPLOAD
+        self._sends_much = body is not None and len(body) >= _UPLOAD_BYTES
         if body is not None:
             curl.setopt(pycurl.POSTFIELDS, body)
 

@@ -14,7 +14,7 @@ from context_bench.wire.form import Answer, Demand, ToolCall
 from context_bench.wire.forms import find_demand, read_bill, read_completion, read_longest_reply
 from context_bench.wire.prompts import dump_body
 
-_KEPT = ("model", "temperature", "top_p", "seed")
+_KEPT_FIELDS = ("model", "temperature", "top_p", "seed")
 _PATH = "/v1/chat/completions"
 
 
@@ -36,7 +36,7 @@ async def answer_forced_call(
     told = [{"role": "system", "content": f"Answer with the arguments of the tool {demand.name} as JSON."}]
     schema = demand.schema if isinstance(demand.schema, Mapping) else {"type": "object"}
     wanted = {"type": "json_schema", "json_schema": {"name": demand.name, "schema": schema}}
-    body: dict[str, Any] = {key: document[key] for key in _KEPT if key in document}
+    body: dict[str, Any] = {key: document[key] for key in _KEPT_FIELDS if key in document}
     body |= {"messages": [*told, *messages], "response_format": wanted}
     if (limit := read_longest_reply(document)) is not None:
         body["max_tokens"] = limit

@@ -163,7 +163,7 @@ def _manner_for(stream: TextIO) -> _Manner:
     return _NOTEBOOK if type(stream).__module__.partition(".")[0] == "ipykernel" else _LOG
 
 
-_BAR = 20
+_BAR_WIDTH = 20
 
 
 class _Part(NamedTuple):
@@ -248,8 +248,8 @@ class Progress(Monitor):
         parts = []
         share = self._share()
         if share is not None:
-            done = round(share * _BAR)
-            parts.append(_Part(1, "█" * done + "░" * (_BAR - done)))
+            done = round(share * _BAR_WIDTH)
+            parts.append(_Part(1, "█" * done + "░" * (_BAR_WIDTH - done)))
             parts.append(_Part(5, f"{share:4.0%}"))
             parts.append(_Part(7, f"{self.rows:,}/{self._total:,}"))
         else:

@@ -30,7 +30,7 @@ _MAX_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
 _SAVINGS = {PROMPT_SAVINGS: "the prompt", COMPRESSION_RATIO: "the tokens"}
 _ALL = "the examples"
-_LEAST = -0.0005  # a share that is written as 0.0%, though it is below 0
+_LEAST_SHARE = -0.0005  # a share that is written as 0.0%, though it is below 0
 
 
 class Standing(NamedTuple):
@@ -261,7 +261,7 @@ def _write_saving(result: EvalResult, name: str) -> str:
     low, high = (percent(bound) for bound in _find_bounds(result, name, PROMPT_SAVINGS))
     if what == _SAVINGS[PROMPT_SAVINGS] and low != high:
         return f"{low} to {high} of {what} saved"
-    return f"{percent(abs(share))} of {what} saved" if share > _LEAST else f"{percent(-share)} added to {what}"
+    return f"{percent(abs(share))} of {what} saved" if share > _LEAST_SHARE else f"{percent(-share)} added to {what}"
 
 
 def _find_bounds(result: EvalResult, name: str, key: str) -> tuple[float, float]:
@@ -278,9 +278,9 @@ def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
     nothing = percent(0.0)
     than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != nothing else ""
     saving = _write_saving(result, name) if words else ""
-    gains = [f"{saving}{than}"] if saving and share > _LEAST else []
+    gains = [f"{saving}{than}"] if saving and share > _LEAST_SHARE else []
     gains = gains if than or percent(share) != nothing or not saving.startswith(nothing) else []
-    losses = [saving] if saving and share <= _LEAST else []
+    losses = [saving] if saving and share <= _LEAST_SHARE else []
     bill, change = _compare_bills(result, name, baseline)
     if bill:
         (losses if change > 0 else gains).append(bill)

@@ -22,11 +22,11 @@ from pathlib import Path
 MARK = "CONTEXT_BENCH_STARTED"
 """An environment variable of the whole family, with a unique value."""
 
-GRACE = 5.0  # seconds between SIGTERM and SIGKILL
+TERM_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 
 CANNOT_START = 127
 
-_LOOK, _LOOK_AGAIN = 0.1, 0.5
+_POLL_SECONDS, _ORPHAN_POLL_SECONDS = 0.1, 0.5
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -92,7 +92,10 @@ def _wait(program: subprocess.Popen[bytes]) -> None:
     asked_to_end = threading.Event()
     threading.Thread(target=_listen, args=(asked_to_end,), daemon=True).start()
     parent = os.getppid()
-    while not asked_to_end.wait(_LOOK if program.returncode is None else _LOOK_AGAIN) and os.getppid() == parent:
+    while (
+        not asked_to_end.wait(_POLL_SECONDS if program.returncode is None else _ORPHAN_POLL_SECONDS)
+        and os.getppid() == parent
+    ):
         _reap(program)
         # A program may leave its work to a child and go, as daemons do.
         if program.returncode is not None and not _find_family(program):
@@ -152,13 +155,13 @@ def _end(program: subprocess.Popen[bytes]) -> None:
     """Ask all processes to end, and kill those that do not."""
     _on_signals(signal.SIG_IGN)
     for kind in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        deadline = time.monotonic() + GRACE
+        deadline = time.monotonic() + TERM_GRACE
         asked: set[int] = set()
         while (left := _find_family(program)) and time.monotonic() < deadline:
             for pid in left - asked:
                 _send(pid, kind, group=pid == program.pid)
             asked |= left
-            time.sleep(_LOOK / 4)
+            time.sleep(_POLL_SECONDS / 4)
     if program.returncode is None:
         program.wait()
 

@@ -52,8 +52,8 @@ SCRATCH = "scratch"  # means a new scratch directory as the one in which a proxy
 
 HOST = "127.0.0.1"
 
-_LOOK = 0.1
-_ANSWER = 5.0
+_POLL_SECONDS = 0.1
+_ANSWER_TIMEOUT = 5.0
 _SHOW_AFTER = 1.0
 _TAIL_LINES, _TAIL_BYTES = 8, 4000
 
@@ -159,7 +159,7 @@ class StartedProxy:
                 if seconds > self.timeout:
                     raise StartFailed(self._describe_failure(f"did not answer on {self.url} within {self.timeout:g} s"))
                 waiting.show(seconds)
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(_POLL_SECONDS)
 
     def _describe_failure(self, what: str) -> str:
         """Describe the failure with the proxy's last output, without our keys."""
@@ -246,7 +246,7 @@ async def _is_open(port: int) -> bool:
 async def _answers(port: int) -> bool:
     """Whether an HTTP server answers there, with any status, since a proxy need not know the path."""
     try:
-        return await asyncio.wait_for(_ask(port), _ANSWER)
+        return await asyncio.wait_for(_ask(port), _ANSWER_TIMEOUT)
     except (OSError, ValueError, asyncio.TimeoutError):
         return False
 
@@ -268,5 +268,5 @@ def _dismiss(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
     except OSError:
         pass
-    if wait_for_end(process, 2 * guardian.GRACE + 5.0) is None:
+    if wait_for_end(process, 2 * guardian.TERM_GRACE + 5.0) is None:
         kill_group(process)

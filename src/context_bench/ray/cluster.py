@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from context_bench.errors import MissingExtra, UsageError
 
-_PATIENCE = 2.0  # seconds in which the cluster finds out that a node is gone
+_NODE_DEATH_TIMEOUT = 2.0  # seconds in which the cluster finds out that a node is gone
 
 _CONNECT_SECONDS = 5.0  # seconds in which a listening server accepts a connection
 
@@ -197,7 +197,7 @@ class RayCluster:
         for _ in range(10):
             if not any(each.id == node for each in self.list_nodes()):
                 return True
-            await asyncio.sleep(_PATIENCE / 10)
+            await asyncio.sleep(_NODE_DEATH_TIMEOUT / 10)
         return False
 
 

@@ -21,11 +21,11 @@ from context_bench.ray.shipping import Parcel, ParcelQueue, Parts, WorkerLost, p
 
 MAX_DEATHS = 2  # a call that has killed this many workers is not tried again
 
-_HANDS = 2  # tasks of a worker: one that runs, and the next one
+_TASKS_PER_WORKER = 2  # tasks of a worker: one that runs, and the next one
 
-_LOOK_AGAIN = 1.0  # seconds between two checks of the nodes
+_POLL_SECONDS = 1.0  # seconds between two checks of the nodes
 
-_PATIENCE = 30.0  # seconds until a run reports that it waits for its first worker
+_NOTICE_SECONDS = 30.0  # seconds until a run reports that it waits for its first worker
 
 _MAX_FAILED_STARTS = 3
 
@@ -154,12 +154,12 @@ class Crew:
                 member.over = True
             if not wanted:
                 self._warn("no node of the cluster has room for a worker: the run waits for one")
-            elif time.monotonic() - began > _PATIENCE and not any(each.node for each in self._members):
+            elif time.monotonic() - began > _NOTICE_SECONDS and not any(each.node for each in self._members):
                 self._warn("no worker has started yet, as when others use the cluster: the run waits for one")
             self._queue.wake()
             self._lost.clear()
             try:
-                await asyncio.wait_for(self._lost.wait(), _LOOK_AGAIN)
+                await asyncio.wait_for(self._lost.wait(), _POLL_SECONDS)
             except asyncio.TimeoutError:
                 continue
 
@@ -181,7 +181,7 @@ class Crew:
                 raise UsageError(f"no worker could be started on the cluster: {said}") from None
             return
         self._failed_starts = 0
-        await asyncio.gather(*(self._work(member) for _ in range(_HANDS)))
+        await asyncio.gather(*(self._work(member) for _ in range(_TASKS_PER_WORKER)))
         self._forget(member)
         self._cluster.kill(member.actor)
 

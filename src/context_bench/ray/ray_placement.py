@@ -28,7 +28,7 @@ _MAX_CALLS = 4096
 _MAX_CHARACTERS = 4_000_000
 """Limits of one task: all tasks in flight must fit into the object store of a small node."""
 
-_JUDGED_AT_ONCE = 64  # answers for each worker that may wait for slow evaluators
+_MAX_WAITING_SCORES = 64  # answers for each worker that may wait for slow evaluators
 
 
 class RayPlacement:
@@ -78,7 +78,7 @@ class RayPlacement:
         for crew in self._crews.values():
             crew.open()
         in_flight = sum(lane.slots for lane in self.lanes if not lane.here) or max_workers or 8
-        self.max_judging = _JUDGED_AT_ONCE * senders
+        self.max_judging = _MAX_WAITING_SCORES * senders
         self._transport = RemoteTransport(cluster, min(in_flight, senders))
         share_transport(self._transport)
 

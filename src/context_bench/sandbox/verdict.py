@@ -132,8 +132,8 @@ def _find_tested_name(tree: ast.Module, free: list[str], check: bool) -> str:
 
 _READY = b"ready\n"
 _WORDS = {"pass": True, "fail": False, "unusable": None}
-_LONGEST = 4096
-_PATIENCE = 10.0
+_MAX_VERDICT_BYTES = 4096
+_MIN_START_SECONDS = 10.0
 """Least seconds that the processes have to start; on a quiet machine they take less than 0.1 s."""
 
 _KNOWN_TASK = Task("add", "", "", ("assert add(1, 2) == 3\n",), False, ("add",), (), "")
@@ -158,7 +158,7 @@ def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> 
     verdict = _run_once(task, blocks, isolation, timeout)
     if verdict.explained:
         return verdict
-    known = _run_once(_KNOWN_TASK, _KNOWN_BLOCKS, isolation, max(timeout, _PATIENCE))
+    known = _run_once(_KNOWN_TASK, _KNOWN_BLOCKS, isolation, max(timeout, _MIN_START_SECONDS))
     if known.passed:
         return replace(verdict, explained=True)
     return ProgramVerdict(None, f"{verdict.reason}, and a known-good program does not pass either: {known.reason}")
@@ -193,11 +193,11 @@ def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: floa
         theirs.close()
         candidate.follow()
         tester.follow()
-        patience = max(timeout, _PATIENCE)
+        patience = max(timeout, _MIN_START_SECONDS)
         said, in_time = _listen(pipe, len(_READY), patience)
         if said != _READY:
             return ProgramVerdict(None, "the sandbox did not start" + ("" if in_time else f" within {patience:g} s"))
-        said, in_time = _listen(pipe, _LONGEST, timeout)
+        said, in_time = _listen(pipe, _MAX_VERDICT_BYTES, timeout)
     return _read_verdict(said) if in_time else ProgramVerdict(False, f"timed out after {timeout:g} s", explained=False)
 
 

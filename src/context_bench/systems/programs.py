@@ -125,7 +125,7 @@ def _read_result(command: str, code: int, output: bytes, errors: bytes) -> Examp
 
 MAX_LINE = 64 * 1024 * 1024
 _CHUNK = 64 * 1024
-_PATIENCE = 2.0  # seconds between the end of a program's output and its own end
+_EXIT_TIMEOUT = 2.0  # seconds between the end of a program's output and its own end
 
 
 class Command:
@@ -236,7 +236,7 @@ class _Program:
 
     def _explain_end(self) -> SystemFailure:
         """Explain why nothing more comes: its own exit code, which may take a moment after its last word."""
-        code = wait_for_end(self._process, _PATIENCE)
+        code = wait_for_end(self._process, _EXIT_TIMEOUT)
         self.end()
         if code is None:
             return SystemFailure("the program closed its output without an answer, and was ended")

@@ -17,7 +17,7 @@ from context_bench.text.masking import mask_text
 
 LOOPBACK = "127.0.0.1"
 _FIRST_PORT = 20_000
-_TRIES = 50
+_MAX_TRIES = 50
 _choose = random.Random()  # apart from the seeds of a run: two runs with the same seed need two ports
 _found: set[int] = set()
 _EVERYWHERE = {"0.0.0.0": LOOPBACK, "::": "::1"}
@@ -56,7 +56,7 @@ def free_port() -> int:
     Ports that the kernel gives to outgoing connections are avoided: one of those is soon somebody else's. So are those
     that another process of this user has found, as long as it lives: its server may be about to start.
     """
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         port = _choose.randrange(_FIRST_PORT, _find_first_outgoing_port())
         if port in _found or not _reserve(port):
             continue

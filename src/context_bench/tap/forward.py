@@ -31,7 +31,7 @@ _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 3.0
 """Servers close idle connections after five seconds or more; a request on one that is just closed would be lost."""
 _MAX_HEADER = 64 * 1024
-_PIECE = 512 * 1024
+_PIECE_BYTES = 512 * 1024
 
 _HOP_BY_HOP = {
     "connection",
@@ -151,7 +151,7 @@ def _make_payload(request: Incoming) -> bytes | BytesIO | None:
     if not request.body and request.method != "POST":
         return None
     body = remove_marks(request.body)
-    return BytesIO(body) if len(body) > _PIECE else body
+    return BytesIO(body) if len(body) > _PIECE_BYTES else body
 
 
 def remove_marks(body: bytes) -> bytes:
@@ -218,7 +218,7 @@ def _is_streamed(response: ClientResponse) -> bool:
 def _may_be_large(response: ClientResponse) -> bool:
     """Whether a reply may be so large that it is passed on as it comes, and not held as a whole."""
     size = response.content_length
-    return size is None or size > _PIECE or "Content-Encoding" in response.headers
+    return size is None or size > _PIECE_BYTES or "Content-Encoding" in response.headers
 
 
 def _find_proxy(url: str) -> str | None:

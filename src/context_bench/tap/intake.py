@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 MAX_BODY = 80 * 1024 * 1024  # bytes of one request or reply; ten times the longest prompt that a model takes
 MAX_TOGETHER = 256 * 1024 * 1024  # bytes of all requests and replies under way
-_PATIENCE = 20.0  # seconds that a body waits for room before it is refused
+_ROOM_TIMEOUT = 20.0  # seconds that a body waits for room before it is refused
 _BODY_SECONDS = 60.0
-_STEP = 1024 * 1024  # bytes that a body of unknown size takes at a time
+_STEP_BYTES = 1024 * 1024  # bytes that a body of unknown size takes at a time
 
 
 class BodyRefused(Exception):
@@ -54,7 +54,7 @@ class Budget:
 
     async def take(self, size: int) -> None:
         """Wait until there is room; BodyRefused if that takes too long."""
-        deadline = asyncio.get_running_loop().time() + _PATIENCE
+        deadline = asyncio.get_running_loop().time() + _ROOM_TIMEOUT
         while self.free < size:
             await self._wait(deadline)
         self.free -= size
@@ -122,7 +122,7 @@ async def read_body(request: web.BaseRequest, share: Share) -> bytes:
     if not request.can_read_body:
         return b""
     packed = request.headers.get("Content-Encoding", "identity").lower() != "identity"
-    room = _STEP if packed or request.content_length is None else request.content_length
+    room = _STEP_BYTES if packed or request.content_length is None else request.content_length
     if room > MAX_BODY:
         raise _make_refusal()
     await share.take(room)
@@ -139,8 +139,8 @@ async def read_body(request: web.BaseRequest, share: Share) -> bytes:
                 await share.growing.acquire()
                 stack.callback(share.growing.release)
             while size > room:
-                await share.take(_STEP)
-                room += _STEP
+                await share.take(_STEP_BYTES)
+                room += _STEP_BYTES
             parts.append(chunk)
     share.give_back(keep=size)
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -192,9 +192,9 @@ _FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')  # a field of a 
 _NAME = re.compile(r'"([\w.-]{2,60})"\s*:\s*"')
 """The name of such a field. It begins with a quotation mark, which few letters are: a long text is passed over fast."""
 
-_PIECE = 256 * 1024
+_PIECE_BYTES = 256 * 1024
 
-_LEAST = 8  # anything shorter is no real key, and may well be a word of an answer
+_MIN_KEY_CHARS = 8  # anything shorter is no real key, and may well be a word of an answer
 
 
 class Redactor:
@@ -208,7 +208,9 @@ class Redactor:
         forms.update(form for value in known for form in _list_forms(value))
         self._known = frozenset(known)
         # The longest first: one may hold another.
-        self._values = sorted(_add_escaped(form for form in forms if len(form) >= _LEAST), key=len, reverse=True)
+        self._values = sorted(
+            _add_escaped(form for form in forms if len(form) >= _MIN_KEY_CHARS), key=len, reverse=True
+        )
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._values)} secrets)"
@@ -239,7 +241,7 @@ def _decode(data: bytes | bytearray) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        pieces = (bytes(data[place : place + _PIECE]) for place in range(0, len(data), _PIECE))
+        pieces = (bytes(data[place : place + _PIECE_BYTES]) for place in range(0, len(data), _PIECE_BYTES))
         return "".join(codecs.iterdecode(pieces, "utf-8", "replace"))
 
 
@@ -249,7 +251,7 @@ def _mask_fields(text: str) -> str:
         document = orjson.loads(text)
     except orjson.JSONDecodeError:  # a stream, whose tokens have names too
         return _FIELD.sub(lambda found: found[0] if found[1].lower() in ("key", "token") else _mask_field(found), text)
-    secrets = {each for each in find_secrets(document, (*PROMPT_FIELDS, "logprobs")) if len(each) >= _LEAST}
+    secrets = {each for each in find_secrets(document, (*PROMPT_FIELDS, "logprobs")) if len(each) >= _MIN_KEY_CHARS}
     text = _FIELD.sub(lambda found: _mask_field(found) if found[3] in secrets else found[0], text)
     for quoted in {json.dumps(each, ensure_ascii=ascii) for each in secrets for ascii in (True, False)}:
         if "\\" in quoted:  # the pattern passes it over

@@ -29,14 +29,14 @@ from context_bench.wire.prompts import Prompt
 Key = TypeVar("Key", bound=Hashable)
 Owner = TypeVar("Owner", bound=Hashable)
 
-_WORDS = 4  # words in a row that make two texts related
+_RELATED_WORDS = 4  # words in a row that make two texts related
 
 _LONG, _SAMPLED = 400, 8
 """Of a text with so many words the phrases that begin with one word in so many are taken, the same in every text."""
 
-_KNOWN_WORDS = 200_000
+_MAX_KNOWN_WORDS = 200_000
 
-_VERY_LONG = 131_072  # characters from which a text is worked on in pieces
+_LONG_TEXT_CHARS = 131_072  # characters from which a text is worked on in pieces
 
 
 def find_phrases(texts: Iterable[str]) -> set[str]:
@@ -47,11 +47,11 @@ def find_phrases(texts: Iterable[str]) -> set[str]:
     """
     found: set[str] = set()
     for text in texts:
-        if len(text) >= _VERY_LONG:
+        if len(text) >= _LONG_TEXT_CHARS:
             found |= _find_sampled(partial(split_in_pieces, text))
             continue
         words = split_words(text)
-        if 0 < len(words) < _WORDS:
+        if 0 < len(words) < _RELATED_WORDS:
             found.add(" ".join(words))
         found |= set(_join_all(words)) if len(words) < _LONG else _find_sampled(partial(iter, (words,)))
     return found
@@ -62,8 +62,8 @@ def _find_sampled(split: Callable[[], Iterator[list[str]]]) -> set[str]:
     found: set[str] = set()
     sample = _Sample()
     for words in _overlap(split()):
-        starts = compress(range(len(words) - _WORDS + 1), map(sample.__getitem__, words))
-        found.update(" ".join(words[start : start + _WORDS]) for start in starts)
+        starts = compress(range(len(words) - _RELATED_WORDS + 1), map(sample.__getitem__, words))
+        found.update(" ".join(words[start : start + _RELATED_WORDS]) for start in starts)
     if not found:
         for words in _overlap(split()):
             found.update(_join_all(words))
@@ -76,18 +76,18 @@ def _overlap(pieces: Iterable[list[str]]) -> Iterator[list[str]]:
     for piece in pieces:
         words = rest + piece
         yield words
-        rest = words[1 - _WORDS :]
+        rest = words[1 - _RELATED_WORDS :]
 
 
 def _join_all(words: list[str]) -> Iterator[str]:
-    return map(" ".join, zip(*(words[place:] for place in range(_WORDS))))
+    return map(" ".join, zip(*(words[place:] for place in range(_RELATED_WORDS))))
 
 
 class _Sample(dict[str, bool]):
     """Whether the phrases that begin with a word are taken; known words are not worked out again."""
 
     def __missing__(self, word: str) -> bool:
-        if len(self) >= _KNOWN_WORDS:
+        if len(self) >= _MAX_KNOWN_WORDS:
             self.clear()
         self[word] = taken = crc32(word.encode("utf-8", "replace")) % _SAMPLED == 0
         return taken
@@ -141,16 +141,16 @@ MARK_HEADER = "X-Context-Bench-Mark"
 
 MARK = re.compile(rb"cb-[0-9a-f]{24}")
 
-_REMEMBERED = 16  # examples that are over and whose calls may still come
+_MAX_REMEMBERED = 16  # examples that are over and whose calls may still come
 
-_REMEMBERED_CHARACTERS = 32 * 1024 * 1024
+_MAX_REMEMBERED_CHARS = 32 * 1024 * 1024
 """Of the texts of those with which calls are compared; by its mark a call of any of them is recognised."""
 
 MAX_PATHS = 20  # of calls whose prompt cannot be read, that are told apart
 
-_KEPT = 1_000  # calls that fit no request of ours and are kept whole; more are counted
+_MAX_KEPT_CALLS = 1_000  # calls that fit no request of ours and are kept whole; more are counted
 
-_KEPT_CHARACTERS = 64 * 1024 * 1024
+_MAX_KEPT_CHARS = 64 * 1024 * 1024
 """Of those calls with their replies, and once more of calls that may belong to a request under way."""
 
 
@@ -190,7 +190,7 @@ class Matcher:
 
     def __init__(self) -> None:
         self._open: dict[str, Ticket] = {}
-        self._closed: deque[Ticket] = deque(maxlen=_REMEMBERED)
+        self._closed: deque[Ticket] = deque(maxlen=_MAX_REMEMBERED)
         self._texts: OwnerIndex[Ticket, str] = OwnerIndex(lambda ticket: _list_texts(ticket.prompt))
         self._phrases: OwnerIndex[Ticket, str] = OwnerIndex(
             lambda ticket: find_phrases(ticket.prompt.texts()) if ticket.prompt else set()
@@ -201,9 +201,9 @@ class Matcher:
         self.late: list[Call] = []
         self.unmatched_count = self.late_count = self.late_bytes = 0
         self._loose: dict[Call, int] = {}
-        self._room = _KEPT_CHARACTERS
+        self._room = _MAX_KEPT_CHARS
         self._held: dict[Call, int] = {}
-        self._held_room = _KEPT_CHARACTERS
+        self._held_room = _MAX_KEPT_CHARS
         self.seen = 0
         self.uncounted: Counter[str] = Counter()
         self.reached: set[bytes] = set()
@@ -298,7 +298,7 @@ class Matcher:
         """Keep a call that fits no request of ours, or count it where enough of them are kept."""
         self.unmatched_count += 1
         self.late_count += late
-        if len(self.unmatched) < _KEPT and _weigh(call) <= self._room:
+        if len(self.unmatched) < _MAX_KEPT_CALLS and _weigh(call) <= self._room:
             self._room -= _weigh(call)
             self.unmatched.append(call)
             if late:
@@ -318,7 +318,7 @@ class Matcher:
     def _hold(self, call: Call) -> bool:
         """Hold a call for one more request under way that it may belong to, if there is room."""
         if call not in self._held:
-            if len(self._held) >= _KEPT or _weigh(call) > self._held_room:
+            if len(self._held) >= _MAX_KEPT_CALLS or _weigh(call) > self._held_room:
                 return False
             self._held_room -= _weigh(call)
         self._held[call] = self._held.get(call, 0) + 1
@@ -377,7 +377,7 @@ class Matcher:
         What is known of the phrases of a text takes more memory than the text.
         """
         sizes = accumulate(ticket.size for ticket in reversed(self._closed))
-        return sum(size <= _REMEMBERED_CHARACTERS for size in sizes)
+        return sum(size <= _MAX_REMEMBERED_CHARS for size in sizes)
 
 
 def _list_texts(prompt: Prompt | None) -> set[str]:

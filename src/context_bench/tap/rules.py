@@ -18,7 +18,7 @@ from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import find_demand, read_prompt
 
 MAX_CHOICES = 128  # as OpenAI's API gives at most
-_DEEPEST = 12  # levels of a schema that are filled: one may refer to itself
+_MAX_SCHEMA_DEPTH = 12  # levels of a schema that are filled: one may refer to itself
 
 
 def fit_answer(answer: Answer, document: Mapping[str, Any]) -> Answer:
@@ -50,7 +50,7 @@ def fill_schema(schema: Any, text: str) -> Any:
 
 
 def _fill(schema: Any, text: str, root: Any, depth: int) -> Any:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
         return None
     if isinstance(schema.get("$ref"), str):
         return _fill(_follow(schema["$ref"], root), text, root, depth + 1)
@@ -66,9 +66,13 @@ def _fill(schema: Any, text: str, root: Any, depth: int) -> Any:
         kind = next((each for each in kind if each != "null"), "null")
     if kind == "object" or "properties" in schema:
         properties = schema.get("properties")
-        return {key: _fill(each, text, root, depth + 1) for key, each in (properties or {}).items() if depth < _DEEPEST}
+        return {
+            key: _fill(each, text, root, depth + 1)
+            for key, each in (properties or {}).items()
+            if depth < _MAX_SCHEMA_DEPTH
+        }
     if kind == "array":
-        return [] if depth >= _DEEPEST else [_fill(schema.get("items"), text, root, depth + 1)]
+        return [] if depth >= _MAX_SCHEMA_DEPTH else [_fill(schema.get("items"), text, root, depth + 1)]
     least = schema.get("minimum", 0)
     simple: dict[Any, Any] = {"string": text, "integer": least, "number": least, "boolean": False}
     return simple.get(kind)

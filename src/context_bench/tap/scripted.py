@@ -47,9 +47,9 @@ from context_bench.wire.prompts import read_text
 
 UNKNOWN = "I do not know."
 
-_LONGEST_QUESTION = 400
+_MAX_QUESTION_CHARS = 400
 _LONGEST_VALUE = 6
-_DEEPEST = 8  # no API nests content deeper
+_MAX_DEPTH = 8  # no API nests content deeper
 
 _STOP = frozenset(
     split_words(
@@ -67,8 +67,8 @@ _FIELDS = re.compile(
 _CELLS = re.compile(
     r",(?=[^\s\d]|\Z)|(?<=\D),(?=\d)"
 )  # of a CSV row; in prose a space follows, or a digit on both sides
-_FEWEST_CELLS = 3
-_DEEPEST_PACKED = 2
+_MIN_CELLS = 3
+_MAX_PACKED_DEPTH = 2
 _PACKED = re.compile(r"\\(?:[n\"]|u00)")
 _DRIVE = re.compile(r"\b[A-Za-z]:\\(?!\\)")
 _WORD = re.compile(r"[^\W_]+")
@@ -99,7 +99,7 @@ def _split(text: str, between: re.Pattern[str]) -> Iterator[str]:
 
 def _unpack(text: str, depth: int = 0) -> Iterator[str]:
     """Yield the lines of a text; one that holds another text in escapes as the lines of that one."""
-    if depth == _DEEPEST_PACKED or not ("\\" in text or "&" in text):
+    if depth == _MAX_PACKED_DEPTH or not ("\\" in text or "&" in text):
         yield text
         return
     for line in (line for packed in _split(text, _LINE_BREAK) for line in undo_html(packed).split("\n")):
@@ -112,7 +112,7 @@ def _unpack(text: str, depth: int = 0) -> Iterator[str]:
 def _find_field_value(record: str, asked: frozenset[str]) -> str | None:
     """Find the value in one part of a record, if that part is about all that the record was chosen for."""
     cells = [] if '":' in record else _CELLS.split(record)
-    pieces = cells if len(cells) >= _FEWEST_CELLS else _FIELDS.split(record)
+    pieces = cells if len(cells) >= _MIN_CELLS else _FIELDS.split(record)
     field = _find_best([piece for piece in pieces if piece], asked)
     if field is None or asked.intersection(split_words(record)) != asked.intersection(split_words(field)):
         return None
@@ -179,7 +179,7 @@ def _list_spoken(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str,
     """List who says what: a tool's result is its own, also where it comes in a message of the user."""
     if isinstance(content, str):
         yield role, content
-    elif depth == _DEEPEST:
+    elif depth == _MAX_DEPTH:
         return
     elif isinstance(content, list):
         for part in content:
@@ -194,7 +194,7 @@ def _list_spoken(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str,
 def _find_question(text: str) -> tuple[str, str]:
     """Find the last paragraph that asks something, and all before it; of a long paragraph its last question."""
     question, before = _find_last_asking(text, _PARAGRAPHS)
-    if len(question) <= _LONGEST_QUESTION and "\n" not in question.strip():
+    if len(question) <= _MAX_QUESTION_CHARS and "\n" not in question.strip():
         return question, before
     shorter, more = _find_last_asking(question, _UNITS)
     return shorter, f"{before}\n\n{more}"

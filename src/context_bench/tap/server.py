@@ -47,10 +47,10 @@ _HEADER_SECONDS = 20.0  # from a new connection to the end of its first headers
 _IDLE_SECONDS = 75.0  # from one request of a connection to the end of the next one's headers
 _WRITE_SECONDS = 60.0
 """For the client to take a chunk of the reply; how long a model takes to write one is another matter."""
-_PIECE = 256 * 1024
-_KEPT_OF_REFUSED = 1024 * 1024  # bytes that are kept of a reply that is larger than the tap takes
+_PIECE_BYTES = 256 * 1024
+_MAX_REFUSED_BYTES = 1024 * 1024  # bytes that are kept of a reply that is larger than the tap takes
 _BACKLOG = 4096
-_GRACE = 0.5  # seconds that replies under way get when the tap stops
+_STOP_GRACE = 0.5  # seconds that replies under way get when the tap stops
 
 
 _DECODED = ("gzip", "deflate", "br", "zstd")  # encodings of a body that are undone before we see it
@@ -117,9 +117,9 @@ class Tap:
             access_log=None,
             logger=_log,
             handler_cancellation=True,
-            shutdown_timeout=_GRACE,
+            shutdown_timeout=_STOP_GRACE,
             keepalive_timeout=_IDLE_SECONDS,
-            lingering_time=_GRACE,
+            lingering_time=_STOP_GRACE,
             max_line_size=_MAX_HEADER,
             max_field_size=_MAX_HEADER,
         )
@@ -262,16 +262,16 @@ async def _send(
     """Send a body of a known size; a large one in pieces, so that a client who does not read it is noticed."""
     from aiohttp import web
 
-    if len(body) <= _PIECE or request.method == "HEAD":
+    if len(body) <= _PIECE_BYTES or request.method == "HEAD":
         response: web.StreamResponse = web.Response(status=outgoing.status, headers=outgoing.headers, body=body)
         await response.prepare(request)
     else:
         response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
         response.content_length = len(body)
         await response.prepare(request)
-        for place in range(0, len(body), _PIECE):
+        for place in range(0, len(body), _PIECE_BYTES):
             with limit_seconds(request, _WRITE_SECONDS):
-                await response.write(body[place : place + _PIECE])
+                await response.write(body[place : place + _PIECE_BYTES])
     await response.write_eof()
     await _keep_reply(call, body, redactor, ended=perf_counter())
     return response
@@ -332,7 +332,7 @@ async def _stream(
         _log.debug("a stream broke off: %s", describe(error))
         _cut(request)
         if isinstance(error, BodyRefused):
-            del sent[_KEPT_OF_REFUSED:]
+            del sent[_MAX_REFUSED_BYTES:]
     finally:
         if hasattr(chunks, "aclose"):
             await chunks.aclose()

@@ -42,7 +42,7 @@ MAX_STORED_CHARS = 64 * 1024 * 1024  # of the requests and replies that may be g
 
 DIMENSIONS = 256  # numbers in a vector, where the request does not say
 
-_MOST_DIMENSIONS = 65_536
+_MAX_DIMENSIONS = 65_536
 
 
 def embed_words(words: list[str], dimensions: int = DIMENSIONS) -> list[float]:
@@ -62,8 +62,8 @@ def answer_embeddings(request: Incoming) -> Outgoing:
     dimensions = document.get("dimensions", DIMENSIONS)
     if texts is None:
         return build_error(400, "input must be a text, a list of texts, or tokens", request.form)
-    if isinstance(dimensions, bool) or not isinstance(dimensions, int) or not 1 <= dimensions <= _MOST_DIMENSIONS:
-        return build_error(400, f"dimensions must be an integer from 1 to {_MOST_DIMENSIONS}", request.form)
+    if isinstance(dimensions, bool) or not isinstance(dimensions, int) or not 1 <= dimensions <= _MAX_DIMENSIONS:
+        return build_error(400, f"dimensions must be an integer from 1 to {_MAX_DIMENSIONS}", request.form)
     packed = document.get("encoding_format") == "base64"
     vectors = [embed_words(words, dimensions) for words, _ in texts]
     tokens = sum(size for _, size in texts)

@@ -27,7 +27,7 @@ from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.form import Answer
 
-_SHOWN = 200
+_MAX_ERROR_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Tapped:
             return reason
         if failure is not None and (not isinstance(failure, RequestFailed | BadOutput) or is_about_content(failure)):
             return None
-        said = str(failure or answer.get("response") or "")[:_SHOWN]
+        said = str(failure or answer.get("response") or "")[:_MAX_ERROR_CHARS]
         return (
             f"nothing has reached the tap at {self.tap.url}: set the upstream of the proxy to that address "
             f"(the answer of the proxy: {said!r})"

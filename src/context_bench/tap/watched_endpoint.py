@@ -22,7 +22,7 @@ from context_bench.traffic.exchanges import Exchange as Seen
 from context_bench.traffic.exchanges import read_call_bill
 from context_bench.wire.forms import form_of_route, read_completion, read_document_completion, read_prompt
 
-_PATIENCE = 0.5  # seconds to wait for the tap to note the end of a reply that has already come
+_TAP_TIMEOUT = 0.5  # seconds to wait for the tap to note the end of a reply that has already come
 
 
 @dataclass(eq=False)
@@ -216,7 +216,7 @@ async def _wait_for_calls(ticket: Ticket) -> float:
     Returns the seconds that this took.
     """
     started = time.perf_counter()
-    while any(call.ended is None for call in ticket.calls) and time.perf_counter() < started + _PATIENCE:
+    while any(call.ended is None for call in ticket.calls) and time.perf_counter() < started + _TAP_TIMEOUT:
         await asyncio.sleep(0.001)
     return time.perf_counter() - started
 

@@ -72,7 +72,7 @@ def _is_one_word(pair: str) -> bool:
     return len(pair) == 2 and all(sign.isalnum() or sign == "_" for sign in pair)
 
 
-_SHOWN = 40  # characters of a changed setting that are shown
+_MAX_SETTING_CHARS = 40  # characters of a changed setting that are shown
 
 
 @dataclass(eq=False)
@@ -247,7 +247,7 @@ def read_exchanges(records: Sequence[Mapping[str, Any]]) -> list[Exchange]:
 def _show(value: Any) -> str:
     """Show a setting, a long one by its start."""
     text = value if isinstance(value, str) else dump_json(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SETTING_CHARS else f"{text[:_MAX_SETTING_CHARS]}…"
 
 
 def find_answers(exchanges: Iterable[Exchange]) -> list[list[Call]] | str:

@@ -28,10 +28,10 @@ LONG_TEXT = 16_384
 
 PIECE_CHARS = 65_536  # characters of a long text that are encoded in one call that keeps other Python threads waiting
 
-_MAX_WHOLE = 1_000_000
+_MAX_WHOLE_CHARS = 1_000_000
 """Characters from which any text is encoded in pieces: each thread keeps room for the longest that it has encoded."""
 
-_MAX_UNBROKEN = 2_097_152
+_MAX_UNBROKEN_CHARS = 2_097_152
 """Characters without a place to cut that are encoded in one call, which takes 70 bytes for each of them."""
 
 MAX_CHECKED_MARKS = 64  # places with `<` that are looked at one by one for what follows
@@ -74,11 +74,11 @@ def _encoding(name: str) -> Tokenizer:
         if not plain:
             return (
                 len(ordinary(text))
-                if len(text) < _MAX_UNBROKEN
-                else sum(map(len, map(ordinary, _cut(text, _MAX_WHOLE))))
+                if len(text) < _MAX_UNBROKEN_CHARS
+                else sum(map(len, map(ordinary, _cut(text, _MAX_WHOLE_CHARS))))
             )
         if not _has_marks(text):
-            return count_plain(text) if len(text) < _MAX_WHOLE else sum(map(count_plain, _cut(text)))
+            return count_plain(text) if len(text) < _MAX_WHOLE_CHARS else sum(map(count_plain, _cut(text)))
         if len(text) <= PIECE_CHARS:
             return len(ordinary(text))
         return sum([len(ordinary(piece)) if _has_marks(piece) else count_plain(piece) for piece in _cut(text)])
@@ -112,8 +112,8 @@ def _cut(text: str, least: int = PIECE_CHARS) -> Iterator[str]:
     """
     start = 0
     while start + least < len(text):
-        found = _CUT.search(text, start + least, start + _MAX_UNBROKEN)
-        end = found.end() if found else start + _MAX_UNBROKEN
+        found = _CUT.search(text, start + least, start + _MAX_UNBROKEN_CHARS)
+        end = found.end() if found else start + _MAX_UNBROKEN_CHARS
         yield text[start:end]
         start = end
     yield text[start:]

@@ -9,7 +9,7 @@ from context_bench.traffic.readers.api_logs import read_object, read_time
 from context_bench.traffic.readers.sources import Head, Source
 from context_bench.traffic.sessions import Message, Request, Thread, Usage, append_shared
 
-_KEPT = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content")
+_KEPT_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content")
 
 
 class SweAgent:
@@ -115,7 +115,7 @@ def _wrap(message: Message) -> dict[str, Any]:
 
 def _keep_fields(message: Mapping[str, Any]) -> Message:
     """Keep what was sent of a message; the rest is for the agent alone."""
-    kept = {name: message[name] for name in _KEPT if message.get(name) is not None}
+    kept = {name: message[name] for name in _KEPT_FIELDS if message.get(name) is not None}
     ids = message.get("tool_call_ids")
     if kept.get("role") == "tool" and isinstance(ids, list) and ids:
         kept.setdefault("tool_call_id", ids[0])
