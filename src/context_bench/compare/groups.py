@@ -19,12 +19,7 @@ MAX_LINES = 40  # values of a field that a table shows
 
 
 class Groups(dict[Any, EvalResult]):
-    """The parts of a result by the value of a field; None stands for rows without it. Printed, it is a table of scores.
-
-    Args:
-        field: What the rows were grouped by.
-        parts: A result for each value.
-    """
+    """The parts of a result by the value of a field, None for rows without it. Printed, it is a table of scores."""
 
     def __init__(self, field: str, parts: Mapping[Any, EvalResult]) -> None:
         super().__init__(parts)

@@ -56,13 +56,7 @@ def merge_seeds(result: EvalResult) -> EvalResult:
 
 
 def merge_row(row: EvalRow, seeds: Mapping[str, Sequence[str]], repeats: int) -> EvalRow:
-    """Return the row of one seed as a repeated answer of the merged system; a row of another system as it is.
-
-    Args:
-        row: The row.
-        seeds: The seeds of each merged system.
-        repeats: How often each seed answered an example.
-    """
+    """Return the row of one seed as a repeated answer of the merged system; a row of another system as it is."""
     parsed = parse_name(row.system)
     if parsed is None or "seed" not in parsed.parameters or (name := parsed.name_without("seed")) not in seeds:
         return row

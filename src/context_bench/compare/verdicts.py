@@ -144,11 +144,7 @@ def find_floors(config: Mapping[str, Any]) -> frozenset[str]:
 def explain_floor(verdicts: Iterable[Verdict], floors: Collection[str], baseline: str, *, perfect: bool = False) -> str:
     """Say why examples do not need their context: a floor is shown not to be worse, or nobody ever fails; else nothing.
 
-    Args:
-        verdicts: On all systems but the baseline.
-        floors: Those that read no context.
-        baseline: What they are held against.
-        perfect: Every system always has the best score.
+    `perfect` says that every system always has the best score.
     """
     for verdict in verdicts:
         if verdict.name in floors and verdict.not_worse:

@@ -77,13 +77,7 @@ class Arrived:
 
 
 class Client:
-    """Connections to one proxy; an asynchronous context.
-
-    Args:
-        url: The proxy, without `/v1`.
-        timeout: Seconds for one request.
-        headers: Sent with every request.
-    """
+    """Connections to one proxy; an asynchronous context."""
 
     def __init__(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> None:
         self.url, self.timeout, self.headers = url, timeout, dict(headers or {})

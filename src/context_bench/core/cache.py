@@ -37,13 +37,8 @@ _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE
 class Cache:
     """Finds and keeps what a run produces.
 
-    Args:
-        store: Where.
-        run: What it belongs to.
-        scorer: Its evaluators are part of a row's key.
-        counting: What token counts depend on; None when that cannot be known.
-        reuse: Whether what is known is used, or asked for again.
-        tag: Set apart from answers of the same system under another tag.
+    `counting` is what token counts depend on, None where that cannot be known; a `tag` sets answers apart from those of
+    the same system under another one.
     """
 
     def __init__(
@@ -244,12 +239,8 @@ def example_digests(example: Mapping[str, Any]) -> tuple[bytes, bytes]:
 def make_keys(whole: bytes, read: bytes, repeat: int, system: bytes | None, judged: bytes | None) -> Keys:
     """Make the keys of an answer and its row.
 
-    Args:
-        whole: Stands for the example.
-        read: Stands for what the system may read of it.
-        repeat: The number of the repeat.
-        system: Stands for the system; None when it cannot be recognised again.
-        judged: Stands for what a row depends on besides; None when that is not known.
+    `whole` stands for the example, `read` for what the system may read of it, `judged` for what a row depends on
+    besides; None where that cannot be known.
     """
     if system is None:
         return Keys(whole, None, None)

@@ -78,11 +78,6 @@ class Stopped(SystemFailure):
 class Caller:
     """Calls one system. What cannot change within a run is asked of the system once.
 
-    Args:
-        system: What is called.
-        threads: For a system that is not asynchronous.
-        clock: Tells seconds.
-
     Attributes:
         works_elsewhere: Whether its work is done by a server that it waits for: what we do meanwhile does not compete
             with it.

@@ -186,14 +186,8 @@ class Scorer(Evaluators):
     ) -> Judgement:
         """Ask every evaluator that applies; one that fails gives a reason and no score.
 
-        Args:
-            item: The example as the dataset has it.
-            processed: What the system made of it.
-            threads: For evaluators that are slow.
-            memory: What slow evaluators said before.
-            long: For all others, when the texts are long; None calls them here.
-            spending: The limit that judges share with systems; None for no limit.
-            metadata: What is known of the answer: whether a model has read the context.
+        `threads` are for slow evaluators; `long`, for all others when the texts are long, calls them here where it is
+        None.
         """
         judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:

@@ -40,12 +40,7 @@ Emit = Callable[[list[Done]], None]
 class Batch:
     """Gathers items until there are enough of them, or the first has waited long enough.
 
-    How many are enough follows from the time that the last batch took.
-
-    Args:
-        complete: Takes a batch.
-        fail: Told what `complete` raised.
-        limit: The most items; with 1 nothing is to be gathered.
+    How many are enough follows from the time that the last batch took. With a `limit` of 1 nothing is gathered.
     """
 
     def __init__(
@@ -102,17 +97,8 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens"
 class Pipeline:
     """Turns jobs into rows and hands them to `emit`, as many as there are at once.
 
-    Args:
-        scorer: Judges what systems return.
-        maker: Makes the rows.
-        emit: Takes finished rows.
-        cache: Finds and keeps results; None keeps nothing.
-        placement: Says where systems and slow evaluators run.
-        threads: For long texts.
-        guards: The monitors that admit requests.
-        spending: The limit that judges share with systems; None for no limit.
-        together: The most answers that are completed as a batch; with 1 each becomes a row before the next request of
-            its worker is sent, unless that takes a slow evaluator.
+    `threads` are for long texts. At most `together` answers are completed as a batch; with 1 each becomes a row before
+    the next request of its worker is sent, unless that takes a slow evaluator.
 
     Attributes:
         fail: Called with the first failure of our own, which ends the run.

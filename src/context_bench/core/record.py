@@ -59,13 +59,7 @@ class Recording:
 
 @contextmanager
 def recording(store: StoreBackend, config: dict[str, Any], systems: Sequence[System] = ()) -> Iterator[Recording]:
-    """Record a run: when it begins, how it ended, and with what.
-
-    Args:
-        store: Where it is recorded.
-        config: Of the run; it gets the id of the run.
-        systems: Those whose taps may have seen requests that belong to no example.
-    """
+    """Record a run: when it begins, how it ended, and with what."""
     run = store.start_run(config)
     config["run"] = run.id
     record = Recording(run, config)
@@ -133,17 +127,7 @@ async def rescore(
     prices: Prices | None = None,
     spending: Spending | None = None,
 ) -> list[EvalRow]:
-    """Judge the rows of a run again, several at once, and keep each as part of a new run; errors stay errors.
-
-    Args:
-        store: Where both runs are.
-        run: The run that was recorded.
-        new_run: What its rows become part of.
-        scorer: Judges.
-        on_row: Told of each row as it is judged.
-        prices: What judges cost; None takes the table that ships with the package.
-        spending: The limit on what judges cost; None for no limit.
-    """
+    """Judge the rows of a run again, several at once, and keep each as part of a new run; errors stay errors."""
     records: dict[int, RunRecord] = {}
     rows: dict[int, EvalRow] = {}
     slots = 8 * (os.cpu_count() or 1)

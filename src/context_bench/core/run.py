@@ -179,10 +179,6 @@ class Run:
     async def execute(self, examples: Iterator[Item], config: dict[str, Any]) -> EvalResult:
         """Work until the examples end, a limit is reached or the user stops it, and sum up.
 
-        Args:
-            examples: On which the systems are run.
-            config: For the record; the result has it with what the run adds.
-
         Raises:
             ContextBenchError: The input failed, or the run itself. What was finished is in the error's `result`.
             Interrupted: Ctrl-C; the same.

@@ -185,11 +185,8 @@ class Feed:
 class Workers:
     """Works through a feed with all slots of all lanes, from the moment that it is made.
 
-    Args:
-        feed: Has the jobs.
-        lanes: Where they are done.
-        work: Does one job.
-        work_here: Does jobs of systems in this process, and returns those that are left; None does them one by one.
+    `work_here` does several jobs of systems in this process, and returns those that are left; None does them one by
+    one.
 
     Attributes:
         over: Done when all jobs are; it has the first error of `work` itself, which ends the run.

@@ -23,12 +23,7 @@ T = TypeVar("T")
 
 
 class Threads(Executor):
-    """A pool of threads that do not outlive the program: who stops a run does not wait for a call that hangs.
-
-    Args:
-        limit: The most threads; they are started as they are needed.
-        name: What they are called.
-    """
+    """A pool of threads that do not outlive the program: who stops a run does not wait for a call that hangs."""
 
     def __init__(self, limit: int, name: str) -> None:
         self._limit, self._name = limit, name
@@ -132,11 +127,7 @@ def return_memory() -> None:
 
 
 class FreeMemory:
-    """Returns memory some time after the last huge text, and at the end.
-
-    Args:
-        threads: Where it is done, as it takes milliseconds.
-    """
+    """Returns memory some time after the last huge text, and at the end."""
 
     def __init__(self, threads: Executor) -> None:
         self._threads = threads

@@ -147,9 +147,7 @@ class EvidenceMap:
 def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
     """Locate what the answer to an example needs: its evidence, else its accepted answers.
 
-    Args:
-        example: As the system got it; a conversation is read as one text.
-        count: Counts the tokens of a text.
+    A conversation is read as one text.
 
     Returns:
         None where the text holds none of it, so that nothing can be lost.

@@ -139,13 +139,6 @@ def choose_metrics(
     """Build the metrics of a run without `metrics`: those of `default_metrics`, which takes `facts`, and a few more.
 
     The additional ones give no number unless a card recommends a threshold or billed tokens are known.
-
-    Args:
-        score_field: The score that counts.
-        threshold: A score from here on passes; None takes the usual one.
-        passes_by_card: Whether a card may recommend a threshold of its own.
-        official: Whether the official number of a dataset is not a mean over rows.
-        facts: What is known of the run.
     """
     threshold = DEFAULT_THRESHOLD if threshold is None else threshold
     metrics = default_metrics(score_field, threshold, **facts)

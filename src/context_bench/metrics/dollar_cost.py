@@ -28,28 +28,6 @@ _COST_FIELDS = frozenset(
 _UNPAID = ("scripted/", "local ")  # prefixes of `answered_by` of models behind a tap that send no bill
 
 
-@dataclass(frozen=True)
-class DollarCost(RunningMetric):
-    """Dollars spent in all, for a thousand examples, and for each passing example; lower is better.
-
-    Failed rows and rows that did not pass count too. Rows with unknown cost are left out, and a note
-    says so. Where calls fit no single row, or came late, `cost_per_1k_usd_best` counts none of them, and
-    `cost_per_1k_usd_worst` all. A proxy that asked another model is priced by that one; `cost_per_1k_as_asked_usd` is
-    the price of the model that was asked for. What a judge and embeddings cost stands apart. A model without a price is
-    not priced, which is not 0.
-
-    Where the API reports its prompt cache, the hit rate and the dollars without a cache are given as well. For
-    conversations behind a tap, the cache-adjusted dollars assume a cache that hits every repeated prefix.
-    """
-
-    threshold: float = DEFAULT_THRESHOLD
-    score_field: str = "score"
-    name = "dollar-cost"
-
-    def start(self) -> DollarTally:
-        return DollarTally(self.threshold, self.score_field)
-
-
 class DollarTally:
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._scores = threshold, ScoreCount(score_field)
@@ -193,6 +171,26 @@ class DollarTally:
         return f"not priced: {what}; give one in a file of --prices"
 
 
+@dataclass(frozen=True)
+class DollarCost(RunningMetric):
+    """Dollars spent in all, for a thousand examples, and for each passing example; lower is better.
+
+    Failed rows and rows that did not pass count too. Rows with unknown cost are left out, and a note
+    says so. Where calls fit no single row, or came late, `cost_per_1k_usd_best` counts none of them, and
+    `cost_per_1k_usd_worst` all. A proxy that asked another model is priced by that one; `cost_per_1k_as_asked_usd` is
+    the price of the model that was asked for. What a judge and embeddings cost stands apart. A model without a price is
+    not priced, which is not 0.
+
+    Where the API reports its prompt cache, the hit rate and the dollars without a cache are given as well. For
+    conversations behind a tap, the cache-adjusted dollars assume a cache that hits every repeated prefix.
+    """
+
+    threshold: float = DEFAULT_THRESHOLD
+    score_field: str = "score"
+    name = "dollar-cost"
+    tally = DollarTally
+
+
 class _Embeddings:
     """Sums over the calls for embeddings that a tap saw."""
 
@@ -293,20 +291,6 @@ class _TimedOut:
         return {TIMED_OUT_COST_USD: said}
 
 
-@dataclass(frozen=True)
-class BilledRatio(RunningMetric):
-    """Billed prompt tokens for each token that we counted in the same prompts, by least squares through zero.
-
-    An estimate of dollars from counted tokens is off by about this factor. The residual is the part of the bills that
-    the ratio does not explain (root of the squares left over, as a share of the bills): near 0, one factor fits all.
-    """
-
-    name = "billed-ratio"
-
-    def start(self) -> RatioTally:
-        return RatioTally()
-
-
 class RatioTally:
     """Sums of squares and products; whole numbers, so that nothing is lost to rounding."""
 
@@ -336,3 +320,15 @@ class RatioTally:
             "billed_to_counted_residual": math.sqrt(max(0, left) / (self._billed * self._counted)),
             "billed_to_counted_rows": float(self._rows),
         }
+
+
+@dataclass(frozen=True)
+class BilledRatio(RunningMetric):
+    """Billed prompt tokens for each token that we counted in the same prompts, by least squares through zero.
+
+    An estimate of dollars from counted tokens is off by about this factor. The residual is the part of the bills that
+    the ratio does not explain (root of the squares left over, as a share of the bills): near 0, one factor fits all.
+    """
+
+    name = "billed-ratio"
+    tally = RatioTally

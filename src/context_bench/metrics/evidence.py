@@ -14,23 +14,6 @@ from context_bench.stats import Interval
 from context_bench.text.evidence_state import State, read_state
 
 
-@dataclass(frozen=True)
-class EvidenceShares(RunningMetric):
-    """Shares of rows by the state of their evidence and by whether the answer was right.
-
-    `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; so do `lost_by_system`,
-    `failed_anyway`, `right_without_evidence` and the rows that kept it and were right. A row without either score, or
-    with an error, is in none of them: `evidence_rows` are left.
-    """
-
-    threshold: float = DEFAULT_THRESHOLD
-    score_field: str = "score"
-    name = "evidence-survival"
-
-    def start(self) -> EvidenceTally:
-        return EvidenceTally(self.threshold, self.score_field)
-
-
 class EvidenceTally:
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._field = threshold, score_field
@@ -78,18 +61,18 @@ class EvidenceTally:
 
 
 @dataclass(frozen=True)
-class Engagement(RunningMetric):
-    """How many rows a system changed, its score and savings on those, and where the evidence stands.
+class EvidenceShares(RunningMetric):
+    """Shares of rows by the state of their evidence and by whether the answer was right.
 
-    A system that leaves most examples as they are looks harmless over all of them. Rows for which this is
-    unknown (a proxy without a tap) are left out.
+    `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; so do `lost_by_system`,
+    `failed_anyway`, `right_without_evidence` and the rows that kept it and were right. A row without either score, or
+    with an error, is in none of them: `evidence_rows` are left.
     """
 
+    threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
-    name = "engagement"
-
-    def start(self) -> EngagementTally:
-        return EngagementTally(self.score_field)
+    name = "evidence-survival"
+    tally = EvidenceTally
 
 
 class EngagementTally:
@@ -136,3 +119,16 @@ class EngagementTally:
             values["evidence_depth"] = ordered[len(ordered) // 2]
             values["evidence_depth_most"] = self._deepest
         return values
+
+
+@dataclass(frozen=True)
+class Engagement(RunningMetric):
+    """How many rows a system changed, its score and savings on those, and where the evidence stands.
+
+    A system that leaves most examples as they are looks harmless over all of them. Rows for which this is
+    unknown (a proxy without a tap) are left out.
+    """
+
+    score_field: str = "score"
+    name = "engagement"
+    tally = EngagementTally

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from context_bench.config import DEFAULT_THRESHOLD
-from context_bench.metrics.running import MeanSpread, PlaceholderTally, RunningMetric, ScoreCount, mean
+from context_bench.metrics.running import BatchTally, MeanSpread, PlaceholderTally, RunningMetric, ScoreCount, mean
 from context_bench.numbers import MACRO_SCORE, MEAN_SCORE, NUM_EXAMPLES, NUM_UNSCORED, PASS_AT_K, PASS_RATE
 from context_bench.results import EvalRow
 from context_bench.stats import (
@@ -42,27 +42,13 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class MeanScore(RunningMetric):
-    """The mean of one score over the rows that have it; 0.0 when none has."""
-
-    score_field: str = "score"
-    name = "mean-score"
-
-    def start(self) -> MeanTally:
-        return MeanTally(self.score_field)
-
-
-class MeanTally:
+class MeanTally(BatchTally):
     """Adds up scores; the sum is exact, so the order of rows does not matter."""
 
     def __init__(self, score_field: str) -> None:
         self._rows = ScoreCount(score_field)
         self._partials: list[float] = []
         self.spread = MeanSpread()
-
-    def add(self, row: EvalRow) -> None:
-        self.add_all((row,))
 
     def add_all(self, rows: Sequence[EvalRow]) -> None:
         """Add several rows at once."""
@@ -94,6 +80,15 @@ class MeanTally:
         return {MEAN_SCORE: self.spread.interval()}
 
 
+@dataclass(frozen=True)
+class MeanScore(RunningMetric):
+    """The mean of one score over the rows that have it; 0.0 when none has."""
+
+    score_field: str = "score"
+    name = "mean-score"
+    tally = MeanTally
+
+
 def _exact_parts(values: list[float]) -> list[float]:
     """Reduce numbers to a few with exactly the same sum: each holds the rounding error of those before it."""
     parts: list[float] = []
@@ -102,26 +97,11 @@ def _exact_parts(values: list[float]) -> list[float]:
     return parts or [math.fsum(values)]
 
 
-@dataclass(frozen=True)
-class PassRate(RunningMetric):
-    """The share of rows whose score reaches the threshold; a score equal to it passes."""
-
-    threshold: float = DEFAULT_THRESHOLD
-    score_field: str = "score"
-    name = "pass-rate"
-
-    def start(self) -> PassTally:
-        return PassTally(self.threshold, self.score_field)
-
-
-class PassTally:
+class PassTally(BatchTally):
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._passing = 0
         self._spread = MeanSpread()
-
-    def add(self, row: EvalRow) -> None:
-        self.add_all((row,))
 
     def add_all(self, rows: Sequence[EvalRow]) -> None:
         """Add several rows at once."""
@@ -140,18 +120,13 @@ class PassTally:
 
 
 @dataclass(frozen=True)
-class CardPassRate(RunningMetric):
-    """`card_pass_rate` over the rows whose card recommends a threshold, and `card_threshold` where that is one.
+class PassRate(RunningMetric):
+    """The share of rows whose score reaches the threshold; a score equal to it passes."""
 
-    Hardly any system reaches a ROUGE score of 0.7. Rows name the threshold of their card in their metadata; without
-    any such row there is no number.
-    """
-
+    threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
-    name = "card-pass-rate"
-
-    def start(self) -> CardPassTally:
-        return CardPassTally(self.score_field)
+    name = "pass-rate"
+    tally = PassTally
 
 
 class CardPassTally:
@@ -188,18 +163,16 @@ class CardPassTally:
 
 
 @dataclass(frozen=True)
-class PerDatasetBreakdown(RunningMetric):
-    """Mean of a score for each dataset tag, as `dataset:<tag>`; rows without a tag are `unknown`.
+class CardPassRate(RunningMetric):
+    """`card_pass_rate` over the rows whose card recommends a threshold, and `card_threshold` where that is one.
 
-    `macro_score` is the mean of those means, over the datasets that have a scored row: each dataset counts the same,
-    however many examples it has.
+    Hardly any system reaches a ROUGE score of 0.7. Rows name the threshold of their card in their metadata; without
+    any such row there is no number.
     """
 
-    score_field: str = "f1"
-    name = "per-dataset-breakdown"
-
-    def start(self) -> BreakdownTally:
-        return BreakdownTally(self.score_field)
+    score_field: str = "score"
+    name = "card-pass-rate"
+    tally = CardPassTally
 
 
 class BreakdownTally:
@@ -242,20 +215,16 @@ class BreakdownTally:
 
 
 @dataclass(frozen=True)
-class OfficialScore(RunningMetric):
-    """`official_score`, or `official:<tag>` for each of several datasets; nothing where rows are simply averaged.
+class PerDatasetBreakdown(RunningMetric):
+    """Mean of a score for each dataset tag, as `dataset:<tag>`; rows without a tag are `unknown`.
 
-    The number that a benchmark's authors report, where it is not a mean of rows. Rows say in their metadata how they
-    count. `group` is a path such as `live/simple`: rows are averaged within it, then paths
-    level by level (the mean of BBH's tasks, BFCL's groups). `weight` units of the score `weight_field` make a ratio of
-    sums (IFEval's instructions). Errored rows count 0, as everywhere.
+    `macro_score` is the mean of those means, over the datasets that have a scored row: each dataset counts the same,
+    however many examples it has.
     """
 
-    score_field: str = "score"
-    name = "official-score"
-
-    def start(self) -> OfficialTally:
-        return OfficialTally(self.score_field)
+    score_field: str = "f1"
+    name = "per-dataset-breakdown"
+    tally = BreakdownTally
 
 
 class OfficialTally:
@@ -293,6 +262,21 @@ class OfficialTally:
         }
 
 
+@dataclass(frozen=True)
+class OfficialScore(RunningMetric):
+    """`official_score`, or `official:<tag>` for each of several datasets; nothing where rows are simply averaged.
+
+    The number that a benchmark's authors report, where it is not a mean of rows. Rows say in their metadata how they
+    count. `group` is a path such as `live/simple`: rows are averaged within it, then paths
+    level by level (the mean of BBH's tasks, BFCL's groups). `weight` units of the score `weight_field` make a ratio of
+    sums (IFEval's instructions). Errored rows count 0, as everywhere.
+    """
+
+    score_field: str = "score"
+    name = "official-score"
+    tally = OfficialTally
+
+
 def _name_official(tag: str, tags: Collection[str]) -> str:
     return "official_score" if len(tags) == 1 else f"official:{tag}"
 
@@ -305,23 +289,6 @@ def _mean_of_groups(means: Mapping[str, float]) -> float:
         levels.setdefault(head, {})[rest] = value
     known = [_mean_of_groups(inner) if any(inner) else inner[""] for inner in levels.values()]
     return mean(known) if known else 0.0
-
-
-@dataclass(frozen=True)
-class Repeats(RunningMetric):
-    """Consistency of K answers to each example; an answer that failed counts as 0.
-
-    An example counts once K answers with a score are there, in `repeat_flips` and `repeat_variance_share` from the
-    second on.
-    """
-
-    repeats: int = 2
-    threshold: float = DEFAULT_THRESHOLD
-    score_field: str = "score"
-    name = "repeats"
-
-    def start(self) -> RepeatsTally:
-        return RepeatsTally(self.repeats, self.threshold, self.score_field)
 
 
 class RepeatsTally:
@@ -354,6 +321,21 @@ class RepeatsTally:
         reasons["repeat_flips"] = "no example has two answers with a score"
         reasons["repeat_variance_share"] = "all scores are the same, or too few examples have two answers with a score"
         return {key: reasons[key] for key, interval in found.items() if math.isnan(interval.value)}
+
+
+@dataclass(frozen=True)
+class Repeats(RunningMetric):
+    """Consistency of K answers to each example; an answer that failed counts as 0.
+
+    An example counts once K answers with a score are there, in `repeat_flips` and `repeat_variance_share` from the
+    second on.
+    """
+
+    repeats: int = 2
+    threshold: float = DEFAULT_THRESHOLD
+    score_field: str = "score"
+    name = "repeats"
+    tally = RepeatsTally
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ independent: where any do, the interval goes by clusters, and a row that shares 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar
 
 from context_bench.numbers import list_keys
 from context_bench.results import EvalRow
@@ -18,13 +18,14 @@ from context_bench.summary import fold
 from context_bench.types import Tally
 
 
-class RunningMetric(ABC):
+class RunningMetric:
     """A metric whose numbers grow row by row. A metric of a user needs no parent: `name` and `compute` are enough.
 
     `context_bench.numbers` declares the numbers of the metrics that ship, and which of them are given by dataset.
     """
 
     name: ClassVar[str]
+    tally: ClassVar[Callable[..., Tally]]  # made with the parameters of the metric, in their order
     by_dataset: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -33,12 +34,25 @@ class RunningMetric(ABC):
         if declared and "by_dataset" not in cls.__dict__:
             cls.by_dataset = declared
 
-    @abstractmethod
-    def start(self) -> Tally:
+    def start(self) -> Any:
         """Return a new tally, to which the rows of one system are added."""
+        declaring: Any = next((kind for kind in type(self).__mro__ if "tally" in vars(kind)), None)
+        if declaring is None:
+            raise TypeError(f"the metric {self.name!r} must name its `tally`, or have a start() of its own")
+        return self.tally(*(getattr(self, each.name) for each in fields(declaring)))
 
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
         return fold(self.start(), rows)
+
+
+class BatchTally:
+    """A tally that adds several rows at once; one row is a batch of one."""
+
+    def add(self, row: EvalRow) -> None:
+        self.add_all((row,))
+
+    def add_all(self, rows: Sequence[EvalRow]) -> None:
+        raise NotImplementedError
 
 
 class PlaceholderTally:

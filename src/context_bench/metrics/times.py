@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from context_bench.metrics.running import RunningMetric, mean, read_fact
@@ -17,14 +18,11 @@ _QUANTILES = {LATENCY_MEDIAN: 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 _FIRST_TOKEN = {"time_to_first_token_median": 0.5, "time_to_first_token_p95": 0.95}
 
 
-@dataclass(frozen=True)
-class Latency(RunningMetric):
-    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out."""
-
-    name = "latency"
-
-    def start(self) -> LatencyTally:
-        return LatencyTally()
+def _enclose(seconds: array[float], quantiles: Mapping[str, float]) -> dict[str, Interval]:
+    """Give the interval of each quantile; none without times."""
+    values = Values(limit=max(1, len(seconds)))
+    values.extend(sorted(seconds))
+    return {key: quantile_interval(values, at) for key, at in quantiles.items() if seconds}
 
 
 class LatencyTally:
@@ -45,24 +43,15 @@ class LatencyTally:
         return {} if self._seconds else dict.fromkeys(self.result(), "no row succeeded")
 
     def intervals(self) -> dict[str, Interval]:
-        if not self._seconds:
-            return {}
-        values = Values(limit=len(self._seconds))
-        values.extend(sorted(self._seconds))
-        return {key: quantile_interval(values, at) for key, at in _QUANTILES.items()}
+        return _enclose(self._seconds, _QUANTILES)
 
 
 @dataclass(frozen=True)
-class FirstToken(RunningMetric):
-    """Median and 95th percentile of the seconds until the first token of a streamed reply; errored rows are left out.
+class Latency(RunningMetric):
+    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out."""
 
-    Nothing where no row was streamed.
-    """
-
-    name = "first-token"
-
-    def start(self) -> FirstTokenTally:
-        return FirstTokenTally()
+    name = "latency"
+    tally = LatencyTally
 
 
 class FirstTokenTally:
@@ -81,26 +70,18 @@ class FirstTokenTally:
         return {key: percentile(seconds, at) for key, at in _FIRST_TOKEN.items()} if seconds else {}
 
     def intervals(self) -> dict[str, Interval]:
-        if not self._seconds:
-            return {}
-        values = Values(limit=len(self._seconds))
-        values.extend(sorted(self._seconds))
-        return {key: quantile_interval(values, at) for key, at in _FIRST_TOKEN.items()}
+        return _enclose(self._seconds, _FIRST_TOKEN)
 
 
 @dataclass(frozen=True)
-class ProxyOverhead(RunningMetric):
-    """Seconds that a proxy adds: all that the request took, less what the model behind it took.
+class FirstToken(RunningMetric):
+    """Median and 95th percentile of the seconds until the first token of a streamed reply; errored rows are left out.
 
-    Only rows count whose requests had no other one of that system in flight: with others, the time includes waiting for
-    them. Where fewer than 20 were alone all rows count, and a note says so. `proxy_overhead_rows` are those that count.
-    For streamed replies also how much later the first token comes. Errored rows are left out.
+    Nothing where no row was streamed.
     """
 
-    name = "proxy-overhead"
-
-    def start(self) -> OverheadTally:
-        return OverheadTally()
+    name = "first-token"
+    tally = FirstTokenTally
 
 
 @dataclass
@@ -149,3 +130,16 @@ class OverheadTally:
             for key, seconds in self._seconds.items()
             if not seconds.enough
         }
+
+
+@dataclass(frozen=True)
+class ProxyOverhead(RunningMetric):
+    """Seconds that a proxy adds: all that the request took, less what the model behind it took.
+
+    Only rows count whose requests had no other one of that system in flight: with others, the time includes waiting for
+    them. Where fewer than 20 were alone all rows count, and a note says so. `proxy_overhead_rows` are those that count.
+    For streamed replies also how much later the first token comes. Errored rows are left out.
+    """
+
+    name = "proxy-overhead"
+    tally = OverheadTally

@@ -7,34 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from context_bench.config import DEFAULT_THRESHOLD
-from context_bench.metrics.running import PlaceholderTally, RatioSpread, RunningMetric, ScoreCount
+from context_bench.metrics.running import BatchTally, PlaceholderTally, RatioSpread, RunningMetric, ScoreCount
 from context_bench.numbers import COMPRESSION_RATIO, COST_OF_PASS, MEAN_OUTPUT_TOKENS, MEAN_SCORE
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
 
 
-@dataclass(frozen=True)
-class CompressionRatio(RunningMetric):
-    """1 - output/input over summed tokens: positive is smaller, negative is larger.
-
-    Sums, not a mean of ratios, so that a long example weighs what it costs. Errored rows are left out. All are
-    0.0 without rows.
-    """
-
-    name = "compression-ratio"
-
-    def start(self) -> TokenTally:
-        return TokenTally()
-
-
-class TokenTally:
+class TokenTally(BatchTally):
     def __init__(self) -> None:
         self._count = 0
         self._tokens = RatioSpread()
-
-    def add(self, row: EvalRow) -> None:
-        self.add_all((row,))
 
     def add_all(self, rows: Sequence[EvalRow]) -> None:
         """Add several rows at once."""
@@ -61,27 +44,21 @@ class TokenTally:
 
 
 @dataclass(frozen=True)
-class CostOfPass(RunningMetric):
-    """Output tokens spent for each passing example (after arXiv:2504.13359); lower is better.
+class CompressionRatio(RunningMetric):
+    """1 - output/input over summed tokens: positive is smaller, negative is larger.
 
-    Tokens of examples that failed are spent too, so they count. The cost is infinite when nothing passes.
+    Sums, not a mean of ratios, so that a long example weighs what it costs. Errored rows are left out. All are
+    0.0 without rows.
     """
 
-    threshold: float = DEFAULT_THRESHOLD
-    score_field: str = "score"
-    name = "cost-of-pass"
-
-    def start(self) -> CostTally:
-        return CostTally(self.threshold, self.score_field)
+    name = "compression-ratio"
+    tally = TokenTally
 
 
-class CostTally:
+class CostTally(BatchTally):
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._cost = RatioSpread(positive=True)
-
-    def add(self, row: EvalRow) -> None:
-        self.add_all((row,))
 
     def add_all(self, rows: Sequence[EvalRow]) -> None:
         """Add several rows at once."""
@@ -96,6 +73,19 @@ class CostTally:
 
     def intervals(self) -> dict[str, Interval]:
         return {COST_OF_PASS: self._cost.interval()} if self._cost.below else {}
+
+
+@dataclass(frozen=True)
+class CostOfPass(RunningMetric):
+    """Output tokens spent for each passing example (after arXiv:2504.13359); lower is better.
+
+    Tokens of examples that failed are spent too, so they count. The cost is infinite when nothing passes.
+    """
+
+    threshold: float = DEFAULT_THRESHOLD
+    score_field: str = "score"
+    name = "cost-of-pass"
+    tally = CostTally
 
 
 @dataclass(frozen=True)

@@ -32,21 +32,6 @@ def _count_late(report: Mapping[str, Any]) -> int:
     return late if isinstance(late, int) else 0
 
 
-@dataclass(frozen=True)
-class PromptSavings(RunningMetric):
-    """1 - upstream/sent over summed tokens: the share of the prompt that the model did not have to read.
-
-    Errored rows are left out, and so are rows that could not be matched to their upstream calls for certain. Where
-    there are such, best and worst cases count none of the doubtful calls as theirs, and all. Answers without a call
-    count as saved, except where only our own repetition of an example saved the call: a note says how many.
-    """
-
-    name = "prompt-savings"
-
-    def start(self) -> SavingsTally:
-        return SavingsTally()
-
-
 class SavingsTally:
     def __init__(self) -> None:
         self._rows = self._judged = self._untouched = self._repeated = 0
@@ -135,6 +120,19 @@ class SavingsTally:
         return notes
 
 
+@dataclass(frozen=True)
+class PromptSavings(RunningMetric):
+    """1 - upstream/sent over summed tokens: the share of the prompt that the model did not have to read.
+
+    Errored rows are left out, and so are rows that could not be matched to their upstream calls for certain. Where
+    there are such, best and worst cases count none of the doubtful calls as theirs, and all. Answers without a call
+    count as saved, except where only our own repetition of an example saved the call: a note says how many.
+    """
+
+    name = "prompt-savings"
+    tally = SavingsTally
+
+
 _MAX_CHANGES = 5  # changed settings that a note lists
 _SUMS = {
     **{key: key for key in ("extra_upstream_calls", "lost_upstream_calls", "lost_upstream_tokens")},
@@ -142,21 +140,6 @@ _SUMS = {
     "cached_answers": "cached_answer",
 }
 """Keys that are sums of a fact over the rows that have it."""
-
-
-@dataclass(frozen=True)
-class UpstreamTokens(RunningMetric):
-    """Tokens that the model was sent, over all calls; those of failed examples are paid for too, so they count.
-
-    `downstream_tokens` are of the same rows, all attempts of failed ones included. Where calls fit no single row,
-    `extra_upstream_calls_best` counts none of them, and `extra_upstream_calls_worst` all. Answers that only our own
-    repetition saved a call are in no mean and no sum.
-    """
-
-    name = "upstream-tokens"
-
-    def start(self) -> UpstreamTally:
-        return UpstreamTally()
 
 
 class UpstreamTally:
@@ -201,20 +184,16 @@ class UpstreamTally:
 
 
 @dataclass(frozen=True)
-class UpstreamCost(RunningMetric):
-    """Tokens that the model behind a system read and wrote for each passing example; lower is better.
+class UpstreamTokens(RunningMetric):
+    """Tokens that the model was sent, over all calls; those of failed examples are paid for too, so they count.
 
-    This is the number that a proxy should lower. All calls count: the proxy's own ones, and those that the model
-    answered and the proxy lost. Rows that failed or did not pass are on the bill too; those whose upstream
-    tokens are unknown are left out, and a note says so. The cost is infinite when nothing passes.
+    `downstream_tokens` are of the same rows, all attempts of failed ones included. Where calls fit no single row,
+    `extra_upstream_calls_best` counts none of them, and `extra_upstream_calls_worst` all. Answers that only our own
+    repetition saved a call are in no mean and no sum.
     """
 
-    threshold: float = DEFAULT_THRESHOLD
-    score_field: str = "score"
-    name = "upstream-cost"
-
-    def start(self) -> UpstreamCostTally:
-        return UpstreamCostTally(self.threshold, self.score_field)
+    name = "upstream-tokens"
+    tally = UpstreamTally
 
 
 class UpstreamCostTally:
@@ -268,18 +247,18 @@ class UpstreamCostTally:
 
 
 @dataclass(frozen=True)
-class TokenMeters(RunningMetric):
-    """Three meters side by side: what the vendor claims to save, what we counted, what the API billed.
+class UpstreamCost(RunningMetric):
+    """Tokens that the model behind a system read and wrote for each passing example; lower is better.
 
-    Each is a sum over the rows that have it: `claimed_rows`, `counted_rows`, `usage_rows`. What the API billed includes
-    calls that the proxy lost and rows that failed, as dollars do; the other two are of answered rows. The API has
-    a tokenizer of its own, so its number compares with that of another system, not with the other two.
+    This is the number that a proxy should lower. All calls count: the proxy's own ones, and those that the model
+    answered and the proxy lost. Rows that failed or did not pass are on the bill too; those whose upstream
+    tokens are unknown are left out, and a note says so. The cost is infinite when nothing passes.
     """
 
-    name = "token-meters"
-
-    def start(self) -> MetersTally:
-        return MetersTally()
+    threshold: float = DEFAULT_THRESHOLD
+    score_field: str = "score"
+    name = "upstream-cost"
+    tally = UpstreamCostTally
 
 
 class MetersTally:
@@ -314,16 +293,16 @@ class MetersTally:
 
 
 @dataclass(frozen=True)
-class PrefixStability(RunningMetric):
-    """How much of one request of a conversation is a prefix of the next, so that a provider's cache can serve it.
+class TokenMeters(RunningMetric):
+    """Three meters side by side: what the vendor claims to save, what we counted, what the API billed.
 
-    Means over the rows with several turns.
+    Each is a sum over the rows that have it: `claimed_rows`, `counted_rows`, `usage_rows`. What the API billed includes
+    calls that the proxy lost and rows that failed, as dollars do; the other two are of answered rows. The API has
+    a tokenizer of its own, so its number compares with that of another system, not with the other two.
     """
 
-    name = "prefix-stability"
-
-    def start(self) -> PrefixTally:
-        return PrefixTally()
+    name = "token-meters"
+    tally = MetersTally
 
 
 class PrefixTally:
@@ -338,3 +317,14 @@ class PrefixTally:
 
     def result(self) -> dict[str, float]:
         return {key: mean(values) for key, values in self._values.items() if values}
+
+
+@dataclass(frozen=True)
+class PrefixStability(RunningMetric):
+    """How much of one request of a conversation is a prefix of the next, so that a provider's cache can serve it.
+
+    Means over the rows with several turns.
+    """
+
+    name = "prefix-stability"
+    tally = PrefixTally

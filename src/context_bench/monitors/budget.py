@@ -69,13 +69,6 @@ class _Request:
 class Budget(Monitor):
     """Admits requests as long as they fit.
 
-    Args:
-        limits: The most dollars and tokens.
-        prices: What tokens cost; None without a limit on dollars.
-        count: Counts tokens.
-        on_stop: Called when the limit is reached, with the reason.
-        threads: Count the tokens of long texts, so that the event loop goes on; None counts them here.
-
     Attributes:
         spent: What all requests so far have cost.
         judges: The share of it that judges cost.
@@ -161,14 +154,7 @@ class Budget(Monitor):
         processed: Example,
         ask: Callable[[], Awaitable[Mapping[str, float]]],
     ) -> Mapping[str, float]:
-        """Ask an evaluator within the limit. One that asks no model costs nothing, and is asked at once.
-
-        Args:
-            evaluator: Who is asked.
-            example: As the dataset has it.
-            processed: What the system made of it.
-            ask: Asks the evaluator.
-        """
+        """Ask an evaluator within the limit. One that asks no model costs nothing, and is asked at once."""
         if not asks_model(evaluator):
             return await ask()
         size = await asyncio.to_thread(measure_judge_request, evaluator, example, processed, self._count)

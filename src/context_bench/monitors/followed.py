@@ -14,11 +14,7 @@ from context_bench.types import System
 
 
 class Followed(Monitor):
-    """Hands the rows of systems to the controls that are cut to their size.
-
-    Args:
-        systems: Those of the run.
-    """
+    """Hands the rows of systems to the controls that are cut to their size."""
 
     def __init__(self, systems: Sequence[System]) -> None:
         found = [system_traits(each).follows for each in systems]

@@ -77,9 +77,7 @@ class Limits:
 class ErrorLimit(Monitor):
     """Stops the run when one system has failed too often.
 
-    Args:
-        limits: Those of the run.
-        expected: Rows of each system, if that is known.
+    `expected` are the rows of each system, if that is known.
     """
 
     def __init__(self, limits: Limits, expected: int | None) -> None:

@@ -45,10 +45,6 @@ class LookOrder:
 def order_for_looks(items: Iterable[Item], seed: int) -> LookOrder:
     """Read all examples and put them in their order.
 
-    Args:
-        items: All examples that are planned.
-        seed: For the draw.
-
     Raises:
         UsageError: There are fewer examples than looks.
     """
@@ -105,18 +101,8 @@ def _draw(seed: int, tag: str, kind: str, name: str) -> bytes:
 class Decisions(Monitor):
     """Stop each system once an interim look has decided its verdict.
 
-    Args:
-        order: The examples as they are run.
-        competing: The systems that are judged.
-        baseline: What they are held against.
-        read: Reads the number that is compared off a row.
-        margin: A difference within it does not matter.
-        repeats: How often each example is answered.
-        width: Jobs for each example, over all systems and repeats.
-        fixed_groups: Whether the documents or conversations of the run are all that matter.
-        keep_apart: Whether contexts that no model has read are not held against answers.
-        stop: Called with the name of a system that is settled.
-        stop_all: Called when nothing is left to be judged.
+    `read` reads the number that is compared off a row; `width` is the number of jobs for each example, over all systems
+    and repeats. With `keep_apart`, contexts that no model has read are not held against answers.
     """
 
     def __init__(
@@ -190,12 +176,7 @@ class Decisions(Monitor):
                 self._stop_all()
 
     def describe(self, names: Iterable[str], failed: Collection[str] = ()) -> dict[str, Any]:
-        """Describe the looks at the end of a run, as JSON can hold it.
-
-        Args:
-            names: The systems of the run.
-            failed: Systems that were stopped because they do not work.
-        """
+        """Describe the looks at the end of a run, as JSON can hold it."""
         rows = {name: -(-self._row_counts[name] // self._repeats) for name in names}
         systems = {}
         for name, looks in self._looks.items():

@@ -46,12 +46,8 @@ _LOG = _Manner("log", first=10.0, every=30.0, step=0.1, least=5.0)
 class StatusLine:
     """Shows a text that changes, at a rate that does not disturb.
 
-    Used as a context manager, or with `start` and `close`, it shows the text even when nothing calls `tick`.
-
-    Args:
-        text: Makes the line, no longer than so many columns.
-        share: How much of the whole is done, if that is known.
-        enabled: False keeps it silent.
+    Used as a context manager, or with `start` and `close`, it shows the text even when nothing calls `tick`. `text`
+    makes the line, no longer than so many columns; `share` says how much of the whole is done, if that is known.
     """
 
     def __init__(
@@ -177,11 +173,7 @@ class Progress(Monitor):
     """Counts rows and shows rate, time left, errors, retries, tokens and money on one line of stderr.
 
     Rows that the store knew already are done, but say nothing about the time that the others take, and cost nothing.
-
-    Args:
-        total: Rows to expect; None when the input does not tell.
-        enabled: False keeps it silent.
-        doing: What is done while no row comes in, in words; empty for nothing.
+    `total` is None where the input does not tell; `doing` says what is done while no row comes in.
     """
 
     def __init__(

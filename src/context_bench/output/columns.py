@@ -206,13 +206,7 @@ def _find_unjudged(result: EvalResult) -> set[str]:
 def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: bool = False, limits: bool = False) -> str:
     """Write a number of a system, with a star where it is the best, an asterisk where a note explains it.
 
-    Args:
-        result: The run.
-        name: The system.
-        key: The number of its summary.
-        show: How it is written.
-        best: Whether it is the best of its column.
-        limits: Whether its interval stands beside it.
+    With `limits`, its interval stands beside it.
     """
     values, notes = result.summary[name], result.notes.get(name, {})
     if key not in values:

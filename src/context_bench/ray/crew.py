@@ -63,11 +63,7 @@ class _Member:
 class Crew:
     """Runs calls on workers.
 
-    Args:
-        cluster: Where they are.
-        parts: What they may be asked to call.
-        resources: What each worker needs, such as `{"num_cpus": 1}`.
-        most: The most workers; None is as many as there is room for.
+    Without a limit there are as many as there is room for.
     """
 
     def __init__(self, cluster: RayCluster, parts: Parts, resources: Mapping[str, float], most: int | None) -> None:

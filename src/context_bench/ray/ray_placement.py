@@ -34,14 +34,7 @@ _MAX_WAITING_SCORES = 64  # answers for each worker that may wait for slow evalu
 class RayPlacement:
     """The places of one run on a cluster.
 
-    Args:
-        cluster: It is open.
-        systems: Those of the run.
-        resources: What a worker needs, whatever its systems say.
-        workers: The most workers; None is as many as there is room for.
-        senders: The most processes that requests are sent from.
-        max_workers: Requests in flight for each endpoint.
-        restore_frames: Puts the user's own paths back into the frames of an exception.
+    `workers` and `senders` are the most of each; without a limit there are as many as there is room for.
     """
 
     def __init__(

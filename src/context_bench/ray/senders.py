@@ -34,12 +34,7 @@ class _Place:
 
 
 class RemoteTransport:
-    """Sends requests by the workers of a cluster, with the interface of a Transport.
-
-    Args:
-        cluster: Where the senders are.
-        count: How many there are; they are started with the first request.
-    """
+    """Sends requests by the workers of a cluster, with the interface of a Transport."""
 
     def __init__(self, cluster: RayCluster, count: int) -> None:
         self._cluster, self._count = cluster, count

@@ -284,12 +284,7 @@ def _remove_keys(connection: sqlite3.Connection) -> None:
 
 
 class RunningMark:
-    """Shows other processes that a run is under way, until it is released.
-
-    Args:
-        directory: Of the store.
-        number: Of the run.
-    """
+    """Shows other processes that a run is under way, until it is released."""
 
     def __init__(self, directory: Path, number: int) -> None:
         self._path = directory / f"run-{number}.lock"

@@ -46,11 +46,7 @@ _MOST_WARNINGS = 10  # damaged records that are named one by one
 
 
 class Damage:
-    """Reports damaged records of a store, each once.
-
-    Args:
-        path: The file.
-    """
+    """Reports damaged records of a store, each once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -228,11 +224,7 @@ def _refuse_damaged(run: RunInfo, path: Path) -> None:
 
 
 class LiveReader(Reader):
-    """A store that other processes write, read in short pieces so that they need not wait; for one thread at a time.
-
-    Args:
-        directory: Where it lives.
-    """
+    """A store that other processes write, read in short pieces so that they need not wait. One thread at a time."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, readonly=True, create=False)

@@ -43,11 +43,7 @@ CUTS = ("head", "tail", "middle", "random-drop")
 
 
 class SavedTokens:
-    """How many tokens a system left out of each example, known when its row is there.
-
-    Args:
-        system: Its name.
-    """
+    """How many tokens a system left out of each example, known when its row is there."""
 
     def __init__(self, system: str) -> None:
         self.system = system
@@ -91,14 +87,7 @@ def _identify(example: Mapping[str, Any]) -> Hashable:
 
 
 class MatchedControl:
-    """Asks a model with a cut of the context to the size that a system reached on the same example.
-
-    Args:
-        kind: One of `CUTS`.
-        followed: The system.
-        saved: What it left out, shared by all controls of this system.
-        reader: Answers; for a proxy the model behind it.
-    """
+    """Asks a model with a cut of the context to the size that a system reached on the same example."""
 
     sends_elsewhere = True
 

@@ -156,10 +156,7 @@ _FROM_PAGES = {"cross-site", "same-site", "same-origin"}
 def find_refusal(headers: Mapping[str, str], own: str, names: Collection[str]) -> str | None:
     """Find why a request gets no answer; None when it may have one.
 
-    Args:
-        headers: Of the request, looked up in any case.
-        own: The host that the tap listens on.
-        names: Further names by which the tap may be called, in lower case.
+    `own` is the host that the tap listens on, `names` are further names by which it may be called, in lower case.
     """
     if "Origin" in headers or headers.get("Sec-Fetch-Site", "").lower() in _FROM_PAGES:
         return "the tap answers programs, not web pages: this request has an Origin"

@@ -94,11 +94,7 @@ class _Sample(dict[str, bool]):
 
 
 class OwnerIndex(Generic[Owner, Key]):
-    """Maps keys to those who have them, so that a text is not compared with everybody's.
-
-    Args:
-        read: Finds the keys of an owner, each once.
-    """
+    """Maps keys to those who have them, so that a text is not compared with everybody's."""
 
     def __init__(self, read: Callable[[Owner], Iterable[Key]]) -> None:
         self._read = read

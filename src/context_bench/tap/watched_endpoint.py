@@ -52,10 +52,7 @@ def gather_exchanges() -> Iterator[list[dict[str, Any]]]:
 class WatchedEndpoint:
     """Sends as the endpoint does, marks each request, and adds to the exchange what the tap saw of it.
 
-    Args:
-        endpoint: Of the proxy under test.
-        matcher: Knows which calls at the tap belong to a request.
-        known_as: What identifies the proxy, where its address does not.
+    `known_as` identifies the proxy, where its address does not.
     """
 
     def __init__(self, endpoint: Endpoint, matcher: Matcher, known_as: str | None = None) -> None:

@@ -255,13 +255,7 @@ def spread_times(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> 
 
 
 def draw_times(result: EvalResult, times: Mapping[str, Sequence[float]], what: str) -> Drawn:
-    """Draw how times are spread: a histogram by powers of ten for each system, with median and p95.
-
-    Args:
-        result: The run.
-        times: Seconds by system.
-        what: Their name, `latency` or `overhead`.
-    """
+    """Draw how times are spread: a histogram by powers of ten for each system, with median and p95."""
     order, names = number_series(result.summary), label_systems(result.summary)
     found = spread_times(times, order)
     if found is None:

@@ -26,11 +26,7 @@ Cells = dict[str, dict[Place, list[float]]]  # sum of scores and number of rows,
 
 
 class NeedleGrid:
-    """Gathers scores by length and depth, row by row.
-
-    Args:
-        score_field: The score that counts.
-    """
+    """Gathers scores by length and depth, row by row."""
 
     def __init__(self, score_field: str = "score") -> None:
         self._field = score_field

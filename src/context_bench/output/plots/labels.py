@@ -97,12 +97,7 @@ def place_labels(
 ) -> list[LabelPlace]:
     """Place a label beside each point, where it covers least of the other labels and points.
 
-    Args:
-        points: Where each point is, and its label.
-        width: Of the plot; a label may not leave it.
-        height: Of the plot.
-        avoid: Boxes (left, top, right, bottom) that are taken, such as whiskers.
-        lettering: How large labels are.
+    No label leaves the plot, or covers what is to `avoid`, such as whiskers, if that can be helped.
     """
     line, gap = lettering.line, lettering.gap
     small, large, over, far = lettering.steps

@@ -79,10 +79,6 @@ class QualityCost:
         """Trace the front as steps, cost and quality of each corner, through the systems on it that no point beats.
 
         There is none where fewer than two systems compete.
-
-        Args:
-            low: The quality that it rises from.
-            high: The cost that it ends at.
         """
         steps = find_front({name: self.points[name] for name in self.front})
         if len(self.points) - len(self.controls) < 2 or not steps:  # nobody to beat

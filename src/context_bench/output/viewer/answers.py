@@ -65,11 +65,7 @@ _FILTERS = ("run", "system", "dataset", "outcome", "evidence", "untouched", "fli
 
 
 class Answers:
-    """Answers from a store.
-
-    Args:
-        store: That is looked at.
-    """
+    """Answers from a store."""
 
     def __init__(self, store: LiveStore) -> None:
         self._store = store

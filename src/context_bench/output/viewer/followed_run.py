@@ -29,11 +29,7 @@ _FRESH_SECONDS = 1.0
 
 
 class LiveStore:
-    """A store that is read by the threads of a server, one at a time.
-
-    Args:
-        directory: Where it lives.
-    """
+    """A store that is read by the threads of a server, one at a time."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -113,13 +109,7 @@ _IDS_AT_ONCE = 2_000  # ids among which new ones are looked for at once
 
 
 class FollowedRun:
-    """A run whose rows go into an index, and whose facts are gathered.
-
-    Args:
-        info: The run.
-        checksum: Of what is known of it.
-        index: That its rows go into.
-    """
+    """A run whose rows go into an index, and whose facts are gathered."""
 
     def __init__(self, info: RunInfo, checksum: int, index: RowIndex) -> None:
         self._index = index
@@ -225,11 +215,7 @@ _REST_SHARE = 0.2  # the share of its time for which the thread leaves the proce
 
 
 class Follower:
-    """The runs that are followed, and the index of their rows.
-
-    Args:
-        store: That they are in.
-    """
+    """The runs that are followed, and the index of their rows."""
 
     def __init__(self, store: LiveStore) -> None:
         self.store = store

@@ -80,10 +80,6 @@ class _Refused(Exception):
 class ViewServer:
     """Serves a store until it is closed.
 
-    Args:
-        directory: Of the store.
-        port: To listen on; 0 takes a free one.
-
     Raises:
         StoreError: The store cannot be read.
         UsageError: The port cannot be had.
