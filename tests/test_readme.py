@@ -113,4 +113,10 @@ def test_the_table_is_what_the_demo_prints(tmp_path: Path) -> None:
     done = shell("demo", cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     assert told(shown) == told(done.stdout)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    saved = re.search(r"bm25:ratio=0\.3 is equivalent to passthrough, with (\S+) of the tokens saved", shown)
+    (truncated,) = re.findall(r"^\| truncate:ratio=0\.5 .*? (\S+%) \|.*worse \|$", shown, re.MULTILINE)
+    assert saved is not None
+    assert f"`bm25:ratio=0.3` saves {saved[1]} of the tokens and is equivalent to the whole context" in readme
+    assert f"`truncate:ratio=0.5` keeps the evidence in only {truncated} of the examples" in readme
     assert "latency p50" in shown
