@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def memory(folder: Path, *words: str, code: int = 0) -> Any:
-    done = called("memory", *words, cwd=folder)
+    done = called("memory", *words, "--no-bm25", cwd=folder)
     assert done.returncode == code, done.stderr
     return done
 
@@ -62,8 +62,9 @@ def test_the_systems_that_ship_run_with_no_key_and_no_network(folder: Path) -> N
     )
     tables = [part.splitlines()[0] for part in done.stdout.split("\n\n") if part.startswith("|")]
     first = [re.sub(r"\s+", " ", line).split("|")[1].strip() for line in tables]
-    assert first[:5] == ["retrieved", "probes passed", "system", "own query", "score by type"]
-    assert first[5:7] == ["not left in the store", "costs of memory"]
+    found = ["retrieved", "evidence among the first turns", "evidence among the first sessions", "probes passed"]
+    assert first[:7] == [*found, "system", "own query", "score by type"]
+    assert first[7:9] == ["not left in the store", "costs of memory"]
     assert "against naive" in first
     # Nobody under test is told to be better or worse as a control.
     assert "oracle" in done.stdout
@@ -207,13 +208,15 @@ def test_a_mistake_is_one_sentence(folder: Path, words: list[str], said: str) ->
 
 def test_an_interrupted_run_says_what_to_type_and_goes_on(folder: Path) -> None:
     (folder / "slow.py").write_text(SLOW)
-    run = bench_on_terminal("memory", "--system", "slow.py:Slow", "--dataset", "talks.jsonl", cwd=folder, columns=200)
+    run = bench_on_terminal(
+        *("memory", "--system", "slow.py:Slow", "--dataset", "talks.jsonl", "--no-bm25"), cwd=folder, columns=200
+    )
     run.wait_for("3 rows")
     run.send("\x03")
     assert run.finish() == 130
     line = run.shown.replace("\r\n", "\n").strip().rpartition("\n")[2]
-    assert line == "  context-bench memory --system slow.py:Slow --dataset talks.jsonl --resume"
-    resumed = memory(folder, *shlex.split(line)[2:], "--output", "json")
+    assert line == "  context-bench memory --system slow.py:Slow --dataset talks.jsonl --no-bm25 --resume"
+    resumed = called(*shlex.split(line)[1:], "--output", "json", cwd=folder)
     document = json.loads(resumed.stdout)
     assert 3 <= document["config"]["reused"] < len(document["rows"]) == 18
 
@@ -274,3 +277,54 @@ def test_a_dry_run_sends_nothing_and_a_gate_fails_the_command(folder: Path) -> N
     words = ["--system", "toys.py:Forgetful", "--dataset", "talks.jsonl", "--budget", "500", "--answers", "reader"]
     memory(folder, *words, "--fail-if", "retrieval_recall < 0.9", code=1)
     assert "'recal' is not a number of this run" in memory(folder, *words, "--fail-if", "recal < 1", code=2).stderr
+
+
+def test_bm25_is_added_as_the_bar_to_beat(folder: Path) -> None:
+    words = ["memory", "--system", "toys.py:Forgetful", "--dataset", "talks.jsonl", "--budget", "500", "--no-store"]
+    found = json.loads(called(*words, "--output", "json", "--quiet", cwd=folder).stdout)
+    assert [name for name in found["summary"] if "budget" in name] == [
+        "toys.py:Forgetful[budget=500]",
+        "bm25[budget=500]",
+    ]
+    assert found["comparison"]["baseline"] == "bm25[budget=500]"
+    tuned = json.loads(called(*words, "--system", "bm25:k1=0.9", "--output", "json", "--quiet", cwd=folder).stdout)
+    assert "bm25[budget=500]" not in tuned["summary"], "a bm25 of the user's own is enough"
+
+
+def test_what_was_retrieved_is_saved_and_read_again_by_another_reader(folder: Path) -> None:
+    words = ["--dataset", "talks.jsonl", "--budget", "500,2000", "--output", "json", "--quiet"]
+    saved = ["--system", "bm25", "--system", "naive", "--system", "toys.py:Stale", "--save-contexts", "found.jsonl"]
+    live = json.loads(memory(folder, *words, *saved).stdout)
+    lines = [json.loads(line) for line in (folder / "found.jsonl").read_text().splitlines()]
+    # 3 conversations of 6 questions, at two budgets, for the two systems that are no controls
+    assert len(lines) == 3 * 6 * 2 * 2
+    assert {line["system"] for line in lines} == {"bm25", "toys.py:Stale"}
+    with Server(lambda _: completion("I cannot know.")) as server:
+        reader = ["--contexts", "found.jsonl", "--reader", server.url, "--max-workers", "2"]
+        frozen = json.loads(memory(folder, *words, *reader).stdout)
+        assert len(server.requests) == 3 * 6 * 2 * 2
+    for name in ("bm25", "toys.py:Stale"):
+        for budget in (500, 2000):
+            was, now = live["summary"][f"{name}[budget={budget}]"], frozen["summary"][f"{name} (file)[budget={budget}]"]
+            assert now["retrieval_recall"] == was["retrieval_recall"]
+            assert now["ingest_calls"] is None, "what a file retrieved cost is not known"
+    kept = {(row["system"], row["example_id"]): row for row in frozen["rows"]}
+    assert {row["response"] for row in kept.values()} == {"I cannot know."}
+
+
+def test_a_file_of_a_vendor_s_own_is_scored_and_what_it_lacks_is_an_error(folder: Path) -> None:
+    first = make_conversations()[0]
+    question = first["questions"][0]
+    turn = next(each for each in first["turns"] if each["id"] in question["evidence_ids"])
+    line = {"question_id": f"{first['id']}/{question['id']}", "text": turn["content"], "ids": [turn["id"]]}
+    (folder / "theirs.jsonl").write_text(json.dumps(line) + "\n")
+    words = ["--contexts", "theirs.jsonl", "--dataset", "talks.jsonl", "-n", "1", "--budget", "500", "--output", "json"]
+    found = json.loads(memory(folder, *words, code=3).stdout)
+    rows = {row["example_id"]: row for row in found["rows"]}
+    assert rows[line["question_id"]]["scores"]["retrieval_recall"] == 1.0
+    others = [row["error"] for name, row in rows.items() if name != line["question_id"]]
+    assert len(others) == len(first["questions"]) - 1
+    assert all("the file has nothing that was retrieved for" in error for error in others)
+    twice = json.dumps(line) + "\n"
+    (folder / "theirs.jsonl").write_text(twice + twice)
+    assert "two lines for question" in memory(folder, *words, code=2).stderr

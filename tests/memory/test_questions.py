@@ -43,7 +43,7 @@ def test_a_json_list_is_read_too(tmp_path: Path) -> None:
     path.write_text(json.dumps([RECORD, {**RECORD, "id": "c2"}]), encoding="utf-8")
     assert [example["id"] for example in _read(path)[0]] == ["c1/q1", "c2/q1"]
     path.write_text(json.dumps(RECORD), encoding="utf-8")
-    with pytest.raises(DataError, match="must hold a list of conversations"):
+    with pytest.raises(DataError, match="must hold a list"):
         _read(path)
 
 
@@ -65,7 +65,7 @@ def test_a_wrong_record_names_the_conversation_and_what_is_wrong(tmp_path: Path,
 def test_a_line_that_is_not_json_is_named(tmp_path: Path) -> None:
     path = _write(tmp_path, RECORD)
     path.write_text(path.read_text(encoding="utf-8") + "{broken\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"chats\.jsonl, line 2: is not JSON"):
+    with pytest.raises(DataError, match=r"chats\.jsonl, line 2: broken JSON"):
         _read(path)
 
 

@@ -22,6 +22,7 @@ from context_bench.memory.vendor_memories import (
     Mem0,
     VendorFailed,
     VendorMemory,
+    read_vendor_config,
 )
 from context_bench.processes.started_proxy import find_program
 from servers import Reply, Request, Server, free_port, hang, reply
@@ -163,6 +164,46 @@ def test_it_gets_the_dimension_of_the_model_that_is_named(vendor: str) -> None:
                     assert f'"size": {size}' in json.dumps(meta)
             finally:
                 memory.finish()
+
+
+@pytest.mark.memory_vendors
+def test_a_setting_of_the_user_s_reaches_the_vendor(vendor: str, tmp_path: Path) -> None:
+    path = tmp_path / "vendors.toml"
+    path.write_text(
+        """
+        mem0 = {k = 1, config = {custom_instructions = "Keep only what dogs are called."}}
+        graphiti = {k = 1, episode = {custom_extraction_instructions = "Keep only what dogs are called."}}
+        langmem = {k = 1, manager = {instructions = "Keep only what dogs are called."}}
+        """.strip()
+    )
+    settings = read_vendor_config(path)[vendor]
+    with relay() as server:
+        memory, ours = VENDORS[vendor](server.url, **settings), VENDORS[vendor](server.url)
+        try:
+            memory.reset()
+            memory.ingest(DATED[:2])
+            memory.ingest(DATED[2:])
+            asked = [json.dumps(each.json) for each in server.requests if "chat" in each.path]
+            assert any("Keep only what dogs are called." in text for text in asked)
+            assert len(memory.retrieve("What is the dog of Ana called?")) == 1
+            assert memory.fingerprint != ours.fingerprint
+        finally:
+            memory.finish()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[memo]", "'memo' is no table of a vendor: there are mem0, graphiti"),
+        ("[mem0]\ntop_k = 3", "mem0 has no setting 'top_k'; it has model"),
+        ("[mem0]\nconfig = 3", "mem0 has no setting 'config'"),
+        ("[mem0", "cannot be read as TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "vendors.toml").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_vendor_config(tmp_path / "vendors.toml")
 
 
 @pytest.mark.memory_vendors

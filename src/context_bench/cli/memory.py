@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +64,24 @@ def _measure(options: MemoryOptions, typed: Sequence[str], *, model_given: bool)
         if failure is not None:
             raise failure
         failed = Limits(max_errors=options.max_errors or TOLERATED_ERRORS).is_exceeded(result.summary)
+        if options.save_contexts:
+            _save_contexts(options, result)
         code = 3 if failed or result.settings.stopped or result.settings.stopped_systems else 0
         return pass_gate(opened, result) or code
+
+
+def _save_contexts(options: MemoryOptions, result: EvalResult) -> None:
+    from context_bench.cli.output import open_destination
+    from context_bench.memory.contexts import list_contexts
+    from context_bench.store import Store
+
+    assert options.store_folder is not None
+    assert result.settings.run is not None
+    with (
+        Store(options.store_folder, readonly=True, create=False) as store,
+        open_destination(options.save_contexts, quiet=options.silent, flag="--save-contexts") as write,
+    ):
+        write(list_contexts(store.run_records(store.run(result.settings.run)), result.settings.reports))
 
 
 def _check_conditions(gate: RunGate) -> None:
@@ -88,12 +105,16 @@ def _check(options: MemoryOptions) -> None:
     from context_bench.registry import registry
 
     import_all(options.imports)
-    if not options.system:
+    if not options.system and not options.contexts:
         known = ", ".join(registry.list("memory_system"))
         raise UsageError(f"no memory system to measure: add --system NAME ({known}), module:object or file.py:object")
     if not options.dataset:
         known = ", ".join(registry.list("memory_dataset"))
         raise UsageError(f"no dataset: add --dataset NAME ({known}) or FILE.jsonl")
+    if options.save_contexts and options.no_store:
+        raise UsageError("--save-contexts reads the answers that are kept: leave out --no-store")
+    if not options.no_bm25 and not any(re.match(r"bm25\b", text) for text in options.system):
+        options.system = [*options.system, "bm25"]
     if options.fresh and options.resume:
         raise UsageError("--fresh and --resume are opposites: give one of them")
 

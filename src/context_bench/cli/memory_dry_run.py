@@ -58,7 +58,12 @@ def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> 
     """Count conversations, questions and tokens, and show for each system what they would take."""
     count = get_tokenizer(options.tokenizer)
     opened, tag = open_conversations(
-        options.dataset, n=options.max_conversations, seed=options.seed, data_dir=options.data_dir, types=options.types
+        options.dataset,
+        n=options.max_conversations,
+        seed=options.seed,
+        data_dir=options.data_dir,
+        types=options.types,
+        plant=options.plant,
     )
     questions = Questions(opened, tag, count, options.max_conversations, options.types)
     examples: list[Example] = []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from context_bench.core.judge import Scorer
 from context_bench.errors import UsageError, warn
 from context_bench.evaluators import AnswerQuality
 from context_bench.memory.arm import Arm, ExtractReader, OwnAnswer, ReadAnswer, SharedReader
+from context_bench.memory.contexts import read_contexts
 from context_bench.memory.conversations import check_granularity
+from context_bench.memory.datasets import UNVERIFIED
 from context_bench.memory.host import Host
 from context_bench.memory.inspection import Meter
 from context_bench.memory.members import is_factory, read_members
@@ -24,6 +26,7 @@ from context_bench.memory.probes import MemoryProbes, ProbeShares
 from context_bench.memory.questions import Questions, open_conversations
 from context_bench.memory.scoring import Abstention, LocomoScore, LongMemEvalRetrieval, MemoryChoice, MemoryRetrieval
 from context_bench.memory.seat import HostSettings, Instance
+from context_bench.memory.vendor_memories import is_vendor, read_vendor_config
 from context_bench.metrics import DollarCost, Latency, MeanScore, PassRate
 from context_bench.metrics.upstream import PromptSavings, UpstreamTokens
 from context_bench.pricing import Prices, load_shipped_prices
@@ -75,6 +78,9 @@ async def aevaluate_memory(
     max_quiet: float = 120.0,
     data_dir: str | None = None,
     extra: Sequence[Any] = (),
+    plant: int | None = None,
+    vendor_config: Any = None,
+    contexts: str | None = None,
     **options: Any,
 ) -> EvalResult:
     """Do what `evaluate_memory` does, to be awaited.
@@ -103,10 +109,14 @@ async def aevaluate_memory(
         max_quiet: Wait at most so many seconds for that.
         data_dir: A folder with the records of public datasets.
         extra: Evaluators beside those of the dataset, or beside `evaluators`.
+        plant: Plant so many facts of ours into each conversation, and ask for them.
+        vendor_config: Settings of vendors' systems: a TOML file, or a mapping by the vendor's name.
+        contexts: A file of what systems retrieved; each system in it is measured as if it retrieved that now.
         options: Everything else that `evaluate` takes: `evaluators`, `metrics`, `tokenizer`, `cache_dir`, `margin` and
             so on. With `max_workers` so many conversations are written and asked at the same time. `limits` also hold
             for what the memory systems spend at their taps. `seed` is also for generated datasets and for systems that
-            take one; `baseline` is `naive` by default, where that is among the systems.
+            take one; `baseline` is `naive` by default, else `bm25` at the largest budget, where they are among the
+            systems.
 
     Raises:
         UsageError: Something cannot be right, before anything was sent.
@@ -117,12 +127,17 @@ async def aevaluate_memory(
     settings = EvaluateOptions(**options)
     settings.check()
     count = get_tokenizer(settings.tokenizer)
-    opened, tag = open_conversations(dataset, n=max_conversations, seed=settings.seed, data_dir=data_dir, types=types)
+    opened, tag = open_conversations(
+        dataset, n=max_conversations, seed=settings.seed, data_dir=data_dir, types=types, plant=plant
+    )
     questions = Questions(opened, tag, count, max_conversations, types)
     prices = settings.prices or load_shipped_prices()
     if answerer is not None and not isinstance(answerer, Shared):
         answerer = Shared(answerer)  # each instance of a system has a tap of its own
-    models = Models(answerer, model, embedding_model, api_key, prices, settings.seed)
+    vendor_settings = read_vendor_config(vendor_config)
+    models = Models(answerer, model, embedding_model, api_key, prices, settings.seed, vendor_settings)
+    if contexts is not None:
+        systems = [*(systems if isinstance(systems, list | tuple) else [systems]), *read_contexts(contexts)]
     home = settings.cache_dir if settings.store is None else settings.store.directory
     folder = None if home is None else Path(home) / "memory"
     hosts = build_hosts(
@@ -144,8 +159,10 @@ async def aevaluate_memory(
     workers = settings.max_workers or 1
     questions.width = 1 if _find_single(hosts, workers) else workers
     shared.room = asyncio.Semaphore(workers) if workers > 1 else None
-    if settings.baseline is None and any(each.name == _BASELINE for each in arms):
-        settings.baseline = _BASELINE
+    if settings.baseline is None:
+        settings.baseline = next(
+            (each for each in _list_baselines(budgets) if each in {arm.name for arm in arms}), None
+        )
     judged = any("memory_judge" in (find_score_fields(each) or ()) for each in extra)
     settings.score_field = settings.score_field or _find_primary(tag, judged)
     field = settings.score_field or "score"
@@ -164,6 +181,7 @@ async def aevaluate_memory(
         "top_k": top_k,
         "reader": shared.label,
         "read_by_script": shared.is_script,
+        **({"unverified": name} if (name := tag.partition(":")[0]) in UNVERIFIED else {}),
     }
     settings.config = {**(settings.config or {}), "memory": about}
     return await aevaluate(**{**vars(settings), "systems": arms, "dataset": questions})
@@ -182,6 +200,11 @@ def _check_choices(granularities: Sequence[str], budgets: Sequence[int], answers
         raise UsageError(f"answers must be some of {', '.join(_ANSWERS)} (got {', '.join(map(str, answers))})")
 
 
+def _list_baselines(budgets: Sequence[int]) -> list[str]:
+    """List what the others are held against, the best first: the whole history, else the bar to beat."""
+    return [_BASELINE, name_setting("bm25", {"budget": str(max(budgets))})]
+
+
 def _make_arms(
     host: Host,
     reader: SharedReader,
@@ -198,7 +221,7 @@ def _make_arms(
             ReadAnswer(name_setting(host.name, {"budget": str(budget)}), host, reader, budget, top_k, count)
             for budget in budgets
         ]
-    if "own" in answers or not arms:
+    if ("own" in answers and not host.members.is_frozen) or not arms:
         arms.append(OwnAnswer(f"{host.name}[own query]", host))
     return arms
 
@@ -246,6 +269,7 @@ class Models:
     api_key: str | None = None  # passed on by the tap to whom it forwards to
     prices: Prices | None = None  # for what they spend
     seed: int | None = None  # for those that take one
+    vendor_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the vendor's name
 
     def list_arguments(self, url: str | None) -> dict[str, Any]:
         given = {
@@ -295,7 +319,7 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
     if meter is not None and fingerprint is not None:
         behind = models.answerer.fingerprint if models.answerer is not None else None
         fingerprint = None if behind is None else f"{fingerprint}, tap: {behind}"
-    quiet = is_ours(type(system)) and _ASKS not in takes
+    quiet = is_ours(type(system)) and _ASKS not in takes and not instance.members.is_frozen
     return Host(f"{name}{suffix}", instance, fingerprint, settings, make, asks_nobody=quiet)
 
 
@@ -305,7 +329,8 @@ def _make_instance(found: Any, ref: Ref, models: Models) -> Instance:
     if _ASKS in takes and models.answerer is not None:
         meter = Meter(models.answerer, free_port(), models.prices)
     given = models.list_arguments(None if meter is None else meter.url)
-    filled = {key: value for key, value in given.items() if key in takes}
+    own = models.vendor_settings.get(getattr(found, "name", ""), {}) if is_vendor(found) else {}
+    filled = {key: value for key, value in given.items() if key in takes} | dict(own)
     _check_answered(found, ref, filled)
     # the first parameter gets the text after the colon of a reference
     first = next((name for name, each in takes.items() if each.kind is not each.KEYWORD_ONLY), None)

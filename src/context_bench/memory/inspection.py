@@ -222,7 +222,8 @@ class Inspection:
         Return `searchable_seconds` since the start of writing, or `unsearchable` with the reason why it is not known.
         """
         if not self._can_be_asked:
-            return {} if self.members.is_control else {"unsearchable": "it has no retrieve() to be asked"}
+            fixed = self.members.is_control or self.members.is_frozen
+            return {} if fixed else {"unsearchable": "it has no retrieve() to be asked"}
         turns = _sample(history)
         deadline, patience, found, self._named = perf_counter() + self.limit, self.quiet, 0, 0
         sampled = 0
@@ -297,7 +298,7 @@ class Inspection:
 
     @property
     def _can_be_asked(self) -> bool:
-        return "retrieve" in self.members and not self.members.is_control
+        return "retrieve" in self.members and not (self.members.is_control or self.members.is_frozen)
 
     async def _ask(self, turn: Turn) -> list[Retrieved] | None:
         """Ask for a turn in its own words; None where it fails, as it does at questions too."""

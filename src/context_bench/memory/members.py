@@ -29,8 +29,8 @@ _OPTIONAL = ("retrieve", "flush", "memories", "forget", "restore", "point_to")
 class Members:
     """The methods of one memory system, and its name: its class's where it has none.
 
-    Unless it `takes_dates`, the date stands before the text of each turn. It `takes_user` if `ingest` and all ways of
-    asking take one.
+    One that `is_frozen` reads a file, whatever is written into it. Unless it `takes_dates`, the date stands before the
+    text of each turn. It `takes_user` if `ingest` and all ways of asking take one.
     """
 
     def __init__(self, system: Any) -> None:
@@ -38,6 +38,7 @@ class Members:
         self.name = getattr(system, "name", type(system).__name__)
         self._methods = {name: found for name in (*_REQUIRED, *_OPTIONAL) if (found := _find_method(system, name))}
         self.is_control = is_control(system)
+        self.is_frozen = getattr(system, "is_frozen", False) is True
         self.takes_dates = getattr(system, "takes_dates", False) is True
         self.one_at_a_time = getattr(system, "one_at_a_time", False) is True
         asked = [name for name in ("ingest", "query", "retrieve") if name in self]

@@ -64,6 +64,15 @@ class MemoryParameters(Options):
     )
     data_dir: str | None = redeclare(CommandOptions, "data_dir")
     extra: Sequence[Any] = option("", ANYTHING, (), flag=_PYTHON)
+    plant: int | None = option(
+        "plant N facts of ours into each conversation, and ask for them: for conversations without questions",
+        POSITIVE,
+        metavar="N",
+    )
+    vendor_config: Any = option("settings of vendors' systems (TOML, a table for each)", ANYTHING, metavar="FILE")
+    contexts: str | None = option(
+        "read what systems retrieved from FILE, and measure it with this reader", metavar="FILE"
+    )
 
 
 class MemoryOptions(MemoryParameters, CommandOptions):
@@ -74,7 +83,8 @@ class MemoryOptions(MemoryParameters, CommandOptions):
         "file.py:object (repeatable)",
     )
     dataset: str | None = option(
-        "conversations: NAME[:key=value,...] as `context-bench datasets` lists them, a .jsonl file or module:object",
+        "conversations: NAME[:key=value,...] as `context-bench datasets` lists them, a file of conversations, of a "
+        "public dataset or of recorded traffic, or module:object",
         metavar="REF",
     )
     api_key_env: str | None = redeclare(
@@ -83,13 +93,15 @@ class MemoryOptions(MemoryParameters, CommandOptions):
     judge_url: str | None = redeclare(
         CommandOptions, "judge_url", help="server of a model that rates answers; adds memory_judge"
     )
+    no_bm25: bool = option("leave out bm25, which is added as the bar to beat", SWITCH, False)
+    save_contexts: str | None = option("write what each system retrieved to FILE (JSONL)", metavar="FILE")
     judge_prompts: str | None = option("wordings of the judge's rules by type (TOML)", metavar="FILE")
     judge_itself: bool = option("let the model that answers judge its own answers", SWITCH, False)
     score_field: str | None = redeclare(
         CommandOptions, "score_field", help="the score that counts (default: that of the dataset)"
     )
     baseline: str | None = redeclare(
-        CommandOptions, "baseline", help="system that the others are compared with (default: naive, else the first)"
+        CommandOptions, "baseline", help="system that the others are compared with (default: naive, else bm25)"
     )
     fixed_groups: bool = redeclare(
         CommandOptions,
@@ -123,11 +135,23 @@ class MemoryOptions(MemoryParameters, CommandOptions):
 
 
 MEMORY_GROUPS: dict[str, tuple[str, ...]] = {
-    "what is measured": ("system", "dataset", "max_conversations", "types", "seed", "data_dir", "imports"),
+    "what is measured": (
+        *("system", "no_bm25", "contexts", "dataset", "plant", "max_conversations", "types", "seed", "data_dir"),
+        "imports",
+    ),
     "how it is measured, the same for all": (
         *("granularity", "budgets", "top_k", "answers", "timeout", "quiet", "max_quiet"),
     ),
-    "who answers": ("reader", "tap_forward", "tap_model", "tap_reply", "model", "embedding_model", "api_key_env"),
+    "who answers": (
+        "reader",
+        "tap_forward",
+        "tap_model",
+        "tap_reply",
+        "model",
+        "embedding_model",
+        "api_key_env",
+        "vendor_config",
+    ),
     "who judges": ("judge_url", "judge_model", "judge_key_env", "judge_prompts", "judge_itself"),
     "how it is scored": (
         *("evaluator", "score_field", "threshold", "keep_reasoning", "baseline", "margin", "fixed_groups"),
@@ -135,7 +159,7 @@ MEMORY_GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "limits": ("max_workers", "max_rpm", "max_errors", "prices_file", "max_cost", "max_total_tokens"),
     "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store"),
-    "what comes out": ("output", "out", "wide", "slice", "volume", "report", "dry_run", "silent"),
+    "what comes out": ("save_contexts", "output", "out", "wide", "slice", "volume", "report", "dry_run", "silent"),
     "a gate for CI": ("fail_if", "junit", "summary", "accept_blind"),
 }
 """The flags of `context-bench memory` as its help lists them."""

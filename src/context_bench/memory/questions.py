@@ -8,7 +8,6 @@ counts as the input of every system.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,9 +17,10 @@ from typing import Any
 
 import orjson
 
-from context_bench.errors import DataError, UsageError, suggest_file
+from context_bench.errors import DataError, UsageError
 from context_bench.evaluators.evidence_map import EvidenceMap, join_pieces
 from context_bench.memory.conversations import Placed, Question, Turn, index_turns, render_history
+from context_bench.memory.own_conversations import FILE_SUFFIXES, Planted, read_conversations, read_recorded, recognise
 from context_bench.memory.probes import list_hidden_texts, list_kept_texts, list_orders
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.store.origin import digest
@@ -179,6 +179,8 @@ class Questions:
             history.orders = list_orders(questions)
             yield _Asked(history, questions, conversation, asked)
             asked += len(questions)
+        if seen and not asked and not seen_types and self._types is None:
+            raise DataError("no conversation has a question; --plant N plants facts of ours and asks for them")
         if not asked and self._types is not None and seen_types:
             known = ", ".join(sorted(str(each) for each in seen_types if each))
             raise DataError(f"no question is of type {', '.join(sorted(self._types))}: there are {known or 'no types'}")
@@ -257,9 +259,6 @@ def _read_question(question: Any, place: int, where: str) -> Question:
     return read
 
 
-_FILE_SUFFIXES = (".jsonl", ".json")
-
-
 def open_conversations(
     given: Any,
     *,
@@ -267,16 +266,26 @@ def open_conversations(
     seed: int = 0,
     data_dir: str | None = None,
     types: Collection[str] | None = None,
+    plant: int | None = None,
 ) -> tuple[Iterable[Mapping[str, Any]], str]:
-    """Return the conversations that a caller means, and the tag of their dataset."""
+    """Return the conversations that a caller means, each with `plant` facts of ours, and the tag of their dataset."""
+    opened, tag = _open(given, {"n": n, "seed": seed, "data_dir": data_dir, "types": types})
+    return (opened if plant is None else Planted(opened, plant, seed)), tag
+
+
+def _open(given: Any, said: dict[str, Any]) -> tuple[Iterable[Mapping[str, Any]], str]:
     if not isinstance(given, str | Path):
         if not isinstance(given, Iterable) or isinstance(given, Mapping):
             kind = type(given).__name__
             raise UsageError(f"a memory dataset must be an iterable of conversations, a name or a file (got {kind})")
         return given, UNNAMED
     text = str(given)
-    if text.endswith(_FILE_SUFFIXES):
-        return read_file(Path(text)), Path(text).stem
+    if text.endswith(FILE_SUFFIXES) or Path(text).is_dir():
+        path = Path(text)
+        kind = recognise(path)
+        if kind in ("conversations", "traffic"):
+            return (read_conversations if kind == "conversations" else read_recorded)(path), path.stem
+        text, said = kind, {**said, "file": text}
     refs = parse("memory_dataset", text)
     if len(refs) > 1:
         raise UsageError(f"{text!r}: a memory dataset takes one value for each parameter")
@@ -285,36 +294,9 @@ def open_conversations(
     if not callable(loader):
         return loader, text
     takes = inspect.signature(loader).parameters
-    said = {"n": n, "seed": seed, "data_dir": data_dir, "types": types}
     filled = {key: value for key, value in said.items() if value is not None and key in takes}
     first = next(iter(takes), None)
     loaded = call_with(loader, Ref(ref.text, ref.target, ref.argument, {**filled, **ref.parameters}), first)
     if not isinstance(loaded, Iterable):
         raise DataError(f"{text!r}: a loader must return an iterable of conversations (got {type(loaded).__name__})")
     return loaded, text
-
-
-def read_file(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Read conversations from a file: one on each line of a .jsonl, a list in a .json."""
-    if not path.is_file():
-        raise UsageError(f"{path}: no such file{suggest_file(path)}")
-    if path.suffix == ".jsonl":
-        return _read_lines(path)
-    document = _parse(path.read_text(encoding="utf-8-sig"), str(path))
-    if not isinstance(document, list):
-        raise DataError(f"{path}: it must hold a list of conversations")
-    return iter(document)
-
-
-def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield _parse(line, f"{path}, line {number}")
-
-
-def _parse(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise DataError(f"{where}: is not JSON: {error}") from None

@@ -273,8 +273,9 @@ class Seat:
 
     async def retrieve(self, example: Mapping[str, Any], k: int | None, budget: int | None) -> list[Retrieved]:
         about = example["memory"]
-        if "point_to" in self.members and self.members.is_control:
-            await self._call("point_to", "point_to()", about.get("evidence_ids") or [])
+        if "point_to" in self.members and (self.members.is_control or self.members.is_frozen):
+            ids = [str(example["id"])] if self.members.is_frozen else about.get("evidence_ids") or []
+            await self._call("point_to", "point_to()", ids)
         named = self.members.filter_arguments("retrieve", k=k, budget_tokens=budget, user=about.get("user"))
         self._set_phase("query")
         try:
@@ -282,7 +283,8 @@ class Seat:
         finally:
             self._set_phase("late")
         written = self._written
-        if written is not None and not self.members.is_control and _is_asked_again(example, written):
+        fixed = self.members.is_control or self.members.is_frozen
+        if written is not None and not fixed and _is_asked_again(example, written):
             written.asked.setdefault(example["question"], (named, _join_texts(found)))
         return found
 

@@ -10,10 +10,11 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,11 @@ from context_bench.memory.inspection import PROBE_PREFIX
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.started_proxy import find_program
 from context_bench.systems.chat import OpenAIProxy
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _PROGRAM = Path(__file__).with_name("vendor_program.py")
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
@@ -41,6 +47,7 @@ class Vendor:
 
     package: str  # what is installed from the package registry
     takes_dates: bool  # whether it takes the time of a turn apart from its text
+    tables: tuple[str, ...] = ()  # kinds of its own settings that can be given: see docs/memory-vendors.md
     write_calls: float = 1.0  # calls of the model for one write, as measured with the version of tools/memory-vendors
     write_overhead: int = 0  # tokens of its own prompt in each of them
     write_embeddings: float = 2.0  # requests for embeddings for one write
@@ -62,8 +69,14 @@ class VendorMemory:
         dimensions: int | None = None,
         k: int = 10,
         timeout: float = 600.0,
+        more: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.k = k
+        self._more = {name: dict(table) for name, table in (more or {}).items()}
+        unknown = [name for name in self._more if name not in self.vendor.tables]
+        if unknown:
+            known = ", ".join(self.vendor.tables)
+            raise UsageError(f"{self.name}: no settings of the kind {unknown[0]!r}; it has {known}")
         self.timeout = timeout
         self._python = _find_python(self.name, self.vendor.package)
         server = base_url.rstrip("/").removesuffix("/v1")
@@ -95,7 +108,8 @@ class VendorMemory:
     def fingerprint(self) -> str:
         """The settings that make its answers differ; the address of the tap does not."""
         models = f"{self._settings['model']}, {self._settings['embedding_model']} {self._dimensions or ''}".rstrip()
-        return f"{self.vendor.package} {self.version or '(unknown version)'}: {models}, k={self.k}"
+        more = f", {json.dumps(self._more, sort_keys=True)}" if self._more else ""
+        return f"{self.vendor.package} {self.version or '(unknown version)'}: {models}, k={self.k}{more}"
 
     @property
     def storage(self) -> Path | None:
@@ -131,7 +145,12 @@ class VendorMemory:
         self._lost = False
         if self._process is None:
             size = self._dimensions or self._measure_vector()
-            settings = {**self._settings, "dimensions": size, "cut": self._dimensions is not None}
+            settings = {
+                **self._settings,
+                "dimensions": size,
+                "cut": self._dimensions is not None,
+                "more": self._more,
+            }
             self._process = _Process(self.name, self._python, settings, self.timeout)
         return self._process.call({"do": method, **arguments}, self.timeout)
 
@@ -158,28 +177,81 @@ class Mem0(ListingVendorMemory):
     """mem0, which only adds: an outdated fact stays beside the new one."""
 
     name = "mem0"
-    vendor = Vendor("mem0ai", takes_dates=False, write_calls=1, write_overhead=8_000)
+    vendor = Vendor(
+        "mem0ai", takes_dates=False, tables=("config", "add", "search"), write_calls=1, write_overhead=8_000
+    )
 
 
 class Graphiti(ListingVendorMemory):
     """graphiti, whose facts carry the time for which they held."""
 
     name = "graphiti"
-    vendor = Vendor("graphiti-core[kuzu]", takes_dates=True, write_calls=4.3, write_overhead=1_300, write_embeddings=4)
+    vendor = Vendor(
+        "graphiti-core[kuzu]",
+        takes_dates=True,
+        tables=("llm", "episode", "search"),
+        write_calls=4.3,
+        write_overhead=1_300,
+        write_embeddings=4,
+    )
 
 
 class LangMem(ListingVendorMemory):
     """langmem, which updates and deletes by tool calls; its store is lost at exit."""
 
     name = "langmem"
-    vendor = Vendor("langmem", takes_dates=False, write_calls=1, write_overhead=1_400, write_embeddings=3)
+    vendor = Vendor(
+        "langmem", takes_dates=False, tables=("llm", "manager"), write_calls=1, write_overhead=1_400, write_embeddings=3
+    )
 
 
 class Cognee(VendorMemory):
     """cognee, which returns pieces of documents."""
 
     name = "cognee"
-    vendor = Vendor("cognee", takes_dates=False, write_calls=2, write_overhead=800, write_embeddings=7)
+    vendor = Vendor(
+        "cognee",
+        takes_dates=False,
+        tables=("environment", "search"),
+        write_calls=2,
+        write_overhead=800,
+        write_embeddings=7,
+    )
+
+
+_VENDORS = (Mem0, Graphiti, LangMem, Cognee)
+_PLAIN = ("model", "embedding_model", "dimensions", "k", "timeout")
+
+
+def is_vendor(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, VendorMemory)
+
+
+def read_vendor_config(given: Any) -> dict[str, dict[str, Any]]:
+    """Read the settings of vendors, by their names, as arguments of their classes; from a TOML file or a mapping."""
+    if given is None:
+        return {}
+    where, tables = "vendor_config", given
+    if not isinstance(given, Mapping):
+        where, path = str(given), Path(given)
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UsageError(f"{where}: cannot be read as TOML: {printable(str(error))}") from error
+    kinds = {kind.name: kind.vendor for kind in _VENDORS}
+    read: dict[str, dict[str, Any]] = {}
+    for name, table in tables.items():
+        if name not in kinds or not isinstance(table, Mapping):
+            raise UsageError(f"{where}: {name!r} is no table of a vendor: there are {', '.join(kinds)}")
+        known = (*_PLAIN, *kinds[name].tables)
+        wrong = [
+            key for key, value in table.items() if key not in known or (key in _PLAIN) == isinstance(value, Mapping)
+        ]
+        if wrong:
+            raise UsageError(f"{where}: {name} has no setting {wrong[0]!r}; it has {', '.join(known)}")
+        plain = {key: value for key, value in table.items() if key in _PLAIN}
+        read[name] = {**plain, "more": {key: value for key, value in table.items() if key not in _PLAIN}}
+    return read
 
 
 class _Process:

@@ -35,6 +35,16 @@ class VendorSettings:
     dimensions: int  # of its vectors
     cut: bool  # whether the embedder must be asked for that many: its own model has more. Not every model can
     directory: str  # where files may be kept
+    more: dict[str, dict[str, Any]]  # the vendor's own settings, by what they are for; they come last
+
+
+def _merge(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    """Merge settings into ours, table by table."""
+    merged = dict(ours)
+    for key, value in theirs.items():
+        known = merged.get(key)
+        merged[key] = _merge(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged
 
 
 class VendorBackend(ABC):
@@ -52,6 +62,10 @@ class VendorBackend(ABC):
     @abstractmethod
     def open(self) -> None:
         """Open an empty memory."""
+
+    def more(self, kind: str, **ours: Any) -> dict[str, Any]:
+        """Return our settings of one kind with those of the user in their place."""
+        return _merge(ours, self.settings.more.get(kind, {}))
 
     def reset(self) -> None:
         self.open()
@@ -80,38 +94,29 @@ class Mem0Backend(VendorBackend):
         given = self.settings
         server = {"openai_base_url": given.base_url, "api_key": given.api_key}
         files = Path(given.directory)
-        self._memory = Memory.from_config(
-            {
-                "llm": {"provider": "openai", "config": {"model": given.model, "temperature": 0, **server}},
-                "embedder": {
-                    "provider": "openai",
-                    "config": {
-                        "model": given.embedding_model,
-                        "embedding_dims": given.dimensions if given.cut else None,  # it is sent where it is given
-                        **server,
-                    },
-                },
-                "vector_store": {
-                    "provider": "qdrant",
-                    "config": {
-                        "path": str(files / "qdrant"),
-                        "on_disk": True,
-                        "embedding_model_dims": given.dimensions,
-                    },
-                },
-                "history_db_path": str(files / "history.db"),
-            }
+        vectors = {"path": str(files / "qdrant"), "on_disk": True, "embedding_model_dims": given.dimensions}
+        # the number of dimensions is sent where it is given
+        cut = {"embedding_dims": given.dimensions if given.cut else None}
+        config = self.more(
+            "config",
+            llm={"provider": "openai", "config": {"model": given.model, "temperature": 0, **server}},
+            embedder={"provider": "openai", "config": {"model": given.embedding_model, **cut, **server}},
+            vector_store={"provider": "qdrant", "config": vectors},
+            history_db_path=str(files / "history.db"),
         )
+        self._memory = Memory.from_config(config)
 
     def reset(self) -> None:
         self._memory.reset()
 
     def ingest(self, turns: list[Turn], user: str | None) -> None:
         ids = [turn["id"] for turn in turns if turn.get("id")]
-        self._memory.add(_make_messages(turns), user_id=user or DEFAULT_USER, metadata={"ids": ids})
+        named = self.more("add", user_id=user or DEFAULT_USER, metadata={"ids": ids})
+        self._memory.add(_make_messages(turns), **named)
 
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
-        found = self._memory.search(question, filters={"user_id": user or DEFAULT_USER}, top_k=k)["results"]
+        named = self.more("search", filters={"user_id": user or DEFAULT_USER}, top_k=k)
+        found = self._memory.search(question, **named)["results"]
         return [
             {"text": each["memory"], "ids": (each.get("metadata") or {}).get("ids") or [], "score": each.get("score")}
             for each in found
@@ -143,7 +148,8 @@ class GraphitiBackend(VendorBackend):
         from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
 
         given = self.settings
-        config = LLMConfig(api_key=given.api_key, model=given.model, small_model=given.model, base_url=given.base_url)
+        server = {"api_key": given.api_key, "base_url": given.base_url}
+        config = LLMConfig(**self.more("llm", model=given.model, small_model=given.model, **server))
         self._driver = KuzuDriver(db=":memory:")
         connection = kuzu.Connection(self._driver.db)
         for query in get_fulltext_indices(GraphProvider.KUZU):  # the driver of this version makes none by itself
@@ -174,17 +180,17 @@ class GraphitiBackend(VendorBackend):
             self._graph.add_episode(
                 name=ids[0] if ids else "turns",
                 episode_body="\n".join(_render_turn(turn) for turn in turns),
-                source_description="chat",
                 reference_time=_read_moment(turns[0].get("timestamp")),
                 source=EpisodeType.message,
                 group_id=self._choose_group(user),
+                **self.more("episode", source_description="chat"),
             )
         )
         self._ids[added.episode.uuid] = ids
 
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
-        groups = [self._choose_group(user)]
-        edges = self._loop.run_until_complete(self._graph.search(question, group_ids=groups, num_results=k))
+        named = self.more("search", group_ids=[self._choose_group(user)], num_results=k)
+        edges = self._loop.run_until_complete(self._graph.search(question, **named))
         # It gives a rank and no score.
         found = []
         for rank, edge in enumerate(edges, 1):
@@ -231,10 +237,10 @@ class LangMemBackend(VendorBackend):
         )
         self._store = InMemoryStore(index={"dims": given.dimensions, "embed": embedder})
         self._manager = create_memory_store_manager(
-            ChatOpenAI(model=given.model, temperature=0, **server),
+            ChatOpenAI(**self.more("llm", model=given.model, temperature=0, **server)),
             namespace=("memories", "{user}"),
             store=self._store,
-            enable_deletes=True,
+            **self.more("manager", enable_deletes=True),
         )
 
     def ingest(self, turns: list[Turn], user: str | None) -> None:
@@ -273,6 +279,7 @@ class CogneeBackend(VendorBackend):
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "COGNEE_SKIP_CONNECTION_TEST": "true",
             **places,
+            **{key: str(value) for key, value in self.more("environment").items()},
         }
 
     def open(self) -> None:
@@ -290,9 +297,10 @@ class CogneeBackend(VendorBackend):
         self._loop.run_until_complete(self._cognee.cognify(datasets=[user or DEFAULT_USER]))
 
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
-        kind = self._cognee.SearchType.CHUNKS
+        named = self.more("search", query_type="CHUNKS", top_k=k)
+        named["query_type"] = self._cognee.SearchType[named["query_type"]]
         found = self._loop.run_until_complete(
-            self._cognee.search(query_text=question, query_type=kind, top_k=k, datasets=[user or DEFAULT_USER])
+            self._cognee.search(query_text=question, datasets=[user or DEFAULT_USER], **named)
         )
         return [{"text": each["text"] if isinstance(each, dict) else str(each)} for each in found]
 

@@ -28,6 +28,7 @@ from context_bench.output.memory import (
     choose_one_each,
     describe_memory,
     is_read_by_script,
+    list_doubts,
     name_system,
     write_repayment,
 )
@@ -39,7 +40,7 @@ _GIVE_WAY = ("tokens read", "saved", "$ / right answer")
 
 def list_summary(result: EvalResult, width: int | None) -> list[str]:
     """List the parts of the default report of memory systems, in their order."""
-    found = [*dict.fromkeys(find_empty_stores(result).values()), *list_findings(result)]
+    found = [*list_doubts(result), *dict.fromkeys(find_empty_stores(result).values()), *list_findings(result)]
     ranking = _list_ranking(result)
     parts = [
         fit_columns(ranking, width, [title for title in _GIVE_WAY if title in ranking[0]]),

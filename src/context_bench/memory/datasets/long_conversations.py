@@ -85,13 +85,18 @@ _SESSION = re.compile(r"session_(\d+)")
 
 
 def load_locomo(
-    refusal: str = "free", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
+    refusal: str = "free",
+    data_dir: Folder = None,
+    n: int | None = None,
+    seed: int = 0,
+    types: Types = None,
+    file: str | None = None,
 ) -> ConversationFiles:
     """Ten long conversations of two people, with 1,986 questions in five categories."""
     if refusal not in PROTOCOLS:
         raise UsageError(f"refusal must be one of {', '.join(PROTOCOLS)} (got {refusal!r})")
     chosen = choose_types(types, tuple(CATEGORIES.values()), "locomo")
-    files = find_files("locomo", ("locomo10.json", "*.json"), data_dir, _LOCOMO_SOURCE)
+    files = find_files("locomo", ("locomo10.json", "*.json"), data_dir, _LOCOMO_SOURCE, file)
     return ConversationFiles("locomo", files[:1], partial(_convert_locomo, refusal=refusal, seed=seed), n, chosen)
 
 
@@ -174,7 +179,7 @@ _MARK = re.compile(r"\s*->->[\s\d,.]*$")
 def load_beam(
     size: str = "100K", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
-    """Chats of 100 thousand to 10 million tokens, with twenty questions each, judged by rubric."""
+    """Chats of 100 thousand to 10 million tokens, judged by rubric (never read on real records)."""
     if size not in SIZES:
         raise UsageError(f"beam has the sizes {', '.join(SIZES)} (got {size!r})")
     chosen = choose_types(types, ABILITIES, "beam")
@@ -261,16 +266,21 @@ _HALUMEM_SOURCE = "https://huggingface.co/datasets/IAAR-Shanghai/HaluMem (CC BY-
 
 
 def load_halumem(
-    variant: str = "medium", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
+    variant: str = "medium",
+    data_dir: Folder = None,
+    n: int | None = None,
+    seed: int = 0,
+    types: Types = None,
+    file: str | None = None,
 ) -> ConversationFiles:
-    """Twenty users with dialogues of months, what should be remembered of each, and questions.
+    """Twenty users with dialogues of months, and what to remember of each (never read on real records).
 
     `medium` has about 160,000 tokens for each user, `long` a million.
     """
     if variant not in HALUMEM_VARIANTS:
         raise UsageError(f"halumem has the variants {', '.join(HALUMEM_VARIANTS)} (got {variant!r})")
     chosen = [each.strip() for each in types.split(",")] if isinstance(types, str) else types
-    files = find_files("halumem", HALUMEM_VARIANTS[variant], data_dir, _HALUMEM_SOURCE)
+    files = find_files("halumem", HALUMEM_VARIANTS[variant], data_dir, _HALUMEM_SOURCE, file)
     return ConversationFiles("halumem", files[:1], _convert_halumem, n, chosen or None)
 
 

@@ -59,13 +59,21 @@ _DATE = re.compile(r"(\d{4})/(\d{2})/(\d{2})[^\d]*(?:(\d{1,2}):(\d{2}))?")
 
 
 def load_longmemeval(
-    variant: str = "s", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
+    variant: str = "s",
+    data_dir: Folder = None,
+    n: int | None = None,
+    seed: int = 0,
+    types: Types = None,
+    file: str | None = None,
 ) -> ConversationFiles:
-    """500 questions, each with a history of its own; a file of gigabytes is read one record at a time."""
+    """500 questions, each with a history of its own (never read on real records).
+
+    A file of gigabytes is read one record at a time.
+    """
     if variant not in LONGMEMEVAL_VARIANTS:
         raise UsageError(f"longmemeval has the variants {', '.join(LONGMEMEVAL_VARIANTS)} (got {variant!r})")
     chosen = choose_types(types, LONGMEMEVAL_TYPES, "longmemeval")
-    files = find_files("longmemeval", LONGMEMEVAL_VARIANTS[variant], data_dir, _LONGMEMEVAL_SOURCE)
+    files = find_files("longmemeval", LONGMEMEVAL_VARIANTS[variant], data_dir, _LONGMEMEVAL_SOURCE, file)
     return ConversationFiles("longmemeval", files[:1], _convert_longmemeval, n, chosen)
 
 
@@ -139,7 +147,7 @@ _CONVOMEM_SOURCE = "https://huggingface.co/datasets/Salesforce/ConvoMem (core_be
 def load_convomem(
     size: int = 10, data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
-    """Questions whose evidence lies in one to six conversations, among any number of others.
+    """Questions with evidence in one to six of many conversations (never read on real records).
 
     A history has `size` conversations; the authors use 2 to 300.
     """
@@ -220,7 +228,7 @@ _MEMBENCH_SOURCE = "https://github.com/import-myself/Membench (no licence stated
 def load_membench(
     data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
-    """Short histories of remarks or dialogues, each with a multiple-choice question."""
+    """Short histories of remarks or dialogues, each with a multiple-choice question (never read on real records)."""
     chosen = [each.strip() for each in types.split(",")] if isinstance(types, str) else types
     files = find_files("membench", ("**/*.json",), data_dir, _MEMBENCH_SOURCE)
     return ConversationFiles("membench", files, _convert_membench, n, chosen or None, _read_trajectories)

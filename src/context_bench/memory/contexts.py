@@ -1,0 +1,116 @@
+"""What memory systems retrieved, in a file: written after a run, and read again so that nothing but the reader differs.
+
+A line of the file is one question to one system: `{"system", "question_id", "retrieved": [{"text", "ids"}]}`, with the
+`budget` where a system retrieves something else for each. `text`, with `ids`, may stand for a list of one. The id of a
+question is `CONVERSATION/QUESTION`, as in a result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from context_bench.errors import DataError, UsageError, suggest_file
+from context_bench.memory.conversations import Retrieved, check_retrieved
+from context_bench.memory.datasets import read_records
+from context_bench.memory.systems.turn_store import join_texts
+from context_bench.store.origin import digest
+
+Answers = dict[tuple[str, int | None], list[Retrieved]]
+"""What was retrieved, by question and budget; None for what counts for every budget."""
+
+
+class Recorded(Protocol):
+    """A row of a run with the answer that it came from."""
+
+    @property
+    def row(self) -> Any: ...
+
+    @property
+    def example(self) -> Mapping[str, Any]: ...
+
+    @property
+    def answer(self) -> Any: ...
+
+
+def list_contexts(records: Iterable[Recorded], reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """List the lines of the file for the rows of a run; `reports` say what stands behind a line of its result.
+
+    Controls are left out, since any run makes them again, and so are questions that failed.
+    """
+    for record in records:
+        about = reports.get(record.row.system, {}).get("memory") or {}
+        found = None if record.answer is None else record.answer.processed.get("retrieved")
+        if found is None or about.get("is_control") or about.get("budget") is None:
+            continue
+        kept = [{key: item[key] for key in ("text", "ids", "score") if key in item} for item in found]
+        line = {
+            "system": about.get("system"),
+            "budget": about["budget"],
+            "question_id": str(record.row.example_id),
+            "question": record.example.get("question", ""),
+            "retrieved": kept,
+        }
+        yield f"{json.dumps(line, ensure_ascii=False)}\n"
+
+
+class FrozenMemory:
+    """Retrieves what a file says that a system once retrieved, whatever is written into it."""
+
+    is_frozen = True
+    takes_dates = True
+
+    def __init__(self, name: str, answers: Answers) -> None:
+        self.name, self._answers = name, answers
+        self._asked = ""
+        self.fingerprint = digest(name, json.dumps(sorted((repr(key), value) for key, value in answers.items()))).hex()
+
+    def reset(self) -> None:
+        """Keep what the file says."""
+
+    def ingest(self, turns: Sequence[Mapping[str, Any]]) -> None:
+        """Keep nothing else."""
+
+    def point_to(self, ids: Sequence[str]) -> None:
+        """Take the id of the next question."""
+        (self._asked,) = ids
+
+    def retrieve(
+        self,
+        question: str,  # noqa: ARG002 - the id of the question tells more
+        k: int | None = None,
+        budget_tokens: int | None = None,
+    ) -> list[Retrieved]:
+        for key in ((self._asked, budget_tokens), (self._asked, None)):
+            if key in self._answers:
+                return self._answers[key][:k]
+        largest = max((budget or 0 for name, budget in self._answers if name == self._asked), default=None)
+        if largest is None:
+            raise LookupError(f"the file has nothing that was retrieved for {self._asked!r}")
+        return self._answers[self._asked, largest][:k]
+
+    def query(self, question: str) -> str:
+        return join_texts(self.retrieve(question))
+
+
+def read_contexts(path: str | Path) -> list[Callable[[], FrozenMemory]]:
+    """Read such a file; return what makes a memory of each system in it."""
+    if not Path(path).is_file():
+        raise UsageError(f"{path}: no such file{suggest_file(Path(path))}")
+    systems: dict[str, Answers] = {}
+    for place, record in read_records(Path(path)):
+        if not isinstance(record, Mapping) or "question_id" not in record:
+            raise DataError(f"{place}: it must be an object with 'question_id' and 'retrieved'")
+        found = record.get("retrieved", [record] if isinstance(record.get("text"), str) else None)
+        name = str(record.get("system") or Path(path).stem)
+        key = str(record["question_id"]), record.get("budget")
+        answers = systems.setdefault(f"{name} (file)", {})
+        if key in answers:
+            raise DataError(f"{place}: {name} has two lines for question {key[0]!r}")
+        answers[key] = check_retrieved(found, f"{place}: {name}")
+    if not systems:
+        raise DataError(f"{path}: it is empty")
+    return [partial(FrozenMemory, name, answers) for name, answers in systems.items()]
