@@ -1,6 +1,49 @@
-"""LlamaIndex's memory beside bm25: an adapter of 35 lines, for the packages llama-index-core and llama-index-embeddings-openai.
+"""LlamaIndex's vector memory as a system of the memory bench: what an adapter of a real package looks like.
 
-context-bench memory --system llama_index_memory.py:LlamaIndexMemory --tap-forward https://api.openai.com \
-    --dataset synthetic-memory
+It needs llama-index-core and llama-index-embeddings-openai beside context-bench. Offline, with hashed words for an
+embedder, which is enough to see that it works and to count its calls:
+
+    context-bench memory --system llama_index_memory.py:LlamaIndexMemory --tap-reply extract \
+        --dataset synthetic-memory:length=4000 -n 1
+
+With `--tap-forward https://api.openai.com` a real embedder answers, and its quality is measured.
 """
 
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import VectorMemory
+from llama_index.embeddings.openai import OpenAIEmbedding
+
+
+class LlamaIndexMemory:
+    name = "llama-index"
+
+    def __init__(self, base_url, *, api_key="none", embedding_model="text-embedding-3-small", k=10):
+        server = base_url.rstrip("/").removesuffix("/v1")
+        self._embedder = OpenAIEmbedding(model_name=embedding_model, api_base=f"{server}/v1", api_key=api_key)
+        self._k = k
+        self._users = {}
+
+    def reset(self):
+        self._users = {}
+
+    def _open(self, user):
+        if user not in self._users:
+            self._users[user] = VectorMemory.from_defaults(
+                vector_store=None,  # in memory
+                embed_model=self._embedder,
+                retriever_kwargs={"similarity_top_k": self._k},
+            )
+            self._users[user].batch_by_user_message = False  # each turn by itself
+        return self._users[user]
+
+    def ingest(self, turns, user=""):
+        for turn in turns:
+            said = f"{turn.get('speaker') or turn['role']}: {turn['content']}"
+            self._open(user).put(ChatMessage(role=turn["role"], content=said, additional_kwargs={"id": turn["id"]}))
+
+    def retrieve(self, question, k=None, user=""):
+        found = self._open(user).get(question)[:k]
+        return [{"text": each.content, "ids": [each.additional_kwargs["id"]]} for each in found]
+
+    def query(self, question, user=""):
+        return "\n".join(each["text"] for each in self.retrieve(question, user=user))

@@ -177,7 +177,9 @@ class MemorySystem(Protocol):
             are not measured.
         takes_dates: True when it reads the `timestamp` of turns; for others the date stands before their text.
         is_control: True for one that shows where others lie: it has no budget, and is not ranked.
-        point_to(evidence_ids): Called before each `retrieve` of a control with the ids of the evidence.
+        is_frozen: True for one that retrieves from a file, whatever is written: nothing is looked for in it.
+        point_to(ids): Called before each `retrieve` of a control with the ids of the evidence, of one that is frozen
+            with the id of the question.
         storage: The file or folder that it keeps its memory in, whose size is reported.
         one_at_a_time: True where it cannot be made twice, as it holds a port or a file: no conversations are then
             written at the same time.

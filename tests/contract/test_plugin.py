@@ -91,7 +91,7 @@ def test_its_memory_system_runs_from_the_command_line(site: Path, tmp_path: Path
     question = {"question": "What is Rex?", "answer": "a dog"}
     (tmp_path / "talk.jsonl").write_text(json.dumps({"id": "c", "turns": turns, "questions": [question]}))
     run = ["-m", "context_bench", "memory", "--system", MEMORY, "--dataset", "talk.jsonl", "--output", "json"]
-    done = _run(site, *run, "--budget", "500", "--no-store", "--quiet", cwd=tmp_path)
+    done = _run(site, *run, "--no-bm25", "--budget", "500", "--no-store", "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert list(result["summary"]) == ["last-words[budget=500]", "last-words[own query]"]

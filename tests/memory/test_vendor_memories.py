@@ -234,7 +234,17 @@ def test_the_tap_counts_what_an_independent_recorder_counts(vendor: str, tmp_pat
     with relay() as recorder:
         done = shell(
             *("memory", "--system", vendor, "--dataset", "talk.jsonl", "--granularity", "turn", "--budget", "500"),
-            *("--tap-forward", recorder.url, "--answers", "reader", "--output", "json", "--flush-quiet", "1"),
+            *(
+                "--tap-forward",
+                recorder.url,
+                "--answers",
+                "reader",
+                "--no-bm25",
+                "--output",
+                "json",
+                "--flush-quiet",
+                "1",
+            ),
             cwd=tmp_path,
         )
     assert done.returncode == 0, done.stderr

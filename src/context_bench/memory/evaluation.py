@@ -329,7 +329,7 @@ def _make_instance(found: Any, ref: Ref, models: Models) -> Instance:
     if _ASKS in takes and models.answerer is not None:
         meter = Meter(models.answerer, free_port(), models.prices)
     given = models.list_arguments(None if meter is None else meter.url)
-    own = models.vendor_settings.get(getattr(found, "name", ""), {}) if is_vendor(found) else {}
+    own = models.vendor_settings.get(found.name, {}) if is_vendor(found) else {}
     filled = {key: value for key, value in given.items() if key in takes} | dict(own)
     _check_answered(found, ref, filled)
     # the first parameter gets the text after the colon of a reference
