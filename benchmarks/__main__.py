@@ -23,6 +23,7 @@ for name in (
     "code_execution",
     "tap",
     "traffic",
+    "replay",
     "view",
     "peers",
 ):
