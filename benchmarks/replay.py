@@ -19,7 +19,7 @@ FIRST, GROWTH = 50_000, 900  # characters of the first prompt, and by which each
 WORDS = (
     "the quick brown fox jumps over a lazy dog while our band plays on and every token counts because long contexts "
     "cost money retrieval compression evidence answer question model proxy upstream request reply number 1984 2,500"
-).split()
+)
 
 _RELAY = """
 import asyncio, sys
@@ -76,7 +76,7 @@ def write_sessions(folder: Path) -> int:
 
 
 def _make_text(draw: random.Random, characters: int) -> str:
-    return " ".join(draw.choices(WORDS, k=characters // 5))[:characters]
+    return " ".join(draw.choices(WORDS.split(), k=characters // 5))[:characters]
 
 
 def measure(folder: Path, *through: str) -> str:
@@ -87,7 +87,8 @@ def measure(folder: Path, *through: str) -> str:
     outcome = json.loads((folder / "replay.json").read_text(encoding="utf-8"))["systems"][0]
     if code or outcome["turns"] != SESSIONS * TURNS or outcome["errors"]:
         raise SystemExit(f"replay: {outcome['conclusion']}")
-    return f"{spent:.1f} s of processor time ({spent / outcome['turns'] * 1000:.1f} ms a request), at most {peak:.0f} MB"
+    each = spent / outcome["turns"] * 1000
+    return f"{spent:.1f} s of processor time ({each:.1f} ms a request), at most {peak:.0f} MB"
 
 
 def main() -> None:

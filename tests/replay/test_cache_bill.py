@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from context_bench.pricing import Price
-from context_bench.replay.cache_bill import BlockReader, Simulator, fit_scales, judge_simulation, price_recorded
+from context_bench.replay.cache_bill import BlockReader, Simulator, fit_scales, price_recorded
+from context_bench.replay.simulation_error import judge_simulation
 from context_bench.traffic.readers import read_sessions
 from context_bench.utils.tokens import get_tokenizer
 

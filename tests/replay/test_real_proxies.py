@@ -13,8 +13,9 @@ from context_bench import evaluate
 from context_bench.pricing import load_shipped_prices
 from context_bench.processes.started_proxy import SCRATCH, StartedProxy
 from context_bench.replay.arms import ProxyArm
+from context_bench.replay.outcome import gather
 from context_bench.replay.replayer import Recording, Replayer
-from context_bench.replay.report import conclude, gather
+from context_bench.replay.report import conclude
 from context_bench.tap.address import free_port
 from context_bench.tap.vendors import recipe
 from context_bench.utils.tokens import get_tokenizer

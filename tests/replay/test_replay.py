@@ -16,8 +16,9 @@ from command import called
 from context_bench import evaluate
 from context_bench.pricing import Price, Prices
 from context_bench.replay.arms import Arm, ProxyArm, SystemArm
+from context_bench.replay.outcome import ArmOutcome, gather
 from context_bench.replay.replayer import Recording, Replayer
-from context_bench.replay.report import ArmOutcome, conclude, describe, gather, render
+from context_bench.replay.report import conclude, describe, render
 from context_bench.systems import MessagesSystem
 from context_bench.systems.adapt import build_systems
 from context_bench.systems.messages import CLEARED
@@ -378,7 +379,7 @@ def test_a_call_of_the_proxys_own_never_gets_the_recorded_reply(
 ) -> None:
     write_session(tmp_path, 1, 4)
     outcome = run_proxy(kind, tmp_path, port, helper)
-    assert outcome.side_calls == 4
+    assert outcome.count("side_calls") == 4
     assert not outcome.errors
     assert outcome.saved_tokens == 0
     assert "asked a model 4 times on its own" in render([outcome], None)

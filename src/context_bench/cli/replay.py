@@ -15,7 +15,7 @@ from context_bench.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from context_bench.replay.arms import Arm
-    from context_bench.replay.report import ArmOutcome
+    from context_bench.replay.outcome import ArmOutcome
     from context_bench.results import EvalResult
 
 _EXAMPLE = """\
@@ -74,9 +74,14 @@ def _build_parser() -> Parser:
     add_flags(parser, "tap_model", help="model of this machine that answers what a proxy asks on its own")
     add_flags(parser, "system", help="policy, messages function or compressor (repeatable)")
     add("--controls", action="store_true", help="add truncation, random deletion and others at the size of each system")
+    add_flags(parser, "max_examples", help="at most N sessions (default: all)")
+    add_flags(parser, "max_errors", help="stop when so many sessions of a system could not be replayed")
     add("--timeout", type=amount, metavar="S", help="seconds for one request (default: 60; 600 with --tap-model)")
     add_flags(parser, "volume", help="requests that you expect, such as 70k/day: gives the dollars of a month")
-    add_flags(parser, "imports", "seed", "prices_file", "cache_dir", "resume", "no_store", "output", "out", "wide")
+    add_flags(parser, "imports", "seed", "prices_file", "cache_dir", "resume", "no_store")
+    add_flags(parser, "output", help="form of the result: table or json (default: by the ending of --out, else table)")
+    add_flags(parser, "out", help="write the result to FILE, not to stdout")
+    add_flags(parser, "wide", help="show all columns, however narrow the terminal")
     add("--report", dest="page", metavar="FILE.html", help="write a page that opens offline")
     add_flags(parser, "silent")
     return parser
@@ -84,8 +89,8 @@ def _build_parser() -> Parser:
 
 def _replay(given: argparse.Namespace, options: RunOptions, typed: Sequence[str]) -> list[ArmOutcome]:
     from context_bench.cli.recorded_command import mask_arguments
+    from context_bench.replay.outcome import gather
     from context_bench.replay.replayer import Recording
-    from context_bench.replay.report import gather
 
     arms = _build_arms(given, options)
     if not arms:
@@ -110,6 +115,7 @@ def _replay(given: argparse.Namespace, options: RunOptions, typed: Sequence[str]
 
 
 def _run(arms: Sequence[Arm], recording: Any, options: RunOptions, command: list[str]) -> EvalResult:
+    from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices, load_shipped_prices
     from context_bench.replay.replayer import Replayer
     from context_bench.runner import evaluate
@@ -119,13 +125,14 @@ def _run(arms: Sequence[Arm], recording: Any, options: RunOptions, command: list
     count = get_tokenizer()
     return evaluate(
         [Replayer(arm, recording, prices, count) for arm in arms],
-        recording.examples,
+        recording.examples[: options.max_examples],
         evaluators=[],
         metrics=[],
         progress=not options.silent,
         cache_dir=options.store_folder,
         reuse=options.reuses_answers,
         preflight=False,
+        limits=Limits(max_errors=options.max_errors),
         config={"command": command},
     )
 
@@ -184,6 +191,7 @@ def _build_controls(outcomes: Sequence[ArmOutcome], seed: int) -> list[Arm]:
         if results and saved > MIN_CONTROL_SAVING * results:
             ratio = max(SMALLEST_RATIO, round(1 - saved / results, 2))
             refs |= {f"{name}:ratio={ratio:g}": None for name in ("truncate", "random-drop")}
-    refs["clear-tool-results"] = None
+    if not any(arm.name.startswith("clear-tool-results") for arm in outcomes):
+        refs["clear-tool-results"] = None
     known = {arm.name for arm in outcomes}
     return [SystemArm(each) for ref in refs for each in build_systems(ref, seed) if each.name not in known]

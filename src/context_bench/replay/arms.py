@@ -19,17 +19,19 @@ from context_bench.errors import describe
 from context_bench.processes.started_proxy import StartedProxy
 from context_bench.replay.chat_edit import edit_as_chat
 from context_bench.replay.copied_text import read_sent
-from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_error, build_json
+from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_error, build_json, build_reply
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
 from context_bench.traffic.calls import read_claimed_tokens
-from context_bench.traffic.parts import list_parts
+from context_bench.traffic.parts import list_parts, list_reply_messages
 from context_bench.traits import find_edit, find_fingerprint, reads_any_api
+from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import get_form
 from context_bench.wire.prompts import Prompt, dump_body
 
 MAX_OPENING_CHARS = 200
 SIDE_CALL_REFUSED = "no model answers a proxy's own calls in this replay"
+NOT_RECORDED = "ok"  # the answer where no reply was recorded
 MAX_REPLY_TOKENS = 32_000  # as Claude Code asks for
 SHARED_WORDS = 6  # in a row, from which on a call counts as one about the conversation
 
@@ -41,9 +43,9 @@ class Sent:
     body: Mapping[str, Any] | None  # that reached the model in its place; None when nothing did
     side_calls: int = 0  # calls of the proxy's own
     refused: int = 0  # those about the conversation that no model could answer
-    calls: int = 0  # calls that carried the conversation
-    status: int = 200  # of what came back
+    repeated: list[Mapping[str, Any]] = field(default_factory=list)  # bodies of further calls with the conversation
     error: str = ""  # why nothing came back
+    timed_out: bool = False
     changed_reply: bool = False  # whether the recorded reply came back with another content
     claimed: float | None = None  # tokens that the proxy says it saved
 
@@ -76,13 +78,14 @@ class RecordedUpstream:
     def __init__(self, helper: Answerer | None = None) -> None:
         self._helper = helper
         self._others = Scripted.from_text("text:ok")
+        self._api = ""
         self._body: Mapping[str, Any] = {}
         self._reply: Mapping[str, Any] = {}
         self.sent = Sent(None)
 
-    def expect(self, body: Mapping[str, Any], reply: Mapping[str, Any] | None) -> None:
+    def expect(self, api: str, body: Mapping[str, Any], reply: Mapping[str, Any] | None) -> None:
         """Answer the calls for this request from now on."""
-        self._body, self._reply, self.sent = body, reply or {}, Sent(None)
+        self._api, self._body, self._reply, self.sent = api, body, reply or {}, Sent(None)
 
     @property
     def fingerprint(self) -> str | None:
@@ -109,9 +112,20 @@ class RecordedUpstream:
                 return await self._helper.answer(request)
             self.sent.refused += 1
             return build_error(503, SIDE_CALL_REFUSED, request.form)
-        self.sent.calls += 1
+        if self.sent.body is not None:
+            self.sent.repeated.append(self.sent.body)
         self.sent.body = document
-        return build_json(self._reply)
+        return self._repeat_reply(request)
+
+    def _repeat_reply(self, request: Incoming) -> Outgoing:
+        """Answer as was recorded: byte for byte in its own API and whole, else with the same content."""
+        recorded = get_form(self._api)
+        if self._reply and request.form is recorded and request.document().get("stream") is not True:
+            return build_json(self._reply)
+        parts = [part for message in list_reply_messages(self._reply) for part in list_parts(message, {})]
+        said = "".join(part.text for part in parts if part.kind == "assistant")
+        calls = [ToolCall(part.id, part.tool, part.text or "{}") for part in parts if part.kind == "call"]
+        return build_reply(Answer(said or ("" if calls else NOT_RECORDED), calls), request)
 
 
 def shares_text(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
@@ -190,7 +204,8 @@ class ProxyArm:
         self.name, self._url, self._start, self._known_as = name, url, start, known_as
         self._upstream = RecordedUpstream(helper)
         self.tap = Tap(self._upstream, host=host, port=port)
-        self._client = Client(url, timeout, headers)
+        self._client = Client(url, timeout)
+        self._headers = {name.lower(): value for name, value in (headers or {}).items()}
         self._stack = AsyncExitStack()
         self._turn = asyncio.Lock()
 
@@ -202,6 +217,7 @@ class ProxyArm:
     async def prepare(self) -> None:
         """Open the tap, and start the proxy if that is ours to do."""
         await self.tap.start()
+        self._headers = {name: value.replace("{tap}", self.tap.url) for name, value in self._headers.items()}
         self._stack.push_async_callback(self.tap.stop)
         if self._start is not None:
             proxy = self._start(self.tap.url)
@@ -218,19 +234,19 @@ class ProxyArm:
         form = get_form(api)
         path = f"/v1{form.route}"
         async with self._turn:
-            self._upstream.expect(body, reply)
+            self._upstream.expect(api, body, reply)
             whole = {key: value for key, value in body.items() if key != "stream"}
             if form.default_max_tokens is not None:  # the API asks for a limit, and transcripts do not store it
                 whole.setdefault(form.limit_fields[0], MAX_REPLY_TOKENS)
-            headers = {"content-type": "application/json", **form.headers, **_identify(thread)}
+            headers = {"content-type": "application/json", **form.headers, **_identify(thread), **self._headers}
             try:
                 arrived = await self._client.send("POST", path, dump_body(form.mark_request(whole, thread)), headers)
             except CheckFailed as failed:
                 sent = self._upstream.sent
-                sent.status, sent.error = 0, failed.reason
+                sent.error, sent.timed_out = failed.reason, isinstance(failed.__context__, asyncio.TimeoutError)
                 return sent
             sent = self._upstream.sent
-            sent.status, sent.claimed = arrived.status, read_claimed_tokens(arrived.headers)
+            sent.claimed = read_claimed_tokens(arrived.headers)
             if arrived.status >= 300:
                 sent.error = f"HTTP {arrived.status}: {arrived.text()[:200]}"
             elif sent.body is not None and reply:
@@ -281,9 +297,9 @@ class SystemArm:
     async def send(self, api: str, body: dict[str, Any], _thread: str, _reply: Mapping[str, Any] | None) -> Sent:
         """Return the request as the system edits it; what it raises is the request's error."""
         try:
-            return Sent(await asyncio.to_thread(self._edit, api, body), calls=1)
+            return Sent(await asyncio.to_thread(self._edit, api, body))
         except Exception as error:  # noqa: BLE001 - a system may be anybody's; the request is counted as failed
-            return Sent(None, status=0, error=describe(error))
+            return Sent(None, error=describe(error))
 
     def _edit(self, api: str, body: dict[str, Any]) -> dict[str, Any]:
         where = "input" if "input" in body else "messages"

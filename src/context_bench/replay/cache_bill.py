@@ -17,7 +17,7 @@ import orjson
 from context_bench.pricing.price import CACHE_MINIMUM, Price
 from context_bench.pricing.price_table import Prices
 from context_bench.pricing.prompt_cache import FIVE_MINUTES, HOUR, Block, BreakpointCache, CacheUse, PrefixCache
-from context_bench.traffic.parts import PromptCounter, list_parts
+from context_bench.traffic.parts import PromptCounter, list_parts, list_reply_messages
 from context_bench.traffic.sessions import Request, Thread, fit_tokens
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.prompts import read_text
@@ -191,6 +191,9 @@ def _lacks_opening(thread: Thread) -> bool:
 
 # --- the simulation
 
+Requests = Mapping[tuple[str, int], Sequence[Sequence[Block]]]
+"""The blocks of each request by thread and place, as often as it was sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Billed:
@@ -198,7 +201,18 @@ class Billed:
 
     thread: Thread
     place: int  # in its thread
-    use: CacheUse
+    uses: tuple[CacheUse, ...]  # one for each time that it was sent
+    output: int = 0  # tokens of the reply
+
+    @property
+    def prompt(self) -> int:
+        """All tokens of the prompt, as often as it was sent."""
+        return sum(use.prompt for use in self.uses)
+
+    @property
+    def read(self) -> int:
+        """The tokens that were read from the cache when it was sent first."""
+        return self.uses[0].read
 
     @property
     def request(self) -> Request:
@@ -206,9 +220,14 @@ class Billed:
 
     def dollars(self, price: Price, *, without_cache: bool = False) -> float:
         """Price it with the reply that was recorded."""
-        usage, use = self.request.usage, CacheUse(self.use.prompt) if without_cache else self.use
-        output = usage.output if usage is not None and usage.output is not None else 0
-        return price.dollars(use.prompt, output, use.read, use.write_5m, use.write_1h)
+        uses = [CacheUse(use.prompt) for use in self.uses] if without_cache else self.uses
+        each = (price.dollars(use.prompt, self.output, use.read, use.write_5m, use.write_1h) for use in uses)
+        return sum(each)
+
+
+def price_recorded(request: Request, price: Price) -> float | None:
+    """Price a request by the usage that was recorded; None where none was."""
+    return None if request.usage is None else price.cost({"completion_tokens": 0, **request.usage.as_counts()})
 
 
 def has_breakpoints(threads: Iterable[Thread]) -> bool:
@@ -245,33 +264,38 @@ class Simulator:
         """Read a body as blocks."""
         return self._reader.read(body)
 
-    def run(self, sent: Mapping[tuple[str, int], Sequence[Block]] | None = None, *, cold: bool = False) -> list[Billed]:
+    def run(self, sent: Requests | None = None, *, cold: bool = False) -> list[Billed]:
         """Return how each request is served.
 
         Args:
-            sent: The blocks that were sent instead, by thread and place; those of the recording by default.
+            sent: The blocks that were sent instead, for each time, by thread and place; those of the recording by
+                default.
             cold: Nothing of a thread is cached before its first request.
         """
         caches: dict[str | None, BreakpointCache | PrefixCache] = {}
         billed = []
         for thread, place, at in order_requests(self._threads):
             request = thread.requests[place]
-            blocks = self.read(self.make_body(request)) if sent is None else sent[thread.id, place]
-            scaled = self._scales[thread.id].scale(blocks, b"agent" if thread.agent else b"main")
             if request.model not in caches:
                 caches[request.model] = self._make_cache(request)
-            cache = caches[request.model]
-            if isinstance(cache, PrefixCache):
-                reply = self._reader.read({"messages": [request.reply or {}]}) if request.reply else []
-                billed.append(Billed(thread, place, cache.use(_list_ids(scaled), at, _list_ids(reply))))
-                continue
-            if request.api != "anthropic" and scaled:
-                scaled[-1] = replace(scaled[-1], lifetime=HALF_HOUR)
-            if place == 0 and self._scales[thread.id].warm and not cold:
-                cache.use(scaled[:1], at - 1)
-            following = thread.requests[place + 1].started if place + 1 < len(thread.requests) else None
-            answered = at + FIRST_TOKEN_SECONDS if following is None else min(at + FIRST_TOKEN_SECONDS, following)
-            billed.append(Billed(thread, place, cache.use(scaled, at, max(at, answered))))
+            cache, scale = caches[request.model], self._scales[thread.id]
+            reply = self._reader.read({"messages": list_reply_messages(request.reply)})
+            usage = request.usage
+            output = usage.output if usage is not None else None
+            if output is None:
+                output = round(sum(block.tokens for block in reply) * scale.slope)
+            uses = []
+            for blocks in [self.read(self.make_body(request))] if sent is None else sent[thread.id, place]:
+                scaled = scale.scale(blocks, b"agent" if thread.agent else b"main")
+                if isinstance(cache, PrefixCache):
+                    uses.append(cache.use(_list_ids(scaled), at, _list_ids(reply)))
+                    continue
+                if request.api != "anthropic" and scaled:
+                    scaled[-1] = replace(scaled[-1], lifetime=HALF_HOUR)
+                if place == 0 and scale.warm and not cold:
+                    cache.use(scaled[:1], at - 1)
+                uses.append(cache.use(scaled, at, _find_answered(thread, place, at)))
+            billed.append(Billed(thread, place, tuple(uses), output))
         return billed
 
     def _make_cache(self, request: Request) -> BreakpointCache | PrefixCache:
@@ -287,6 +311,13 @@ class Simulator:
     def reads_best_case(self) -> bool:
         """Tell whether the provider's cache misses now and then, so that simulated reads are the most there can be."""
         return any(isinstance(self._make_cache(each.requests[0]), PrefixCache) for each in self._threads)
+
+
+def _find_answered(thread: Thread, place: int, at: float) -> float:
+    """Return when an answer began: soon, and before the next request of its thread."""
+    following = thread.requests[place + 1].started if place + 1 < len(thread.requests) else None
+    soon = at + FIRST_TOKEN_SECONDS
+    return soon if following is None else max(at, min(soon, following))
 
 
 def order_requests(threads: Sequence[Thread]) -> Iterator[tuple[Thread, int, float]]:
@@ -312,61 +343,3 @@ def _list_ids(blocks: Sequence[Block]) -> list[int]:
         ids += own
         ids.append(int.from_bytes(blake2b(block.content, digest_size=6).digest(), "little"))
     return ids
-
-
-# --- how good the simulation is
-
-
-@dataclass(frozen=True, slots=True)
-class Deviation:
-    """How far simulated tokens are from the recorded ones, by request."""
-
-    median: float
-    p95: float
-    worst: float
-
-    @classmethod
-    def of(cls, errors: Sequence[float]) -> Deviation:
-        """Summarize absolute errors."""
-        ordered = sorted(map(abs, errors))
-        last = len(ordered) - 1
-        return cls(*(ordered[round(share * last)] for share in (0.5, 0.95, 1)))
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationError:
-    """The simulated cache against the recorded counters, on requests that the fit has not seen."""
-
-    requests: int
-    reads: Deviation
-    writes: Deviation
-    trivial_reads: Deviation  # of the model that reads all tokens of the request before
-    trivial_writes: Deviation
-
-
-def judge_simulation(
-    threads: Sequence[Thread], reader: BlockReader, count: Tokenizer, prices: Prices | None = None
-) -> SimulationError | None:
-    """Fit the first half of each thread, simulate all of it, and compare the second half with what was recorded."""
-    scales = fit_scales(threads, count, half=True)
-    simulated = {(each.thread.id, each.place): each.use for each in Simulator(threads, scales, reader, prices).run()}
-    reads, writes, trivial_reads, trivial_writes = [], [], [], []
-    for thread in threads:
-        for place in range(max(2, len(thread.requests) // 2), len(thread.requests)):
-            usage = thread.requests[place].usage
-            if usage is None or usage.cache_read is None:
-                continue
-            use, before = simulated[thread.id, place], simulated[thread.id, place - 1]
-            reads.append(use.read - usage.cache_read)
-            writes.append(use.write_5m + use.write_1h - usage.cache_write)
-            trivial_reads.append(before.prompt - usage.cache_read)
-            trivial_writes.append(use.prompt - before.prompt - usage.cache_write)
-    if not reads:
-        return None
-    found = (Deviation.of(errors) for errors in (reads, writes, trivial_reads, trivial_writes))
-    return SimulationError(len(reads), *found)
-
-
-def price_recorded(request: Request, price: Price) -> float | None:
-    """Price a request by the usage that was recorded; None where none was."""
-    return None if request.usage is None else price.cost({"completion_tokens": 0, **request.usage.as_counts()})

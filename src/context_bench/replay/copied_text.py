@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from context_bench.stats.distributions import t_quantile
-from context_bench.traffic.parts import list_parts
+from context_bench.traffic.parts import list_parts, list_reply_messages
 from context_bench.traffic.sessions import Request, Session
 
 MIN_SPAN_CHARS = 8
@@ -56,17 +56,6 @@ def list_call_spans(reply: Mapping[str, Any] | None) -> list[str]:
             if part.kind == "call":
                 found.update(dict.fromkeys(sorted(find_spans(_unpack(part.text)))))
     return list(found)
-
-
-def list_reply_messages(reply: Mapping[str, Any] | None) -> list[Any]:
-    """List the messages or items of a reply, in whatever form."""
-    if not reply:
-        return []
-    if isinstance(reply.get("choices"), list):
-        return [each["message"] for each in reply["choices"][:1] if isinstance(each, Mapping) and "message" in each]
-    if isinstance(reply.get("output"), list):
-        return list(reply["output"])
-    return [reply]
 
 
 def _unpack(arguments: str) -> str:
@@ -164,7 +153,12 @@ class Turn:
     mendable: bool = False  # all that was lost can be had again: by a tool that was added, or by a second read
     chance_copied: bool = False
     chance_lost: bool = False
+    sources: tuple[str, ...] = ()  # the tools whose results held what was lost
+    naive: tuple[int, ...] = (0, 0, 0, 0)  # as `NAIVE` names them
 
+
+NAIVE = ("turns that match", "turns that lost", "foreign spans", "foreign spans that match")
+"""What a plain search finds, which takes each use and every match: counts that stand beside the rule's."""
 
 Foreign = tuple[str, Sequence[str]]
 """A reply of another session: the session's id, and the spans of its calls."""
@@ -190,16 +184,17 @@ class ThreadJudge:
 
         Where nothing was sent, nothing is lost: the request failed, which is counted as such.
         """
-        own = [span for span in list_call_spans(request.reply) if span not in self._used]
-        other, chance = foreign[0], [span for span in foreign[1] if span not in self._chance_used]
-        if not own and not chance:
+        called = list_call_spans(request.reply)
+        if not called and not foreign[1]:
             return Turn()
+        own = [span for span in called if span not in self._used]
+        other, chance = foreign[0], [span for span in foreign[1] if span not in self._chance_used]
         history = _History(request)
         copied = [s for s in own if s in history and not self._spans.is_elsewhere(s, self._session)]
         chance = [s for s in chance if s in history and not self._spans.is_elsewhere(s, self._session, other)]
         self._used.update(copied)
         self._chance_used.update(chance)
-        text = read_sent(sent) if sent is not None and (copied or chance) else None
+        text = read_sent(sent) if sent is not None else None
         lost = [span for span in copied if text is not None and not is_left(span, text)]
         added = sent is not None and len(sent.get("tools") or ()) > len(request.tools)
         return Turn(
@@ -208,7 +203,16 @@ class ThreadJudge:
             bool(lost) and (added or all(_READS.search(history.find_tool(span)) for span in lost)),
             bool(chance),
             text is not None and any(not is_left(span, text) for span in chance),
+            tuple(dict.fromkeys(history.find_tool(span) for span in lost)),
+            _search_naively(read_sent(request.body()), text, called, foreign[1]),
         )
+
+
+def _search_naively(recorded: str, sent: str | None, called: Sequence[str], foreign: Sequence[str]) -> tuple[int, ...]:
+    """Count what `NAIVE` names in one turn."""
+    found = [span for span in called if span in recorded]
+    gone = sent is not None and any(span not in sent for span in found)
+    return bool(found), gone, len(foreign), sum(span in recorded for span in foreign)
 
 
 class _History:
@@ -261,6 +265,11 @@ def count_turns(turns: Iterable[Turn]) -> list[int]:
         facts = (True, bool(turn.copied), bool(turn.lost), turn.chance_copied, turn.chance_lost)
         counts = [count + fact for count, fact in zip(counts, facts)]
     return counts
+
+
+def count_naively(turns: Iterable[Turn]) -> list[int]:
+    """Add up what `NAIVE` names."""
+    return [sum(column) for column in zip(*(turn.naive for turn in turns))] or [0] * len(NAIVE)
 
 
 def estimate_loss(counts: Sequence[Sequence[int]]) -> Loss:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from context_bench.text import dump_json
@@ -12,7 +13,8 @@ from context_bench.wire.prompts import Prompt
 
 FAULTS = {
     "pairing": "a tool call without its result, or a result without its call",
-    "order": "tool calls or results in another order",
+    "ids": "a tool call or a result under an id that was not recorded",
+    "order": "messages, tool calls or results in another order",
     "roles": "a message with another role",
     "images": "an image or a document is gone",
     "system": "the system text was changed",
@@ -27,14 +29,16 @@ def find_faults(api: str, recorded: Mapping[str, Any], sent: Mapping[str, Any]) 
     """Compare a request with what was sent in its place, and list the faults."""
     before, after = _read_conversation(recorded), _read_conversation(sent)
     form = get_form(api)
+    old, new = form.read_tool_ids(before), form.read_tool_ids(after)
     broken = {
-        "pairing": bool(_find_unpaired(form.read_tool_ids(after)) - _find_unpaired(form.read_tool_ids(before))),
-        "order": _changes_order(form.read_tool_ids(before), form.read_tool_ids(after)),
+        "pairing": bool(_find_unpaired(new) - _find_unpaired(old)),
+        "ids": bool(set(chain(*new)) - set(chain(*old))),
+        "order": _changes_order((*old, _list_contents(before)), (*new, _list_contents(after))),
         "roles": _changes_roles(before, after),
         "images": _count_kinds(after, _MEDIA) < _count_kinds(before, _MEDIA),
         "system": _read_system(recorded) != _read_system(sent),
         "tools": not _keeps_tools(recorded, sent),
-        "thinking": not _list_thinking(after) <= _list_thinking(before),
+        "thinking": _changes_thinking(before, after),
         "cache marks": _count_marks(sent) < _count_marks(recorded),
     }
     return [name for name in FAULTS if broken[name]]
@@ -53,12 +57,22 @@ def _find_unpaired(ids: tuple[Sequence[Any], Sequence[Any]]) -> set[Any]:
     return set(calls) ^ set(results)
 
 
-def _changes_order(before: tuple[Sequence[Any], Sequence[Any]], after: tuple[Sequence[Any], Sequence[Any]]) -> bool:
+def _changes_order(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]]) -> bool:
+    """Tell whether what stands on both sides, once on each, has another order in one of these lists."""
     for old, new in zip(before, after):
-        left = set(new)
-        if [each for each in old if each in left] != [each for each in new if each in set(old)]:
+        once = _list_once(old) & _list_once(new)
+        if [each for each in old if each in once] != [each for each in new if each in once]:
             return True
     return False
+
+
+def _list_once(values: Sequence[Any]) -> set[Any]:
+    return {value for value, count in Counter(values).items() if count == 1}
+
+
+def _list_contents(messages: Sequence[Any]) -> list[str]:
+    contents = (message.get("content") for message in messages if isinstance(message, Mapping))
+    return [dump_json(content) for content in contents if content]
 
 
 def _changes_roles(before: Sequence[Any], after: Sequence[Any]) -> bool:
@@ -76,7 +90,7 @@ def _changes_roles(before: Sequence[Any], after: Sequence[Any]) -> bool:
 
 def _list_blocks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     for message in messages:
-        content = message.get("content") if isinstance(message, Mapping) else None
+        content = message.get("content", message.get("output")) if isinstance(message, Mapping) else None
         for block in content if isinstance(content, list) else ():
             if isinstance(block, Mapping):
                 yield block
@@ -102,6 +116,22 @@ def _keeps_tools(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
     before = Counter(dump_json(tool) for tool in Prompt(tools=list(recorded.get("tools") or ())).as_read().tools)
     after = Counter(dump_json(tool) for tool in Prompt(tools=list(sent.get("tools") or ())).as_read().tools)
     return before <= after
+
+
+def _changes_thinking(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    """Tell whether thinking was changed or added, or is gone from the model's last turn while that waits for a tool.
+
+    Elsewhere it may be left out, as the API itself does.
+    """
+    old, new = (_find_waiting_turn(messages) for messages in (before, after))
+    is_gone = bool(new and _list_thinking(old) - _list_thinking(new))
+    return is_gone or not _list_thinking(after) <= _list_thinking(before)
+
+
+def _find_waiting_turn(messages: Sequence[Any]) -> list[Any]:
+    """Return the model's last turn where it calls a tool."""
+    said = [message for message in messages if isinstance(message, Mapping) and message.get("role") == "assistant"]
+    return said[-1:] if any(block.get("type") == "tool_use" for block in _list_blocks(said[-1:])) else []
 
 
 def _list_thinking(messages: Sequence[Any]) -> Counter[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from context_bench.output.elements import Markup, element, join, table
@@ -13,14 +13,15 @@ from context_bench.output.plots.chart import Axis, Chart, Key, Line, Plane, Scal
 from context_bench.output.plots.pareto import write_amount
 from context_bench.output.plots.svg import draw_figure
 from context_bench.replay.integrity import FAULTS
+from context_bench.replay.outcome import ArmOutcome, SessionOutcome
 from context_bench.replay.report import (
     MAX_NAME,
     OPEN_LOOP,
-    ArmOutcome,
     conclude,
     list_notes,
     table_of_arms,
     table_of_sessions,
+    table_of_turns,
 )
 
 MAX_LOSSES = 12
@@ -38,7 +39,8 @@ def render_page(arms: Sequence[ArmOutcome]) -> str:
     parts = {
         "systems": ("Systems", _show_table(table_of_arms(arms))),
         "timeline": ("Tokens and dollars, turn by turn", _show_timelines(measured)),
-        "sessions": ("By session", _show_table(table_of_sessions(arms))),
+        "sessions": ("By session", join(_show_table(table_of_sessions(arms)), _note("Saved: tokens, dollars."))),
+        "turns": ("By turn", _show_table(table_of_turns(measured))),
         "tools": ("By tool", _show_tools(measured)),
         "losses": ("Text that the next call copied and that was gone", _show_losses(measured)),
         "method": ("How it was measured", _describe_method(arms)),
@@ -96,19 +98,31 @@ def _write_tick(value: float) -> str:
 
 
 def _show_tools(arms: Sequence[ArmOutcome]) -> Markup:
-    """Show what the results of each tool hold, and how often a loss came from them."""
-    if not arms or not arms[0].sessions:
-        return element("p", None, "No session was replayed.")
-    sizes: Counter[str] = Counter()
-    for session in arms[0].sessions:
-        sizes.update(session.facts["tools"])
-    lost = {arm.name: Counter(each.get("tool", "") for s in arm.sessions for each in s.facts["losses"]) for arm in arms}
+    """Show what was sent of the results of each tool, and how many turns lost text of them."""
+    sums: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for arm in arms:
+        for session in arm.sessions:
+            for tool, facts in session.facts["tools"].items():
+                sums[tool][arm.name].update(facts)
+    if not sums:
+        return element("p", None, "No result of a tool was replayed.")
+    largest = sorted(sums, key=lambda tool: -max(each["tokens"] for each in sums[tool].values()))[:MAX_TOOLS]
+    names = [arm.name for arm in arms if arm.sessions]
     lines = [
-        [tool, f"{tokens:,}", *(f"{lost[arm.name][tool]}" for arm in arms)]
-        for tool, tokens in sizes.most_common(MAX_TOOLS)
+        [tool, f"{sums[tool][names[0]]['tokens']:,}", *(_tell_tool(sums[tool][name]) for name in names)]
+        for tool in largest
     ]
-    note = "Losses are those listed below, at most three for each session."
-    return join(table(["tool", "tokens of results", *(f"losses: {arm.name}" for arm in arms)], lines), _note(note))
+    note = (
+        "Tokens of results as often as they were sent. Lost: turns whose next call copied text of them that was gone."
+    )
+    return join(table(["tool", "tokens", *names], lines), _note(note))
+
+
+def _tell_tool(facts: Counter[str]) -> str:
+    if not facts["tokens"]:
+        return "–"
+    lost = f", {facts['lost']} lost" if facts["lost"] else ""
+    return f"{1 - facts['sent_tokens'] / facts['tokens']:.1%}{lost}"
 
 
 def _show_losses(arms: Sequence[ArmOutcome]) -> Markup:
@@ -125,10 +139,8 @@ def _show_losses(arms: Sequence[ArmOutcome]) -> Markup:
         where = f"session {shorten(session, MAX_NAME)}"
         source = f" in the result of {loss['tool']}" if loss.get("tool") else ""
         shown.append(
-            element(
-                "details",
-                None,
-                element("summary", None, f"{name}: {loss['span']} ({where}, turn {loss['turn']}{source})"),
+            join(
+                element("h3", None, f"{name}: {loss['span']} ({where}, turn {loss['turn']}{source})"),
                 element("pre", None, *(_show_segment(*segment) for segment in loss.get("diff", ()))),
             )
         )
@@ -148,32 +160,62 @@ def _note(text: str) -> Markup:
 
 
 def _describe_method(arms: Sequence[ArmOutcome]) -> Markup:
+    measured = [arm for arm in arms if arm.sessions]
     sentences = [
         *list_notes(arms),
-        "Dollars are those of a simulated prompt cache, which was run over the recorded requests first.",
-        *_tell_errors(arms),
+        OPEN_LOOP,
+        *(_tell_naive(arm) for arm in measured if not arm.is_control),
+        "Dollars are those of a simulated prompt cache, which was run over the recorded requests first. Below is how "
+        "far it is from the recorded counters in the second half of each thread, fitted on the first half.",
     ]
-    faults = table(["fault", "meaning"], [[name, meaning] for name, meaning in FAULTS.items()])
-    return join(*(element("p", None, each) for each in dict.fromkeys([*sentences, OPEN_LOOP])), faults)
+    faults = [element("li", None, f"{name}: {meaning}") for name, meaning in FAULTS.items()]
+    return join(
+        *(element("p", None, each) for each in dict.fromkeys(sentences)),
+        _show_errors(measured[0].sessions if measured else []),
+        element("p", None, "Faults that are looked for in each request:"),
+        element("ul", None, *faults),
+    )
 
 
-def _tell_errors(arms: Sequence[ArmOutcome]) -> list[str]:
-    """Tell how far the simulation is from the recorded counters, by session."""
-    told = []
-    for session in arms[0].sessions if arms else ():
-        found, billed = session.facts["simulation"], session.facts["billed_dollars"]
-        if found is None:
-            continue
-        reads, trivial = found["reads"], found["trivial_reads"]
-        dollars = ""
-        if billed and session.facts["dollars"]["recorded"] is not None:
-            dollars = f"; dollars {session.facts['dollars']['recorded'] / billed - 1:+.1%} of what was billed"
-        told.append(
-            f"Session {shorten(session.session, MAX_NAME)}: in {found['requests']} requests that the fit has not seen, "
-            f"simulated cache reads are off by {reads['median']:,.0f} tokens in the median and {reads['worst']:,.0f} "
-            f"at worst (by {trivial['median']:,.0f} and {trivial['worst']:,.0f} if each request read all of the one "
-            f"before){dollars}."
+def _tell_naive(arm: ArmOutcome) -> str:
+    """Tell what a plain search finds, so that nobody takes it for a loss."""
+    shares = {name: "–" if value is None else f"{value:.0%}" for name, value in arm.naive.items()}
+    loss = arm.loss
+    return (
+        f"{arm.name}: a plain search finds a span of the next call in {shares['matched_turns']} of turns, and "
+        f"{shares['lost_of_matched_turns']} of these lost one; but it finds {shares['foreign_spans_matched']} of the "
+        f"spans of another session's calls too. By the rule, {loss.matched} of {loss.turns} turns copied text and "
+        f"{loss.matched_lost} lost it; with another session's calls {loss.chance_matched} did and {loss.chance_lost}."
+    )
+
+
+def _show_errors(sessions: Sequence[SessionOutcome]) -> Markup:
+    """Show how far the simulation is from the recorded counters, by session, beside the trivial model."""
+    found = [(session.session, error) for session in sessions if (error := session.facts["simulation"])]
+    if not found:
+        return element("p", None, "No cache counters were recorded, so the simulation cannot be checked here.")
+    heads = ["off by, in tokens", "requests", "reads", "reads, trivial", "writes", "writes, trivial", "dollars"]
+    lines = [
+        [
+            shorten(name, MAX_NAME),
+            f"{error['requests']}",
+            *(_write_deviation(error[key]) for key in ("reads", "trivial_reads", "writes", "trivial_writes")),
+            "–" if error["dollars"] is None else f"{error['dollars']:+.1%}",
+        ]
+        for name, error in found
+    ]
+    nearer, farther = (sum(error[key] for _, error in found) for key in ("nearer", "farther"))
+    total = sum(error["requests"] for _, error in found)
+    if nearer or farther:
+        compared = f"The simulation tells the reads of {nearer} of {total} requests better, and of {farther} worse."
+    else:
+        compared = (
+            "Here both are the same: a session that only appends has no misses, so it cannot show whether misses are "
+            "simulated right."
         )
-    if told:
-        told.append("A session that only appends has no misses, so it cannot show that misses are simulated right.")
-    return told
+    note = f"Median / 95th percentile / worst. The trivial model reads all of the request before. {compared}"
+    return join(table(heads, lines), _note(note))
+
+
+def _write_deviation(deviation: Mapping[str, float]) -> str:
+    return " / ".join(f"{deviation[key]:,.0f}" for key in ("median", "p95", "worst"))

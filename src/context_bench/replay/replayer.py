@@ -8,7 +8,7 @@ started. Of their texts the parts that an arm changed are kept, and a few passag
 from __future__ import annotations
 
 import random
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
@@ -25,13 +25,21 @@ from context_bench.replay.cache_bill import (
     BlockReader,
     Simulator,
     fit_scales,
-    judge_simulation,
     order_requests,
     price_recorded,
 )
-from context_bench.replay.copied_text import Foreign, SessionSpans, ThreadJudge, Turn, count_turns, list_call_spans
+from context_bench.replay.copied_text import (
+    Foreign,
+    SessionSpans,
+    ThreadJudge,
+    Turn,
+    count_naively,
+    count_turns,
+    list_call_spans,
+)
 from context_bench.replay.integrity import find_faults
 from context_bench.replay.packing import SentPacker, SentReader, digest_session
+from context_bench.replay.simulation_error import judge_simulation
 from context_bench.text import dump_json
 from context_bench.traffic.parts import Part, list_parts
 from context_bench.traffic.readers import Findings, read_sessions
@@ -46,6 +54,7 @@ MAX_REPLIES = 500  # of a session, that are put into the turns of others
 MAX_OPEN_SESSIONS = 4
 MAX_LOSSES = 3  # passages that are kept of a session
 MAX_PASSAGE_CHARS = 400
+MAX_SILENT = 3  # requests in a row without an answer in time, after which a session is given up
 BROKEN_TOKENS = 64
 """Tokens read less than from a stable prefix, from which on the cache counts as broken."""
 BROKEN_STEPS = 256  # the same where the cache reads whole steps of 128 tokens
@@ -141,6 +150,7 @@ class Replayer:
         session = self._recording.open(example)
         job = SessionJob(session, self._recording, self._count, self._prices)
         packer, replayed = SentPacker(), []
+        silent = 0
         for number, (thread, place, _) in enumerate(order_requests(session.threads), 1):
             self._status = f"{self.name}: request {number:,} of {example['meta']['requests']:,}"
             request = thread.requests[place]
@@ -151,6 +161,9 @@ class Replayer:
                     f"not replayable: in request {number} {self.name} asked a model about the conversation on its own; "
                     "add --tap-model local to let a small model of this machine answer"
                 )
+            silent = silent + 1 if sent.timed_out else 0
+            if silent == MAX_SILENT:
+                raise SystemFailure(f"given up at request {number}: {sent.error}, {MAX_SILENT} times in a row")
             job.take(thread.id, place, request, body, sent)
             replayed.append(packer.pack(body, sent))
         kept = {"sent": replayed, "texts": packer.texts}
@@ -178,25 +191,28 @@ class SessionJob:
         self.make_body = self._simulator.make_body
         self._judges = {thread.id: ThreadJudge(session.id, recording.spans) for thread in session.threads}
         self._foreign = recording.draw_replies(session.id)
-        self._blocks: dict[tuple[str, int], list[Block]] = {}
+        self._blocks: dict[tuple[str, int], list[list[Block]]] = {}
         self._turns: list[Turn] = []
         self._facts: list[dict[str, Any]] = []
         self._losses: list[dict[str, Any]] = []
-        self._results: dict[int, tuple[Any, int]] = {}  # by identity; the message is held, so that no other gets it
+        self._known: dict[tuple[int, int], int] = {}  # tokens of a text, by its length and hash
+        self._tools: dict[str, ToolFacts] = defaultdict(ToolFacts)
 
     def take(self, thread: str, place: int, request: Request, body: Mapping[str, Any], sent: Sent) -> None:
         """Take what was sent in the place of one request."""
         turn = self._judges[thread].judge(request, sent.body, next(self._foreign))
         self._turns.append(turn)
         # What never reached the model is billed as it was recorded: nothing is saved by failing.
-        self._blocks[thread, place] = self._simulator.read(body if sent.body is None else sent.body)
-        before, after = _count_body(body, self._count), _count_body(sent.body, self._count)
+        bodies = [body] if sent.body is None else [sent.body, *sent.repeated]
+        self._blocks[thread, place] = [self._simulator.read(each) for each in bodies]
+        before = _count_body(body, self._count)
+        after = before if sent.body is None else sum(_count_body(each, self._count) for each in bodies)
         facts = {
             "thread": thread,
             "turn": place + 1,
             "tokens": before,
-            "sent_tokens": before if sent.body is None else after,
-            "result_tokens": self._count_results(request),
+            "sent_tokens": after,
+            "result_tokens": self._take_results(request, bodies, turn),
             "faults": find_faults(request.api, body, sent.body) if sent.body is not None else [],
             "copied": len(turn.copied),
             "lost": list(turn.lost[:MAX_LOSSES]),
@@ -205,6 +221,7 @@ class SessionJob:
         optional = {
             "error": sent.error or ("nothing reached the model" if sent.body is None else ""),
             "side_calls": sent.side_calls,
+            "repeated": len(sent.repeated),
             "claimed": sent.claimed,
             "changed_reply": sent.changed_reply,
         }
@@ -235,25 +252,51 @@ class SessionJob:
             "requests": len(self._facts),
             "prices": {model: price.to_dict() for model, price in models.items() if price is not None},
             "counts": count_turns(self._turns),
+            "naive": count_naively(self._turns),
             "dollars": dollars | uncached,
             "times": [min(times), max(times)] if times else [],
             "cache_reads": _sum_reads(runs["recorded"]) if self._simulator.reads_best_case() else None,
             "billed_dollars": _sum_recorded(self._session, prices),
             "simulation": None if found is None else asdict(found),
+            "unpriced": sorted({str(each.model) for each in self._session.requests if prices.of(each.model) is None}),
+            "has_usage": any(request.usage is not None for request in self._session.requests),
             "reconstructed": sorted({each for thread in self._session.threads for each in thread.reconstructed}),
-            "tools": _count_by_tool(self._session, self._count),
+            "tools": {name: asdict(facts) for name, facts in self._tools.items()},
             "turns": self._facts,
             "losses": self._losses,
         }
 
-    def _count_results(self, request: Request) -> int:
-        """Count the tokens of the tool results in a request."""
-        for message in request.history[: request.length]:
-            if id(message) not in self._results:
-                parts = list_parts(message, {})
-                tokens = sum(self._count(part.text) for part in parts if part.kind == "result")
-                self._results[id(message)] = message, tokens
-        return sum(self._results[id(message)][1] for message in request.messages)
+    def _take_results(self, request: Request, bodies: Sequence[Mapping[str, Any]], turn: Turn) -> int:
+        """Take the results of each tool on both sides; return the tokens of those that were recorded."""
+        before = self._count_results(request.messages)
+        for tool, tokens in before.items():
+            self._tools[tool].tokens += tokens
+        for each in bodies:
+            for tool, tokens in self._count_results(each.get("messages", each.get("input"))).items():
+                self._tools[tool].sent_tokens += tokens
+        for tool in turn.sources:
+            self._tools[tool or "user"].lost += 1
+        return before.total()
+
+    def _count_results(self, messages: Any) -> Counter[str]:
+        """Count the tokens of tool results by tool."""
+        found: Counter[str] = Counter()
+        for part in _list_given(messages):
+            if part.kind == "result":
+                key = len(part.text), hash(part.text)
+                if key not in self._known:
+                    self._known[key] = self._count(part.text)
+                found[part.tool or "?"] += self._known[key]
+        return found
+
+
+@dataclass(slots=True)
+class ToolFacts:
+    """The results of one tool in all requests of a session, as often as they were sent."""
+
+    tokens: int = 0
+    sent_tokens: int = 0
+    lost: int = 0  # turns that lost text of its results
 
 
 def _count_body(body: Mapping[str, Any] | None, count: Tokenizer) -> int:
@@ -294,22 +337,23 @@ def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: P
     last: dict[str, tuple[int, int]] = {}  # of each thread, the prompt before: recorded, sent
     for old, new in zip(recorded, sent):
         facts: dict[str, Any] = {
-            "recorded_prompt": old.use.prompt,
-            "recorded_read": old.use.read,
-            "prompt": new.use.prompt,
-            "read": new.use.read,
+            "recorded_prompt": old.prompt,
+            "recorded_read": old.read,
+            "prompt": new.prompt,
+            "read": new.read,
         }
         old_before, new_before = last.get(old.thread.id, (0, 0))
-        last[old.thread.id] = old.use.prompt, new.use.prompt
-        share = old.use.read / old_before if old_before else 0.0
-        stable = min(round(share * new_before), new.use.prompt)
-        if stable - new.use.read >= (BROKEN_TOKENS if old.request.api == "anthropic" else BROKEN_STEPS):
-            facts["lost_reads"] = stable - new.use.read
+        first = new.uses[0]
+        last[old.thread.id] = old.prompt, first.prompt
+        share = old.read / old_before if old_before else 0.0
+        stable = min(round(share * new_before), first.prompt)
+        if stable - first.read >= (BROKEN_TOKENS if old.request.api == "anthropic" else BROKEN_STEPS):
+            facts["lost_reads"] = stable - first.read
         price = prices.of(old.request.model)
         if price is not None:
             facts |= {"recorded_dollars": old.dollars(price), "dollars": new.dollars(price)}
         if price is not None and "lost_reads" in facts:
-            kept = replace(new, use=CacheUse(0, stable, new.use.prompt - stable))
+            kept = replace(new, uses=(CacheUse(0, stable, first.prompt - stable), *new.uses[1:]))
             facts["damage_dollars"] = max(0.0, facts["dollars"] - kept.dollars(price))
         yield facts
 
@@ -319,7 +363,7 @@ _SIDES = ("recorded", "sent")
 
 def _sum_reads(billed: Sequence[Billed]) -> dict[str, int]:
     """Add up simulated and recorded cache reads of the requests whose cache was recorded."""
-    known = [(each.use.read, each.request.usage.cache_read) for each in billed if each.request.usage is not None]
+    known = [(each.read, each.request.usage.cache_read) for each in billed if each.request.usage is not None]
     reported = [(simulated, read) for simulated, read in known if read is not None]
     return {"simulated": sum(each for each, _ in reported), "recorded": sum(each for _, each in reported)}
 
@@ -336,19 +380,3 @@ def _sum_recorded(session: Session, prices: Prices) -> float | None:
     spent = [price_recorded(request, price) for request, price in known if price is not None]
     bills = [each for each in spent if each is not None]
     return sum(bills) if len(bills) == len(known) else None
-
-
-def _count_by_tool(session: Session, count: Tokenizer) -> dict[str, int]:
-    """Count the tokens of tool results by tool, each result once."""
-    found: dict[str, int] = {}
-    seen: set[int] = set()
-    for thread in session.threads:
-        tools: dict[str, str] = {}
-        for request in thread.requests:
-            for message in request.messages:
-                if id(message) not in seen:
-                    seen.add(id(message))
-                    for part in list_parts(message, tools):
-                        if part.kind == "result":
-                            found[part.tool or "?"] = found.get(part.tool or "?", 0) + count(part.text)
-    return found

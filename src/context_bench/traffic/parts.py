@@ -58,6 +58,17 @@ def list_parts(message: Any, tools: dict[str, str]) -> list[Part]:
     return parts
 
 
+def list_reply_messages(reply: Mapping[str, Any] | None) -> list[Any]:
+    """List the messages or items of a reply, in whatever form."""
+    if not reply:
+        return []
+    if isinstance(reply.get("choices"), list):
+        return [each["message"] for each in reply["choices"][:1] if isinstance(each, Mapping) and "message" in each]
+    if isinstance(reply.get("output"), list):
+        return list(reply["output"])
+    return [reply]
+
+
 def _read_block(block: Any, speaker: str, tools: dict[str, str]) -> list[Part]:
     if isinstance(block, str):
         return [Part(speaker, block)]
