@@ -34,7 +34,7 @@ def test_dollars_of_real_sessions_are_simulated_within_two_percent() -> None:
         whole = sum(price_recorded(each.request, PRICE) or 0 for each in billed)
         assert sum(each.dollars(PRICE) for each in billed) == pytest.approx(whole, rel=0.02)
         found[session.id[:8]] = (len(billed), round(whole, 4))
-        error = judge_simulation(session.threads, reader, count)
+        error = judge_simulation(Simulator(session.threads, {}, reader), count)
         assert error is not None
         assert error.reads.median < 200
     assert found == SESSIONS

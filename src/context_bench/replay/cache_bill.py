@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -252,8 +253,15 @@ class Simulator:
         reader: BlockReader,
         prices: Prices | None = None,
     ) -> None:
-        self._threads, self._scales, self._reader, self._prices = threads, scales, reader, prices
+        self.threads, self.prices, self._scales, self._reader = threads, prices, scales, reader
         self._sets_marks = not has_breakpoints(threads)
+        self._recorded: dict[tuple[str, int], list[list[Block]]] = {}
+
+    def rescale(self, scales: Mapping[str, Scale]) -> Simulator:
+        """Return one with other scales, which reads no request again."""
+        other = copy(self)
+        other._scales = scales
+        return other
 
     def make_body(self, request: Request) -> dict[str, Any]:
         """Build the body of a request; where the recording holds no breakpoints, it has those of an agent."""
@@ -274,7 +282,7 @@ class Simulator:
         """
         caches: dict[str | None, BreakpointCache | PrefixCache] = {}
         billed = []
-        for thread, place, at in order_requests(self._threads):
+        for thread, place, at in order_requests(self.threads):
             request = thread.requests[place]
             if request.model not in caches:
                 caches[request.model] = self._make_cache(request)
@@ -285,7 +293,7 @@ class Simulator:
             if output is None:
                 output = round(sum(block.tokens for block in reply) * scale.slope)
             uses = []
-            for blocks in [self.read(self.make_body(request))] if sent is None else sent[thread.id, place]:
+            for blocks in self._read_recorded(thread, place) if sent is None else sent[thread.id, place]:
                 scaled = scale.scale(blocks, b"agent" if thread.agent else b"main")
                 if isinstance(cache, PrefixCache):
                     uses.append(cache.use(_list_ids(scaled), at, _list_ids(reply)))
@@ -298,9 +306,15 @@ class Simulator:
             billed.append(Billed(thread, place, tuple(uses), output))
         return billed
 
+    def _read_recorded(self, thread: Thread, place: int) -> list[list[Block]]:
+        key = thread.id, place
+        if key not in self._recorded:
+            self._recorded[key] = [self.read(self.make_body(thread.requests[place]))]
+        return self._recorded[key]
+
     def _make_cache(self, request: Request) -> BreakpointCache | PrefixCache:
         """Make the cache of a model; those of OpenAI that charge for writes keep the end of each request."""
-        price = self._prices.of(request.model) if self._prices is not None else None
+        price = self.prices.of(request.model) if self.prices is not None else None
         minimum = CACHE_MINIMUM if price is None else price.cache_minimum
         if request.api == "anthropic":
             return BreakpointCache(minimum)
@@ -310,7 +324,7 @@ class Simulator:
 
     def reads_best_case(self) -> bool:
         """Tell whether the provider's cache misses now and then, so that simulated reads are the most there can be."""
-        return any(isinstance(self._make_cache(each.requests[0]), PrefixCache) for each in self._threads)
+        return any(isinstance(self._make_cache(each.requests[0]), PrefixCache) for each in self.threads)
 
 
 def _find_answered(thread: Thread, place: int, at: float) -> float:

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from context_bench.stats.distributions import t_quantile
-from context_bench.traffic.parts import list_parts, list_reply_messages
+from context_bench.traffic.parts import Part, RecordedParts, list_parts, list_reply_messages
 from context_bench.traffic.sessions import Request, Session
 
 MIN_SPAN_CHARS = 8
@@ -172,10 +172,11 @@ class ThreadJudge:
     Args:
         session: The id of the session.
         spans: Of all sessions.
+        parts: Lists the parts of recorded messages.
     """
 
-    def __init__(self, session: str, spans: SessionSpans) -> None:
-        self._session, self._spans = session, spans
+    def __init__(self, session: str, spans: SessionSpans, parts: RecordedParts) -> None:
+        self._session, self._spans, self._parts = session, spans, parts
         self._used: set[str] = set()
         self._chance_used: set[str] = set()
 
@@ -189,7 +190,7 @@ class ThreadJudge:
             return Turn()
         own = [span for span in called if span not in self._used]
         other, chance = foreign[0], [span for span in foreign[1] if span not in self._chance_used]
-        history = _History(request)
+        history = _History(request, self._parts.list(request.messages))
         copied = [s for s in own if s in history and not self._spans.is_elsewhere(s, self._session)]
         chance = [s for s in chance if s in history and not self._spans.is_elsewhere(s, self._session, other)]
         self._used.update(copied)
@@ -204,29 +205,34 @@ class ThreadJudge:
             bool(chance),
             text is not None and any(not is_left(span, text) for span in chance),
             tuple(dict.fromkeys(history.find_tool(span) for span in lost)),
-            _search_naively(read_sent(request.body()), text, called, foreign[1]),
+            _search_naively(history, text, called, foreign[1]),
         )
 
 
-def _search_naively(recorded: str, sent: str | None, called: Sequence[str], foreign: Sequence[str]) -> tuple[int, ...]:
+def _search_naively(
+    history: _History, sent: str | None, called: Sequence[str], foreign: Sequence[str]
+) -> tuple[int, ...]:
     """Count what `NAIVE` names in one turn."""
-    found = [span for span in called if span in recorded]
+    found = [span for span in called if history.holds(span)]
     gone = sent is not None and any(span not in sent for span in found)
-    return bool(found), gone, len(foreign), sum(span in recorded for span in foreign)
+    return bool(found), gone, len(foreign), sum(map(history.holds, foreign))
 
 
 class _History:
     """The tool results and users' texts of a request, without what stands in its system text and tools too."""
 
-    def __init__(self, request: Request) -> None:
-        tools: dict[str, str] = {}
-        parts = [part for message in request.messages for part in list_parts(message, tools)]
+    def __init__(self, request: Request, parts: Iterable[Part]) -> None:
+        self._parts = parts = list(parts)
         self._given = [part for part in parts if part.kind in ("user", "result")]
         system = [part.text for part in parts if part.kind == "system"]
         self._opening = "\n".join((*system, *map(_dump, (request.system, *request.tools))))
 
     def __contains__(self, span: str) -> bool:
         return span not in self._opening and any(span in part.text for part in self._given)
+
+    def holds(self, span: str) -> bool:
+        """Tell whether a span stands anywhere in the request."""
+        return span in self._opening or any(span in part.text for part in self._parts)
 
     def find_tool(self, span: str) -> str:
         """Return the tool whose result holds a span; empty where only a user said it."""

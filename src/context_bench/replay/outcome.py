@@ -119,7 +119,7 @@ class ArmOutcome:
         days = (max(times) - min(times)) / DAY_SECONDS if times else 0.0
         if days < 1:
             return None
-        return Month((recorded - sent) / days * MONTH_DAYS, f"by {round(days):,} recorded days")
+        return Month((recorded - sent) / days * MONTH_DAYS, f"by {_count_days(round(days))}")
 
     @property
     def broken_turns(self) -> float | None:
@@ -130,7 +130,8 @@ class ArmOutcome:
     @property
     def damage_dollars(self) -> float | None:
         """What lost reads cost; None where the price of a model is not known."""
-        return sum(turn.get("damage_dollars", 0.0) for turn in self.turns) if _is_priced(self.turns) else None
+        priced = self.turns and _is_priced(self.turns)
+        return sum(turn.get("damage_dollars", 0.0) for turn in self.turns) if priced else None
 
     @property
     def loss(self) -> Loss:
@@ -192,6 +193,10 @@ class ArmOutcome:
         found = [_find_repaid(session.turns) for session in self.sessions]
         repaid = [turn for turn in found if turn is not None]
         return round(median(repaid)) if len(repaid) * 2 > len(found) else None
+
+
+def _count_days(days: int) -> str:
+    return f"{days:,} recorded {'day' if days == 1 else 'days'}"
 
 
 def _is_priced(turns: Sequence[Turn]) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from context_bench.errors import SystemFailure
+from context_bench.errors import ConnectionFailed, SystemFailure
 from context_bench.http.loop import run_sync
 from context_bench.pricing.price_table import Prices
 from context_bench.pricing.prompt_cache import Block, CacheUse
@@ -41,7 +41,7 @@ from context_bench.replay.integrity import find_faults
 from context_bench.replay.packing import SentPacker, SentReader, digest_session
 from context_bench.replay.simulation_error import judge_simulation
 from context_bench.text import dump_json
-from context_bench.traffic.parts import Part, list_parts
+from context_bench.traffic.parts import Part, RecordedParts, list_parts
 from context_bench.traffic.readers import Findings, read_sessions
 from context_bench.traffic.sessions import Request, Session
 from context_bench.traffic.text_diff import diff_texts
@@ -155,7 +155,10 @@ class Replayer:
             self._status = f"{self.name}: request {number:,} of {example['meta']['requests']:,}"
             request = thread.requests[place]
             body = job.make_body(request)
-            sent = await self.arm.send(request.api, body, f"{session.id}:{thread.id}", request.reply)
+            try:
+                sent = await self.arm.send(request.api, body, f"{session.id}:{thread.id}", request.reply)
+            except ConnectionFailed as failure:
+                raise SystemFailure(f"at request {number}: {failure}") from None
             if sent.refused:
                 raise SystemFailure(
                     f"not replayable: in request {number} {self.name} asked a model about the conversation on its own; "
@@ -189,7 +192,8 @@ class SessionJob:
         self._reader = BlockReader(count)
         self._simulator = Simulator(session.threads, fit_scales(session.threads, count), self._reader, prices)
         self.make_body = self._simulator.make_body
-        self._judges = {thread.id: ThreadJudge(session.id, recording.spans) for thread in session.threads}
+        self._parts = RecordedParts()
+        self._judges = {thread.id: ThreadJudge(session.id, recording.spans, self._parts) for thread in session.threads}
         self._foreign = recording.draw_replies(session.id)
         self._blocks: dict[tuple[str, int], list[list[Block]]] = {}
         self._turns: list[Turn] = []
@@ -243,7 +247,7 @@ class SessionJob:
         }
         for facts, bills in zip(self._facts, _compare_bills(runs["recorded"], runs["sent"], prices)):
             facts |= bills
-        found = judge_simulation(self._session.threads, self._reader, self._count, prices)
+        found = judge_simulation(self._simulator, self._count)
         dollars = {name: _sum_dollars(billed, prices) for name, billed in runs.items()}
         uncached = {f"{name}_uncached": _sum_dollars(runs[name], prices, without_cache=True) for name in _SIDES}
         times = [request.started for request in self._session.requests if request.started is not None]
@@ -268,20 +272,21 @@ class SessionJob:
 
     def _take_results(self, request: Request, bodies: Sequence[Mapping[str, Any]], turn: Turn) -> int:
         """Take the results of each tool on both sides; return the tokens of those that were recorded."""
-        before = self._count_results(request.messages)
+        before = self._count_results(self._parts.list(request.messages))
         for tool, tokens in before.items():
             self._tools[tool].tokens += tokens
         for each in bodies:
-            for tool, tokens in self._count_results(each.get("messages", each.get("input"))).items():
+            given = _list_given(each.get("messages", each.get("input")))
+            for tool, tokens in self._count_results(given).items():
                 self._tools[tool].sent_tokens += tokens
         for tool in turn.sources:
             self._tools[tool or "user"].lost += 1
         return before.total()
 
-    def _count_results(self, messages: Any) -> Counter[str]:
+    def _count_results(self, parts: Iterable[Part]) -> Counter[str]:
         """Count the tokens of tool results by tool."""
         found: Counter[str] = Counter()
-        for part in _list_given(messages):
+        for part in parts:
             if part.kind == "result":
                 key = len(part.text), hash(part.text)
                 if key not in self._known:

@@ -64,7 +64,7 @@ def _tell_loss(arm: ArmOutcome, loss: Loss) -> str:
     if loss.of_uses is None:
         return f"too few turns reuse earlier text to judge a loss ({round(loss.uses)}; 20 are needed)"
     where = (
-        "" if sessions >= MIN_SESSIONS else f" in {'this' if sessions == 1 else 'these'} {_count(sessions, 'session')}"
+        "" if sessions >= MIN_SESSIONS else " in this session" if sessions == 1 else f" in these {sessions} sessions"
     )
     limits = f" [{loss.low:.1%}, {loss.high:.1%}]" if loss.low is not None and loss.high is not None else ""
     return (
@@ -172,16 +172,19 @@ def list_notes(arms: Sequence[ArmOutcome]) -> list[str]:
         found["dollars"] for each in sessions if (found := each.facts["simulation"]) and found["dollars"] is not None
     ]
     if off:
-        told = f"{off[0]:+.1%}" if len(off) == 1 else f"{min(off):+.1%} to {max(off):+.1%}"
+        told = " to ".join(dict.fromkeys((f"{min(off):+.1%}", f"{max(off):+.1%}")))
         notes.append(f"The simulated cache is off by {told} of the recorded dollars of a session, in unseen requests.")
     reconstructed = sorted({each for session in sessions for each in session.facts["reconstructed"]})
     if reconstructed:
-        sized = all(session.facts["has_usage"] for session in sessions)
-        sizes = (
-            "Sizes come from a fit to the recorded usage." if sized else "Without recorded usage they count nothing."
-        )
-        notes.append(f"Reconstructed: {'; '.join(reconstructed)}. {sizes}")
+        notes.append(f"Reconstructed: {'; '.join(reconstructed)}.{_tell_sizes(sessions)}")
     return [*notes, *(_tell_mendable(arm) for arm in arms if not arm.is_control and arm.mendable[0])]
+
+
+def _tell_sizes(sessions: Sequence[SessionOutcome]) -> str:
+    """Tell how large what the recordings lack is taken to be."""
+    if all(session.facts["has_usage"] for session in sessions):
+        return " Sizes are fitted to the recorded usage."
+    return " No usage was recorded: sizes are our own counts, and what is not stored counts nothing."
 
 
 def _tell_mendable(arm: ArmOutcome) -> str:
@@ -198,16 +201,15 @@ def _list_mishaps(arm: ArmOutcome) -> list[str]:
     """List what a system did beside passing each request on once."""
     notes = []
     if arm.errors or arm.failed:
-        notes.append(
-            f"{arm.name}: {_count(arm.errors, 'request')} failed, and {_count(len(arm.failed), 'session')} could not "
-            f"be replayed ({_find_reason(arm)}). Failed requests are billed as recorded."
-        )
+        told = [f"{_count(len(arm.failed), 'session')} could not be replayed"] if arm.failed else []
+        told += [f"{_count(arm.errors, 'request')} failed, billed as recorded"] if arm.errors else []
+        notes.append(f"{arm.name}: {' and '.join(told)} ({_find_reason(arm)}).")
     if side_calls := arm.count("side_calls"):
         notes.append(f"{arm.name} asked a model {_count(side_calls, 'time')} on its own, which is not billed here.")
     if repeated := arm.count("repeated"):
-        notes.append(f"{arm.name} sent {_count(repeated, 'request')} once more than it got them; each time is billed.")
+        notes.append(f"{arm.name} asked the model again in {_count(repeated, 'request')}; each time is billed.")
     if changed := arm.count("changed_reply"):
-        notes.append(f"{arm.name} returned {_count(changed, 'reply', 'replies')} with another content than recorded.")
+        notes.append(f"{arm.name} returned {_count(changed, 'reply', 'replies')} that are not the recorded ones.")
     return notes
 
 

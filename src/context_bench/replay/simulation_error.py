@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from context_bench.pricing.price_table import Prices
-from context_bench.replay.cache_bill import Billed, BlockReader, Simulator, fit_scales, price_recorded
-from context_bench.traffic.sessions import Thread
+from context_bench.replay.cache_bill import Billed, Simulator, fit_scales, price_recorded
 from context_bench.utils.tokens import Tokenizer
 
 
@@ -41,12 +40,11 @@ class SimulationError:
     dollars: float | None  # simulated ones against recorded ones, as a share; None without a price
 
 
-def judge_simulation(
-    threads: Sequence[Thread], reader: BlockReader, count: Tokenizer, prices: Prices | None = None
-) -> SimulationError | None:
+def judge_simulation(simulator: Simulator, count: Tokenizer) -> SimulationError | None:
     """Fit the first half of each thread, simulate all of it, and compare the second half with what was recorded."""
-    scales = fit_scales(threads, count, half=True)
-    simulated = {(each.thread.id, each.place): each for each in Simulator(threads, scales, reader, prices).run()}
+    threads, prices = simulator.threads, simulator.prices
+    run = simulator.rescale(fit_scales(threads, count, half=True)).run()
+    simulated = {(each.thread.id, each.place): each for each in run}
     reads, writes, trivial_reads, trivial_writes = [], [], [], []
     bills: list[tuple[float, float] | None] = []
     for thread in threads:

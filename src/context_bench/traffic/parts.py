@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,21 @@ def list_parts(message: Any, tools: dict[str, str]) -> list[Part]:
     calls = message.get("tool_calls")
     parts += [_read_call(call, tools) for call in (calls if isinstance(calls, list) else ()) if isinstance(call, dict)]
     return parts
+
+
+class RecordedParts:
+    """Lists the parts of recorded messages; each message is read once, since it comes again in every later request."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, list[Part]]] = {}  # by identity; it is held, so that no other gets it
+        self._tools: dict[str, str] = {}
+
+    def list(self, messages: Iterable[Any]) -> Iterator[Part]:
+        """Yield the parts of messages that are kept elsewhere too."""
+        for message in messages:
+            if id(message) not in self._known:
+                self._known[id(message)] = message, list_parts(message, self._tools)
+            yield from self._known[id(message)][1]
 
 
 def list_reply_messages(reply: Mapping[str, Any] | None) -> list[Any]:
