@@ -84,6 +84,8 @@ class _Pool:
 
 # --- what was sent on
 
+_BODIES = ("body", "repeated")
+
 
 class SentPacker:
     """Writes down the bodies that were sent on in a session.
@@ -99,15 +101,15 @@ class SentPacker:
     def pack(self, body: Mapping[str, Any], sent: Sent) -> dict[str, Any]:
         """Pack what was sent in the place of a recorded body."""
         self._known.update(name for name, _ in _list_parts(body))
-        packed = {each.name: getattr(sent, each.name) for each in fields(Sent) if each.name != "body"}
-        if sent.body is None:
-            return packed
-        self.texts.update((name, part) for name, part in _list_parts(sent.body) if name not in self._known)
-        named = {
-            key: list(map(_name, value)) if isinstance(value, list) else _name(value)
-            for key, value in sent.body.items()
+        packed = {each.name: getattr(sent, each.name) for each in fields(Sent) if each.name not in _BODIES}
+        bodies = [self._pack_body(each) for each in (sent.body, *sent.repeated) if each is not None]
+        return {**packed, "bodies": bodies} if bodies else packed
+
+    def _pack_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.texts.update((name, part) for name, part in _list_parts(body) if name not in self._known)
+        return {
+            key: list(map(_name, value)) if isinstance(value, list) else _name(value) for key, value in body.items()
         }
-        return {**packed, "body": named}
 
 
 class SentReader:
@@ -119,14 +121,15 @@ class SentReader:
     def read(self, body: Mapping[str, Any], packed: Mapping[str, Any]) -> Sent:
         """Return what was sent in the place of a recorded body; KeyError where a part is missing."""
         self._known.update(_list_parts(body))
-        named = packed.get("body")
-        if named is None:
-            return Sent(**{**packed, "body": None})
-        whole = {
+        plain = {name: value for name, value in packed.items() if name != "bodies"}
+        bodies: list[Mapping[str, Any]] = [self._read_body(each) for each in packed.get("bodies", ())]
+        return Sent(**plain, body=bodies[0] if bodies else None, repeated=bodies[1:])
+
+    def _read_body(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        return {
             key: [self._known[each] for each in name] if isinstance(name, list) else self._known[name]
             for key, name in named.items()
         }
-        return Sent(**{**packed, "body": whole})
 
 
 def _list_parts(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
