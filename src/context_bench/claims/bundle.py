@@ -28,17 +28,12 @@ FORMAT = "context-bench bundle 1"
 MANIFEST, SIGNATURE = "manifest.json", "signature.json"
 PARTS = ("run.json", "environment.json", "examples.jsonl", "answers.jsonl", "rows.jsonl", "requests.jsonl")
 """All parts, in the order in which they stand in the file; the manifest follows, and then the signature."""
-WINDOW = 256
-"""Examples that a reader keeps at hand: one that is needed again later is written again."""
-MAX_PART_BYTES = (1 << 32) - 1
-"""The size of a part that no bundle exceeds."""
-MAX_LINE_BYTES = 64 << 20
-"""The longest line of a part, and the largest part that is read as a whole."""
-MAX_PLAIN_CHARS = 48
-"""Characters of a text in metadata that a private bundle keeps: names and words, not replies."""
+WINDOW = 256  # examples that a reader keeps at hand: one that is needed again later is written again
+MAX_PART_BYTES = (1 << 32) - 1  # the size of a part that no bundle exceeds
+MAX_LINE_BYTES = 64 << 20  # the longest line of a part, and the largest part that is read as a whole
+MAX_PLAIN_CHARS = 48  # characters of a text in metadata that a private bundle keeps: names and words, not replies
 
-RECORDING = {"id", "context", "digest", "meta"}
-"""The fields of an example that stands for a recorded session."""
+RECORDING = {"id", "context", "digest", "meta"}  # the fields of an example that stands for a recorded session
 
 _WITHHELD = re.compile("sha256:[0-9a-f]{64}")
 _RECORDED_APART = ("notes", "intervals", "comparison")

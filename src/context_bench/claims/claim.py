@@ -30,60 +30,34 @@ _TERMS = ("id", "kind", "number", "tolerance", "direction", "system", "dataset",
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a file.
+    """One claim of a file."""
 
-    Attributes:
-        id: Names it, also in a badge.
-        sentence: As it was published, or close to it.
-        by: Who published it; empty for a finding of our own.
-        source: Where, as an address or a place in a document.
-        published: When the sentence was read there.
-        kind: `number` on fixed data, `effect` in a population, or `always`.
-        decided: When kind, number, tolerance and direction were written down.
-        number: What is claimed, as it was printed; NaN for `always`.
-        digits: Decimals of that number.
-        unit: What follows the number; `%` stands for hundredths.
-        tolerance: What the number may be off by; half a unit of its last digit by default.
-        direction: Which side of the number the claim leaves open.
-        published_n: How many examples the published number stands on, where that was said.
-        says: `size` for counts of tokens, which data cannot hide; `loss` for what the data must be able to show.
-        system: The system that is claimed about, with its version.
-        dataset: The dataset of the run that is claimed about; all of them by default.
-        metric: The number of a summary, a score, `difference`, or `value`.
-        at_least: Of `always`, the score that each example must have.
-        data: The SHA-256 of the data, where it is fixed.
-        bundle: A bundle that has the run, relative to the file.
-        run: What measures it, as `FILE.py:function`.
-        missing: What nobody else can get, so that the claim is not reproducible.
-        note: What has to be known to read the verdict.
-        settings: Settings, data and method in words.
-    """
-
-    id: str
-    sentence: str
-    kind: str
-    source: str
-    published: str
-    decided: str
-    by: str = ""
-    number: float = math.nan
-    digits: int = 0
-    unit: str = ""
-    tolerance: float = math.nan
-    direction: str = "both"
-    published_n: int | None = None
+    id: str  # names it, also in a badge
+    sentence: str  # as it was published, or close to it
+    kind: str  # `number` on fixed data, `effect` in a population, or `always`
+    source: str  # where, as an address or a place in a document
+    published: str  # when the sentence was read there
+    decided: str  # when kind, number, tolerance and direction were written down
+    by: str = ""  # who published it; empty for a finding of our own
+    number: float = math.nan  # what is claimed, as it was printed; NaN for `always`
+    digits: int = 0  # decimals of that number
+    unit: str = ""  # what follows the number; `%` stands for hundredths
+    tolerance: float = math.nan  # what the number may be off by; half a unit of its last digit by default
+    direction: str = "both"  # which side of the number the claim leaves open
+    published_n: int | None = None  # how many examples the published number stands on, where that was said
+    # `size` for counts of tokens, which data cannot hide; `loss` for what the data must be able to show
     says: str = "size"
-    system: str = ""
+    system: str = ""  # the system that is claimed about, with its version
     version: str = ""
-    dataset: str = ""
-    metric: str = "value"
-    at_least: float = 1.0
-    data: str = ""
-    bundle: str = ""
-    run: str = ""
-    missing: str = ""
-    note: str = ""
-    settings: str = ""
+    dataset: str = ""  # the dataset of the run that is claimed about; all of them by default
+    metric: str = "value"  # the number of a summary, a score, `difference`, or `value`
+    at_least: float = 1.0  # of `always`, the score that each example must have
+    data: str = ""  # the SHA-256 of the data, where it is fixed
+    bundle: str = ""  # a bundle that has the run, relative to the file
+    run: str = ""  # what measures it, as `FILE.py:function`
+    missing: str = ""  # what nobody else can get, so that the claim is not reproducible
+    note: str = ""  # what has to be known to read the verdict
+    settings: str = ""  # settings, data and method in words
     folder: Path = field(default=Path(), compare=False)
 
     @property

@@ -22,8 +22,7 @@ from context_bench.claims.bundle import FORMAT, MANIFEST, MAX_LINE_BYTES, MAX_PA
 from context_bench.errors import DataError, MissingExtra, UsageError
 
 MAX_DIRECTORY_BYTES = 1 << 16
-MAX_VALUES = 4_000_000
-"""The most values in one line: each takes many times the memory of its bytes."""
+MAX_VALUES = 4_000_000  # the most values in one line: each takes many times the memory of its bytes
 MAX_RATIO, RATIO_FROM_BYTES = 400, 256 << 20
 """How well a large part may be compressed: the texts of a run do not reach this, a bomb does."""
 
@@ -37,25 +36,20 @@ class Damage(Exception):
 class Bundle:
     """An open bundle.
 
-    Attributes:
-        path: The file.
-        damage: What is not as it was sealed, one sentence each; empty if all hashes hold.
-        manifest: What the file says of itself.
-
     Raises:
         DataError: The file is not a bundle, or must not be unpacked.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path  # the file
         _check_directory(path)
         try:
             self._archive = zipfile.ZipFile(path)
             self._entries = _check_entries(path, self._archive)
         except _DAMAGE as error:
             raise _refuse(path, f"it cannot be read ({error})") from None
-        self.damage: list[str] = []
-        self.manifest = self._read_manifest()
+        self.damage: list[str] = []  # what is not as it was sealed, one sentence each; empty if all hashes hold
+        self.manifest = self._read_manifest()  # what the file says of itself
         self._check_order()
         self._check_parts()
 

@@ -36,8 +36,7 @@ from context_bench.traits import find_model, find_score_fields, scores_asynchron
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-TOLERANCE, TINY = 1e-9, 1e-13
-"""Relative and absolute difference of two floats that another order of adding explains."""
+TOLERANCE, TINY = 1e-9, 1e-13  # relative and absolute difference of two floats that another order of adding explains
 
 _MEMORY_EVALUATORS = {
     "memory-retrieval": "context_bench.memory.scoring:MemoryRetrieval",

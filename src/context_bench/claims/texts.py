@@ -26,19 +26,13 @@ class Texts:
         folder: Records of public datasets, data files, or bundles; None for no texts.
         settings: The record of the run.
         wanted: The hashes of the examples of the bundle.
-
-    Attributes:
-        examples: The wanted examples that were found, by their hash.
-        answers: Replies that were found, by their hash.
-        datasets: The datasets that were found and read.
-        problems: Why a dataset could not be read.
     """
 
     def __init__(self, folder: Path | None, settings: RunSettings, wanted: set[str]) -> None:
-        self.examples: dict[str, dict[str, Any]] = {}
-        self.answers: dict[str, dict[str, Any]] = {}
-        self.datasets: list[str] = []
-        self.problems: list[str] = []
+        self.examples: dict[str, dict[str, Any]] = {}  # the wanted examples that were found, by their hash
+        self.answers: dict[str, dict[str, Any]] = {}  # replies that were found, by their hash
+        self.datasets: list[str] = []  # the datasets that were found and read
+        self.problems: list[str] = []  # why a dataset could not be read
         if folder is None:
             return
         for name in dict.fromkeys([*list_datasets(settings), *settings.datasets]):

@@ -44,26 +44,20 @@ _WRONG_CONTENT = (TypeError, ValueError, KeyError, AttributeError, IndexError, A
 
 @dataclass
 class Verification:
-    """What came of verifying a bundle.
+    """What came of verifying a bundle."""
 
-    Attributes:
-        path: The file.
-        recomputed: How many values were recomputed and are equal, by what they are.
-        missing: What could not be recomputed, with how often.
-        differs: What differs, one sentence each.
-        result: The run, with its numbers as they were recomputed; None where that was not possible.
-    """
-
-    path: Path
+    path: Path  # the file
     root: str = ""
     run: str = ""
     private: bool = False
     datasets: dict[str, Any] = field(default_factory=dict)
     signature: str = "not signed"
+    # how many values were recomputed and are equal, by what they are
     recomputed: Counter[str] = field(default_factory=Counter)
-    missing: Counter[str] = field(default_factory=Counter)
-    differs: list[str] = field(default_factory=list)
+    missing: Counter[str] = field(default_factory=Counter)  # what could not be recomputed, with how often
+    differs: list[str] = field(default_factory=list)  # what differs, one sentence each
     notes: list[str] = field(default_factory=list)
+    # the run, with its numbers as they were recomputed; None where that was not possible
     result: EvalResult | None = None
 
     @property

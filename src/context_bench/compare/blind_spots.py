@@ -38,8 +38,7 @@ _NOT_SHOWN = "not shown that this data could have failed"
 VOID = "it changed nothing on any example, so nothing was tested"
 """Why a system that should change something has no verdict."""
 
-NEUTRAL = ("passthrough", "direct")
-"""Systems that are meant to change nothing."""
+NEUTRAL = ("passthrough", "direct")  # systems that are meant to change nothing
 
 
 _COMPRESSOR_FACTS = ("compressor_seconds", "claimed_tokens_saved", "vendor")
@@ -53,19 +52,12 @@ def is_compressed_row(row: EvalRow) -> bool:
 
 @dataclass(frozen=True)
 class MatchedControl:
-    """A naive cut to the sizes that a system reached.
+    """A naive cut to the sizes that a system reached."""
 
-    Attributes:
-        name: A key of `CONTROL_NAMES`.
-        kept: The mean share of the evidence that it keeps; of cuts that a model answered from, the mean score.
-        loss: The verdict on it against the whole context.
-        gain: The verdict on the system against it; None where what the system kept is not known.
-    """
-
-    name: str
-    kept: float
-    loss: Verdict
-    gain: Verdict | None = None
+    name: str  # a key of `CONTROL_NAMES`
+    kept: float  # the mean share of the evidence that it keeps; of cuts that a model answered from, the mean score
+    loss: Verdict  # the verdict on it against the whole context
+    gain: Verdict | None = None  # the verdict on the system against it; None where what the system kept is not known
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as JSON can hold it."""
@@ -81,29 +73,18 @@ class MatchedControl:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Whether the data of a run could have shown that a system loses information.
+    """Whether the data of a run could have shown that a system loses information."""
 
-    Attributes:
-        word: `none`: a naive cut of its size is shown not worse than the whole context. `shown`: all of them are shown
-            worse. `undecided`: neither. `small saving`: it saves less than 10%, so that nothing follows. `void`: it
-            changed nothing.
-        saving: The share of the tokens that it saved, over the examples whose evidence is known.
-        n: How many these are.
-        controls: The cuts.
-        reason: One sentence, without the name of the system.
-        beats_controls: Whether the system is shown to keep more than each of them.
-        needed_n: Where it is undecided, the examples that would tell.
-        asked: Whether a model answered from the cuts.
-    """
-
+    # `none`: a naive cut of its size is shown not worse than the whole context. `shown`: all of them are shown worse.
+    # `undecided`: neither. `small saving`: it saves less than 10%, so that nothing follows. `void`: it changed nothing
     word: str
-    saving: float
-    n: int
-    controls: tuple[MatchedControl, ...] = ()
-    reason: str = ""
-    beats_controls: bool = False
-    needed_n: int | None = None
-    asked: bool = False
+    saving: float  # the share of the tokens that it saved, over the examples whose evidence is known
+    n: int  # how many these are
+    controls: tuple[MatchedControl, ...] = ()  # the cuts
+    reason: str = ""  # one sentence, without the name of the system
+    beats_controls: bool = False  # whether the system is shown to keep more than each of them
+    needed_n: int | None = None  # where it is undecided, the examples that would tell
+    asked: bool = False  # whether a model answered from the cuts
 
     def name_blind_cuts(self) -> str:
         """Name the cuts that are as good as the whole context, as in "truncation and random deletion"."""

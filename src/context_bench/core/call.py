@@ -76,15 +76,11 @@ class Stopped(SystemFailure):
 
 
 class Caller:
-    """Calls one system. What cannot change within a run is asked of the system once.
-
-    Attributes:
-        works_elsewhere: Whether its work is done by a server that it waits for: what we do meanwhile does not compete
-            with it.
-    """
+    """Calls one system. What cannot change within a run is asked of the system once."""
 
     def __init__(self, system: Any, threads: Executor, clock: Callable[[], float] = time.perf_counter) -> None:
         self._system, self._threads, self._clock = system, threads, clock
+        # whether its work is done by a server that it waits for: what we do meanwhile does not compete with it
         self.works_elsewhere = is_endpoint(system)
         self._own = system_traits(system).own_client
         self._answers_turns = can_await_turns(system) if self.works_elsewhere else can_answer_turns(system)

@@ -69,19 +69,7 @@ def find_cluster_field(card: Card | None) -> str | None:
 
 
 class Item:
-    """An example, with what is worked out of it once for all systems.
-
-    Attributes:
-        wiring: What judges it; None until that is looked up.
-        kept: Its id in the store.
-        place: Where it stands in the result; None for the order in which it is read.
-        counted: Whether it was counted for its dataset.
-        evidence: Where its evidence stands, once it was located; False where the context holds none.
-        tokens: Those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long.
-        is_long: Whether its texts are so long that counting them is worth a thread.
-        fault: Why it cannot be sent or written down as it is. `example` then holds what is left without the fields in
-            question.
-    """
+    """An example, with what is worked out of it once for all systems."""
 
     __slots__ = (
         *("counted", "counting", "digests", "evidence", "example", "fault"),
@@ -89,20 +77,25 @@ class Item:
     )
 
     def __init__(self, example: Example, tag: str | None = None, wiring: Wiring | None = None) -> None:
-        self.counted = False
+        self.counted = False  # whether it was counted for its dataset
         self.example = example
+        # why it cannot be sent or written down as it is. `example` then holds what is left without the fields in
+        # question
         self.fault: str | None = None
         if deep := find_deep_fields(example):
             self.fault = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
             self.example = {key: value for key, value in example.items() if key not in deep}
         self.tag = str(example.get("dataset") or "") if tag is None else tag
+        # those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long
         self.tokens: int | None = None
         self.counting: Future[None] | None = None
+        # whether its texts are so long that counting them is worth a thread
         self.is_long = count_characters(self.example) >= LONG_TEXT
-        self.kept: int | None = None
-        self.place: int | None = None
+        self.kept: int | None = None  # its id in the store
+        self.place: int | None = None  # where it stands in the result; None for the order in which it is read
         self.digests: tuple[bytes, bytes] | None = None
-        self.wiring = wiring
+        self.wiring = wiring  # what judges it; None until that is looked up
+        # where its evidence stands, once it was located; False where the context holds none
         self.evidence: EvidenceMap | Literal[False] | None = None
 
 

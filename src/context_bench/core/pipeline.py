@@ -99,9 +99,6 @@ class Pipeline:
 
     `threads` are for long texts. At most `together` answers are completed as a batch; with 1 each becomes a row before
     the next request of its worker is sent, unless that takes a slow evaluator.
-
-    Attributes:
-        fail: Called with the first failure of our own, which ends the run.
     """
 
     def __init__(
@@ -131,6 +128,7 @@ class Pipeline:
         self._room = asyncio.Semaphore(placement.max_judging)
         self._later: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
+        # called with the first failure of our own, which ends the run
         self.fail: Callable[[BaseException], None] = lambda _: None
 
     async def drain(self) -> None:

@@ -187,9 +187,6 @@ class Workers:
 
     `work_here` does several jobs of systems in this process, and returns those that are left; None does them one by
     one.
-
-    Attributes:
-        over: Done when all jobs are; it has the first error of `work` itself, which ends the run.
     """
 
     def __init__(
@@ -201,6 +198,7 @@ class Workers:
     ) -> None:
         self._feed, self._work, self._work_here = feed, work, work_here
         self._tasks: set[asyncio.Future[None]] = set()
+        # done when all jobs are; it has the first error of `work` itself, which ends the run
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for lane in lanes:
             self._start(lane, 1)

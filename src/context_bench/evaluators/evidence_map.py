@@ -35,22 +35,15 @@ Place = tuple[int, int]  # start and end of a span, in characters
 
 @dataclass(frozen=True)
 class EvidenceMap:
-    """The places of the evidence of one example.
+    """The places of the evidence of one example."""
 
-    Attributes:
-        needs: Alternatives, of which one suffices. Each is a list of spans, all of which are needed; each span is a
-            list of its places. Evidence has one alternative, accepted answers one each.
-        ends: Where each sentence or line of the text ends, in characters.
-        tokens: How many tokens there are up to each of these ends.
-        seed: Names the example in the order of random deletion.
-        whole: The tokens of the text, which are fewer than those of its pieces counted one by one.
-    """
-
+    # alternatives, of which one suffices. Each is a list of spans, all of which are needed; each span is a list of its
+    # places. Evidence has one alternative, accepted answers one each
     needs: Sequence[Sequence[Sequence[Place]]]
-    ends: Sequence[int]
-    tokens: Sequence[int]
-    seed: str
-    whole: int
+    ends: Sequence[int]  # where each sentence or line of the text ends, in characters
+    tokens: Sequence[int]  # how many tokens there are up to each of these ends
+    seed: str  # names the example in the order of random deletion
+    whole: int  # the tokens of the text, which are fewer than those of its pieces counted one by one
 
     @property
     def total(self) -> int:

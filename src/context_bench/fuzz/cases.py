@@ -37,8 +37,7 @@ def _render_table(items: Sequence[str]) -> str:
     return "\n".join(("| name | city | order | total |", "| --- | --- | --- | --- |", *items)) + "\n"
 
 
-OWN_DATA = "own data"
-"""The kind of an input from the user's data: pieces of one text."""
+OWN_DATA = "own data"  # the kind of an input from the user's data: pieces of one text
 
 _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "prose": " ".join,
@@ -49,8 +48,7 @@ _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "documents": lambda items: "\n\n".join(items),
     OWN_DATA: "".join,
 }
-CONVERSATION = "conversation"
-"""The kind of an input whose items are messages."""
+CONVERSATION = "conversation"  # the kind of an input whose items are messages
 
 KINDS = tuple(kind for kind in _RENDER if kind != OWN_DATA)  # kinds of generated inputs
 

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_SWITCH_INTERVAL = 0.0005
-"""Switch interval of the interpreter, in seconds, while a thread works on a long text."""
+_SWITCH_INTERVAL = 0.0005  # switch interval of the interpreter, in seconds, while a thread works on a long text
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

@@ -29,8 +29,7 @@ _SIGNALS = {_IN: pycurl.CSELECT_IN, _OUT: pycurl.CSELECT_OUT}
 
 _BATCH = 64
 
-_TICK_SECONDS = 0.025
-"""Seconds between two checks of the clock while transfers run; a timeout is late by at most this."""
+_TICK_SECONDS = 0.025  # seconds between two checks of the clock while transfers run; a timeout is late by at most this
 
 _LAST_RECEIVED = slice(52, 56)  # where Linux' `struct tcp_info` has the milliseconds since the last byte was received
 

@@ -29,8 +29,7 @@ from context_bench.utils.tokens import Tokenizer
 
 MIN_TURNS = 30  # of a history of which a memory that returns all of it is told from one that returns enough
 
-ASSUMED_REPLY = 300
-"""Tokens of a reader's reply, where the size of a request is estimated."""
+ASSUMED_REPLY = 300  # tokens of a reader's reply, where the size of a request is estimated
 
 
 class ExtractReader:

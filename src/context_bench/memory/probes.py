@@ -207,10 +207,8 @@ class _Tally:
     def __init__(self) -> None:
         self._sums: dict[str, ClusterSums] = {}
         self._unmeasured: dict[str, str] = {}
-        self._ranked: list[str] = []
-        """What is measured of a ranking, once the system has named turns."""
-        self._missed: list[str] = []
-        """Conversations of rows without a ranking that wait for that."""
+        self._ranked: list[str] = []  # what is measured of a ranking, once the system has named turns
+        self._missed: list[str] = []  # conversations of rows without a ranking that wait for that
 
     def add(self, row: EvalRow) -> None:
         for key, value in row.scores.items():

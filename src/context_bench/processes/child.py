@@ -24,8 +24,7 @@ from context_bench.errors import printable
 
 File = int | IO[bytes] | None
 
-MAX_COLLECT_SECONDS = 1.0
-"""Seconds to wait for the orphans of a killed group; one that changed its user may survive."""
+MAX_COLLECT_SECONDS = 1.0  # seconds to wait for the orphans of a killed group; one that changed its user may survive
 
 
 def start_child(

@@ -19,8 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-MARK = "CONTEXT_BENCH_STARTED"
-"""An environment variable of the whole family, with a unique value."""
+MARK = "CONTEXT_BENCH_STARTED"  # an environment variable of the whole family, with a unique value
 
 TERM_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 

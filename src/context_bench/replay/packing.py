@@ -88,14 +88,10 @@ _BODIES = ("body", "repeated")
 
 
 class SentPacker:
-    """Writes down the bodies that were sent on in a session.
-
-    Attributes:
-        texts: The parts that the recording does not hold, by their names.
-    """
+    """Writes down the bodies that were sent on in a session."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, Any] = {}
+        self.texts: dict[str, Any] = {}  # the parts that the recording does not hold, by their names
         self._known: set[str] = set()
 
     def pack(self, body: Mapping[str, Any], sent: Sent) -> dict[str, Any]:

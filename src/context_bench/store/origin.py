@@ -136,13 +136,10 @@ def _describe_distribution(installed: Distribution) -> str:
 
 
 class ImportedFiles:
-    """The user's files that code comes from, and all that they import.
-
-    Attributes:
-        found: Each file by its digest, and each import by the digest of the file, the name, and what it stands for.
-    """
+    """The user's files that code comes from, and all that they import."""
 
     def __init__(self) -> None:
+        # each file by its digest, and each import by the digest of the file, the name, and what it stands for
         self.found: set[str] = set()
         self._known: dict[str, str] = {}
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
 
 
-MAX_SLICE_COLUMNS = 6
-"""Systems beside one another in a table by slice: more do not fit the page."""
+MAX_SLICE_COLUMNS = 6  # systems beside one another in a table by slice: more do not fit the page
 
 
 def show_charts(facts: RunFacts) -> dict[str, Markup | str]:

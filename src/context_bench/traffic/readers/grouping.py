@@ -32,8 +32,7 @@ class Logged:
     reconstructed: tuple[str, ...] = ()
 
 
-Parse = Callable[[Any], "Logged | str"]
-"""Reads the request in a record, or says why there is none."""
+Parse = Callable[[Any], "Logged | str"]  # reads the request in a record, or says why there is none
 
 
 @dataclass(slots=True)
