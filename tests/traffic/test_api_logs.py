@@ -18,38 +18,7 @@ from context_bench.errors import DataError
 from context_bench.traffic.parts import convert_to_chat, list_parts
 from context_bench.traffic.readers import Findings, read_sessions, read_threads
 from context_bench.traffic.sessions import Session, Usage
-
-CHAT = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Why?"}], "temperature": 0}
-CHAT_USAGE = {
-    "prompt_tokens": 2000,
-    "completion_tokens": 30,
-    "prompt_tokens_details": {"cached_tokens": 1408, "cache_write_tokens": 500},
-}
-CHAT_REPLY = {
-    "id": "chatcmpl-1",
-    "choices": [{"message": {"role": "assistant", "content": "So."}}],
-    "usage": CHAT_USAGE,
-}
-MARKED = {"type": "text", "text": "Read.", "cache_control": {"type": "ephemeral"}}
-MESSAGES = {
-    "model": "claude-sonnet-4",
-    "max_tokens": 9,
-    "system": [{"type": "text", "text": "Be brief."}],
-    "messages": [{"role": "user", "content": [MARKED]}],
-    "tools": [{"name": "read", "input_schema": {"type": "object"}}],
-}
-MESSAGES_REPLY = {
-    "id": "msg_1",
-    "type": "message",
-    "content": [{"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}],
-    "usage": {"input_tokens": 7, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 40, "output_tokens": 2},
-}
-RESPONSES = {"model": "gpt-5", "instructions": "Be brief.", "input": "Why?", "store": True}
-RESPONSES_REPLY: dict[str, Any] = {
-    "id": "resp_1",
-    "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "So."}]}],
-    "usage": {"input_tokens": 20, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 5}},
-}
+from made_recordings import CHAT, CHAT_REPLY, MESSAGES, MESSAGES_REPLY, RESPONSES, RESPONSES_REPLY
 
 
 def read(folder: Path, *records: Any, name: str = "log.jsonl") -> tuple[list[Session], Findings]:

@@ -8,56 +8,7 @@ from typing import Any
 
 from context_bench.traffic.readers import Findings, read_sessions
 from context_bench.traffic.sessions import Thread, Usage
-
-SESSION = "11111111-2222-3333-4444-555555555555"
-
-
-def row(kind: str, uuid: str, parent: str | None, content: Any = None, **more: Any) -> dict[str, Any]:
-    found = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": SESSION, **more}
-    found["timestamp"] = "2026-01-02T03:04:05.678Z"
-    if content is not None:
-        found["message"] = {"role": kind, "content": content}
-    return found
-
-
-def reply(uuid: str, parent: str, identity: str, block: dict[str, Any], usage: tuple[int, ...], **more: Any) -> Any:
-    new, written, read, output = usage
-    found = row("assistant", uuid, parent, [block], requestId=f"req_{identity}", **more)
-    found["message"] |= {"id": identity, "model": "claude-sonnet-4-20250514", "stop_reason": "tool_use"}
-    lifetimes = {"ephemeral_5m_input_tokens": written - 10, "ephemeral_1h_input_tokens": 10} if written else {}
-    found["message"]["usage"] = {
-        "input_tokens": new,
-        "cache_creation_input_tokens": written,
-        "cache_read_input_tokens": read,
-        "output_tokens": output,
-        "cache_creation": lifetimes,
-    }
-    return found
-
-
-def text(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
-
-
-def call(identity: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": identity, "name": "Read", "input": {"path": "a.py"}}
-
-
-def result(identity: str, words: str) -> list[dict[str, Any]]:
-    return [{"type": "tool_result", "tool_use_id": identity, "content": words}]
-
-
-ROWS = [
-    {"type": "summary", "summary": "A title", "leafUuid": "a2"},
-    row("user", "u1", None, "Fix it"),
-    reply("a1", "u1", "msg_1", text("Reading."), (3, 100, 0, 1)),
-    reply("a2", "a1", "msg_1", call("t1"), (3, 100, 0, 40)),
-    row("user", "u2", "a2", result("t1", "old text")),
-    row("progress", "p1", "u2"),
-    reply("a3", "p1", "msg_2", text("Done."), (5, 20, 100, 7)),
-    row("user", "s1", None, "Search", isSidechain=True),
-    reply("s2", "s1", "msg_3", text("Found."), (9, 0, 0, 2), isSidechain=True),
-]
+from made_recordings import ROWS, SESSION, call, reply, result, row, text
 
 
 def read(folder: Path, *rows: Any) -> tuple[list[Thread], Findings]:

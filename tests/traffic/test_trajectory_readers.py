@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,26 @@ import zstandard
 
 from context_bench.traffic.readers import Findings, Reader, Source, read_threads
 from context_bench.traffic.sessions import Thread, Usage
-
-CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}
-ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
-CALLED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-RESULT = {"role": "tool", "tool_call_id": "c1", "content": "a.py"}
-SAID = {"role": "assistant", "content": "So."}
-CONVERSATION = [*ASKED, CALLED, RESULT]
+from made_recordings import (
+    ASKED,
+    CALL,
+    CALLED,
+    CONVERSATION,
+    LITELLM_REPLY,
+    LITELLM_USAGE,
+    MADE,
+    NEW_ATTRIBUTES,
+    OLD_ATTRIBUTES,
+    PAYLOAD,
+    RESULT,
+    ROLLOUT,
+    SAID,
+    SPEND_LOG,
+    entry,
+    export,
+    make_sample,
+    write_lines,
+)
 
 
 def read(path: Path) -> tuple[list[Thread], Findings]:
@@ -28,53 +39,12 @@ def read(path: Path) -> tuple[list[Thread], Findings]:
     return list(read_threads([path], findings)), findings
 
 
-def lines(*records: Any) -> str:
-    return "".join(json.dumps(each) + "\n" for each in records)
-
-
 # --- Codex
-
-
-def count_tokens(total: int, prompt: int, cached: int, output: int) -> dict[str, Any]:
-    last = {"input_tokens": prompt, "cached_input_tokens": cached, "output_tokens": output}
-    info = {"total_token_usage": {"input_tokens": total}, "last_token_usage": last}
-    return {"type": "event_msg", "payload": {"type": "token_count", "info": info}, "timestamp": "2026-01-02T03:04:09Z"}
-
-
-def item(**payload: Any) -> dict[str, Any]:
-    return {"type": "response_item", "payload": payload, "timestamp": "2026-01-02T03:04:05Z"}
-
-
-def ask(text: str) -> dict[str, Any]:
-    return item(type="message", role="user", content=[{"type": "input_text", "text": text}])
-
-
-def say(text: str) -> dict[str, Any]:
-    return item(type="message", role="assistant", content=[{"type": "output_text", "text": text}])
-
-
-ROLLOUT = [
-    {"type": "session_meta", "payload": {"id": "thread-1", "base_instructions": {"text": "Be brief."}}},
-    {"type": "turn_context", "payload": {"model": "gpt-5.3-codex", "effort": "high"}},
-    ask("Why?"),
-    {"type": "event_msg", "payload": {"type": "token_count", "info": None}},
-    item(type="reasoning", summary=[], encrypted_content="x"),
-    item(type="function_call", name="shell", arguments="{}", call_id="c1"),
-    count_tokens(1000, 1000, 0, 50),
-    count_tokens(1000, 1000, 0, 50),  # written twice
-    item(type="function_call_output", call_id="c1", output="a.py"),
-    say("So."),
-    count_tokens(2200, 1200, 1024, 9),
-    {"type": "compacted", "payload": {"replacement_history": [{"role": "user", "content": "A summary"}]}},
-    ask("And?"),
-    say("Thus."),
-    count_tokens(2500, 300, 128, 5),
-]
 
 
 def test_codex_requests_end_at_each_count_of_tokens(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl.zst"
-    path.write_bytes(zstandard.compress(lines(*ROLLOUT).encode()))
+    path.write_bytes(zstandard.compress(write_lines(*ROLLOUT).encode()))
     ((thread,), _) = read(path)
     first, second, third = thread.requests
     assert (thread.session, first.api, first.model, first.system) == (
@@ -99,7 +69,7 @@ def test_codex_requests_end_at_each_count_of_tokens(tmp_path: Path) -> None:
 
 def test_a_codex_subagent_belongs_to_the_session_of_its_parent(tmp_path: Path) -> None:
     meta = {"type": "session_meta", "payload": {"id": "child", "parent_thread_id": "thread-1"}}
-    (tmp_path / "r.jsonl").write_text(lines(meta, *ROLLOUT[1:]))
+    (tmp_path / "r.jsonl").write_text(write_lines(meta, *ROLLOUT[1:]))
     ((thread,), _) = read(tmp_path / "r.jsonl")
     assert (thread.session, thread.agent) == ("thread-1", "child")
     assert "system: not stored" in thread.reconstructed
@@ -107,36 +77,12 @@ def test_a_codex_subagent_belongs_to_the_session_of_its_parent(tmp_path: Path) -
 
 # --- LiteLLM
 
-LITELLM_USAGE = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}}
-LITELLM_REPLY = {"id": "chatcmpl-1", "choices": [{"message": SAID}], "usage": LITELLM_USAGE}
-SPEND_LOG = {
-    "request_id": "r1",
-    "call_type": "acompletion",
-    "model": "openai/gpt-4o",
-    "startTime": "2026-01-02 03:04:05.5",
-    "session_id": "s1",
-    "spend": 0.1,
-    "status": "success",
-    "messages": json.dumps(ASKED),
-    "response": json.dumps(LITELLM_REPLY),
-    "proxy_server_request": json.dumps({"model": "gpt-4o", "messages": ASKED, "tools": [{"type": "function"}]}),
-}
-PAYLOAD = {
-    "id": "r2",
-    "trace_id": "t1",
-    "call_type": "completion",
-    "litellm_call_id": "x",
-    "model": "gpt-4o",
-    "model_parameters": {"temperature": 0, "tools": [{"type": "function"}]},
-    "messages": ASKED,
-    "response": LITELLM_REPLY,
-    "startTime": 1767323045.5,
-}
-
 
 def test_litellm_in_its_three_layouts(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    log.write_text(lines(SPEND_LOG, PAYLOAD, {"kwargs": {"standard_logging_object": {**PAYLOAD, "trace_id": "t2"}}}))
+    log.write_text(
+        write_lines(SPEND_LOG, PAYLOAD, {"kwargs": {"standard_logging_object": {**PAYLOAD, "trace_id": "t2"}}})
+    )
     threads, _ = read(log)
     assert [each.session for each in threads] == ["s1", "t1", "t2"]
     for thread in threads:
@@ -154,7 +100,7 @@ def test_litellm_rows_that_hold_no_request_say_why(tmp_path: Path) -> None:
         {**SPEND_LOG, "status": "failure"},
         {**PAYLOAD, "call_type": "aembedding"},
     ]
-    log.write_text(lines(SPEND_LOG, empty, *others))
+    log.write_text(write_lines(SPEND_LOG, empty, *others))
     _, findings = read(log)
     assert findings.files[0].skipped == {
         "its prompt was not stored (general_settings.store_prompts_in_spend_logs)": 1,
@@ -166,46 +112,10 @@ def test_litellm_rows_that_hold_no_request_say_why(tmp_path: Path) -> None:
 
 # --- OpenTelemetry
 
-SPAN_MESSAGES = [
-    {"role": "user", "parts": [{"type": "text", "content": "Why?"}]},
-    {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "bash", "arguments": {"command": "ls"}}]},
-    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "a.py"}]},
-]
-SPAN_REPLY = [{"role": "assistant", "parts": [{"type": "text", "content": "So."}], "finish_reason": "stop"}]
-NEW_ATTRIBUTES = {
-    "gen_ai.operation.name": "chat",
-    "gen_ai.request.model": "gpt-4o",
-    "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
-    "gen_ai.input.messages": json.dumps(SPAN_MESSAGES),
-    "gen_ai.output.messages": json.dumps(SPAN_REPLY),
-    "gen_ai.conversation.id": "conv-1",
-    "gen_ai.usage.input_tokens": 100,
-    "gen_ai.usage.cache_read.input_tokens": 64,
-    "gen_ai.usage.cache_creation.input_tokens": 10,
-    "gen_ai.usage.output_tokens": 5,
-}
-OLD_ATTRIBUTES = {
-    "gen_ai.request.model": "gpt-4o",
-    "gen_ai.prompt.0.role": "system",
-    "gen_ai.prompt.0.content": "Be brief.",
-    "gen_ai.prompt.1.role": "user",
-    "gen_ai.prompt.1.content": "Why?",
-    "gen_ai.completion.0.content": "So.",
-    "gen_ai.usage.prompt_tokens": 20,
-    "gen_ai.usage.completion_tokens": 5,
-}
-
-
-def export(attributes: dict[str, Any]) -> dict[str, Any]:
-    kinds = {int: "intValue", str: "stringValue"}
-    listed = [{"key": key, "value": {kinds[type(value)]: str(value)}} for key, value in attributes.items()]
-    span = {"traceId": "trace-1", "startTimeUnixNano": "1767323045500000000", "attributes": listed}
-    return {"resourceSpans": [{"scopeSpans": [{"spans": [span, {"traceId": "t", "name": "GET /", "attributes": []}]}]}]}
-
 
 def test_spans_in_the_attributes_of_today_and_of_old(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
-    path.write_text(lines(export(NEW_ATTRIBUTES), export(OLD_ATTRIBUTES)))
+    path.write_text(write_lines(export(NEW_ATTRIBUTES), export(OLD_ATTRIBUTES)))
     (new, old), findings = read(path)
     assert (new.session, old.session) == ("conv-1", "trace-1")
     assert new.requests[0].messages == CONVERSATION
@@ -235,19 +145,6 @@ def test_a_span_with_events_and_one_without_content(tmp_path: Path) -> None:
 
 
 # --- HAR
-
-
-def entry(url: str, body: Any, text: str, **content: Any) -> dict[str, Any]:
-    return {
-        "startedDateTime": "2026-01-02T03:04:05.500Z",
-        "request": {
-            "method": "POST",
-            "url": url,
-            "headers": [{"name": "X-Claude-Code-Session-Id", "value": "s1"}],
-            "postData": {"mimeType": "application/json", "text": json.dumps(body)},
-        },
-        "response": {"status": 200, "content": {"text": text, **content}},
-    }
 
 
 def test_the_requests_to_a_model_are_found_in_an_archive(tmp_path: Path) -> None:
@@ -324,28 +221,12 @@ def test_openhands_rebuilds_the_conversation_from_its_events(tmp_path: Path) -> 
     usages = [{"prompt_tokens": 50, "completion_tokens": 3, "cache_read_tokens": 20, "cache_write_tokens": 10}] * 2
     plain = [{key: value for key, value in each.items() if key != "tool_call_metadata"} for each in events]
     record = {"instance_id": "task-1", "history": plain, "metrics": {"token_usages": usages}}
-    (tmp_path / "output.jsonl").write_text(lines(record))
+    (tmp_path / "output.jsonl").write_text(write_lines(record))
     ((thread,), _) = read(tmp_path / "output.jsonl")
     assert (thread.session, [each.usage for each in thread.requests]) == ("task-1", [Usage(20, 20, 10, 0, 3)] * 2)
 
 
 # --- Inspect
-
-
-def make_sample() -> dict[str, Any]:
-    usage = {"input_tokens": 7, "input_tokens_cache_read": 50, "input_tokens_cache_write": 40, "output_tokens": 2}
-    output = {"choices": [{"message": SAID, "stop_reason": "stop"}], "usage": usage}
-    call = {"id": "c1", "function": "bash", "arguments": {"command": "ls"}}
-    asked = [{"role": "system", "content": "attachment://h1"}, ASKED[1]]
-    model = {"event": "model", "model": "anthropic/claude", "tools": [{"name": "bash"}], "output": output}
-    later = [*asked, {"role": "assistant", "content": None, "tool_calls": [call]}, {**RESULT, "function": "bash"}]
-    events = [
-        {"event": "sample_init"},
-        {**model, "input": asked, "timestamp": "2026-01-02T03:04:05.500000+00:00"},
-        {**model, "input": later, "timestamp": "2026-01-02T03:04:06+00:00"},
-        {**model, "input": later, "cache": "read"},
-    ]
-    return {"id": 1, "epoch": 1, "events": events, "attachments": {"h1": "Be brief."}}
 
 
 def test_inspect_in_both_layouts(tmp_path: Path) -> None:
@@ -362,55 +243,6 @@ def test_inspect_in_both_layouts(tmp_path: Path) -> None:
 
 
 # --- damage, and readers of others
-
-
-def write_har(count: int) -> bytes:
-    body = {"model": "m", "messages": ASKED}
-    entries = [entry("https://x/v1/chat/completions", body, json.dumps(LITELLM_REPLY)) for _ in range(count)]
-    return json.dumps({"log": {"entries": entries}}, indent=1).encode()
-
-
-def write_eval(count: int) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", "{}")
-        for number in range(count // 2):  # a sample has two
-            archive.writestr(f"samples/{number}_epoch_1.json", json.dumps({**make_sample(), "id": number}))
-    return packed.getvalue()
-
-
-def alternate(count: int) -> list[dict[str, Any]]:
-    return [*ASKED, *([SAID, ASKED[1]] * count)]
-
-
-MADE: dict[str, Callable[[int], bytes]] = {
-    "codex": lambda count: lines(
-        *ROLLOUT[:2],
-        *(each for n in range(count) for each in (ask("Why?"), say("So."), count_tokens(n + 1, 1000, 0, 5))),
-    ).encode(),
-    "litellm": lambda count: lines(*[SPEND_LOG] * count).encode(),
-    "otel": lambda count: lines(*[export(NEW_ATTRIBUTES)] * count).encode(),
-    "har": write_har,
-    "swe-agent": lambda count: json.dumps({"trajectory": [{"query": ASKED}] * count, "info": {}}, indent=2).encode(),
-    "mini-swe-agent": lambda count: json.dumps({"info": {}, "messages": alternate(count)}, indent=2).encode(),
-    "openhands": lambda count: json.dumps(
-        [
-            {"id": n, "source": "agent" if n % 2 else "user", "action": "message", "args": {"content": "Why?"}}
-            for n in range(2 * count)
-        ],
-        indent=2,
-    ).encode(),
-    "inspect": write_eval,
-    "tokbench": lambda count: json.dumps(
-        {
-            "schema": "forge-subagent-transcript/v1",
-            "prompt": "Why?",
-            "messages": [{"role": "assistant", "content": [], "usage": {"input": 5, "output": 1}}] * count,
-        },
-        indent=2,
-    ).encode(),
-}  # fmt: skip
-"""A file of each format with so many requests."""
 
 
 def count_requests(path: Path) -> tuple[str, int, int]:
@@ -470,7 +302,7 @@ def test_readers_of_other_packages_are_asked_first(tmp_path: Path) -> None:
     reader: Reader = Mine()
     registry.register("traffic_reader", "mine", reader)
     try:
-        (tmp_path / "log.jsonl").write_text(lines({"my_request": {"model": "m", "messages": ASKED}}))
+        (tmp_path / "log.jsonl").write_text(write_lines({"my_request": {"model": "m", "messages": ASKED}}))
         ((thread,), _) = read(tmp_path / "log.jsonl")
     finally:
         del registry._registered["traffic_reader"]["mine"]

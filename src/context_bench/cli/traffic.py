@@ -11,6 +11,7 @@ from context_bench.cli.output import choose_form, open_destination, table_width
 from context_bench.errors import DataError
 from context_bench.monitors.progress import StatusLine
 from context_bench.pricing import Prices, load_shipped_prices
+from context_bench.text import count_things
 from context_bench.text.masking import Placeholders
 from context_bench.traffic.overview import Overview
 from context_bench.traffic.readers import Findings, read_sessions
@@ -38,18 +39,18 @@ def main(arguments: Sequence[str]) -> int:
     with StatusLine(tell, share, enabled=not options.silent):
         for session in read_sessions(options.paths, findings):
             overview.add(session)
+    from context_bench.output.traffic import list_tables, name_others, summarize, write_page, write_tables
+
     if not overview.total.requests:
-        raise DataError(
-            f"no recorded request in {', '.join(options.paths)}: {len(findings.files)} files were looked at"
-        )
+        looked = count_things(len(findings.files), "file")
+        named = f" ({name_others(findings)})" if findings.files else ""
+        raise DataError(f"no recorded request in {', '.join(options.paths)}: {looked} looked at{named}")
     masked = Placeholders(emails=options.mask_emails)
     with open_destination(options.out, quiet=options.silent) as write:
         if form == "json":
             document = {**overview.as_dict(), "files": [report.as_dict() for report in findings.files]}
             write(json.dumps(masked.mask_all(document), indent=1, ensure_ascii=False) + "\n")
         else:
-            from context_bench.output.traffic import list_tables, summarize, write_page, write_tables
-
             tables = list(list_tables(overview, findings, options.by, masked.mask))
             sentences = [masked.mask(each) for each in summarize(overview, findings)]
             page = form == "html"

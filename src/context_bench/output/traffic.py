@@ -71,17 +71,22 @@ def summarize(overview: Overview, findings: Findings) -> list[str]:
         missing = sorted(name for name, sums in overview.models.items() if sums.unpriced)
         sentences.append(f"No price is known for {', '.join(missing[:5])} ({total.unpriced:,} requests): see --prices.")
     if total.billed < total.requests:
-        sentences.append(f"{total.requests - total.billed:,} requests have no recorded usage.")
+        sentences.append(f"Requests without a recorded usage: {total.requests - total.billed:,}.")
     if overview.fitted:
         sentences.append(
             f"System text and tools are not recorded in {overview.fitted:,} requests: by a fit to the usage they hold "
             f"{overview.hidden:,} billed tokens (largest error of a request: {overview.worst:,.0f})."
         )
-    others = Counter(each.reason for each in findings.others)
-    if others:
-        named = ", ".join(f"{count:,} {reason}" for reason, count in others.most_common())
-        sentences.append(f"Not counted, as they are no sessions: {count_things(others.total(), 'file')} ({named}).")
+    if findings.others:
+        others = count_things(len(findings.others), "file")
+        sentences.append(f"Not counted, as they are no sessions: {others} ({name_others(findings)}).")
     return sentences
+
+
+def name_others(findings: Findings) -> str:
+    """Name the files that are no recordings by what they are."""
+    reasons = Counter(each.reason for each in findings.others)
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
 
 
 def _list_sums(title: str, groups: dict[str, Sums], mask: Mask) -> Listing:

@@ -97,10 +97,17 @@ def _read_element(text: JsonWindow, where: str) -> tuple[int, Any]:
         raise DataError(f"{where}, line {text.find_line(error)}: broken JSON ({error.msg})") from error
 
 
+def _read_int(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python converts
+        return float(digits)
+
+
 class JsonWindow:
     """The part of a JSON text file that is being parsed, value by value."""
 
-    _decoder = json.JSONDecoder()
+    _decoder = json.JSONDecoder(parse_int=_read_int)
     _white = re.compile(r"[ \t\r\n]*")
 
     def __init__(self, source: TextIO, where: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -30,11 +31,12 @@ MIN_KEY_CHARS = 4  # shorter values are not keys
 _PASSWORD = re.compile(r"(://)[^/\s@\"']+@")
 _URL_PASSWORD = re.compile(r"(://[^/\s@\"':]*:)([^/\s@\"']+)@")
 _KEY_SHAPED = re.compile(
-    r"\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|glpat|pat|key)[-_][A-Za-z0-9_-]{12,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}"
-    r"|eyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]+)?)"
+    r"\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu|ghs|ghr|github_pat|glpat|pat|key|xox[abeoprs]|npm|pypi|whsec|dop_v1|shpat)"
+    r"[-_][A-Za-z0-9_-]{12,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}"
+    r"|eyJ[\w-]{10,600}\.[\w-]+(?:\.[\w-]+)?)"
 )
 _NAMED = re.compile(
-    r"(?i)(?<![\w-])([\w.-]*\w)((?:[\"']?\s?=\s?|[\"']\s?:\s?|:\s)[\"']?(?:Bearer\s+|Basic\s+)?)([^\s\"'&,;{}()\[\]]+)"
+    r"(?i)(?<![\w.-])([\w.-]*\w)((?:[\"']?\s?=\s?|[\"']\s?:\s?|:\s)[\"']?(?:Bearer\s+|Basic\s+)?)([^\s\"'&,;{}()\[\]]+)"
 )
 _FLAGGED = re.compile(r"(--?[\w-]+)(\s+)((?:Bearer\s+|Basic\s+)?[^\s{-]\S*)", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -159,6 +161,7 @@ def find_command_secrets(command: str) -> list[str]:
 # --- texts of recordings
 
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?")
 _LOOKS_SECRET = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])[\w+/=.~-]{8,}")
 
 
@@ -171,11 +174,14 @@ class Placeholders:
     def __init__(self, *, emails: bool = False) -> None:
         self._emails = emails
         self._names: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
         self.found = 0  # places that were masked
 
     def mask(self, text: str) -> str:
         """Mask a text."""
-        text = _KEY_SHAPED.sub(lambda found: self._name("secret", found[0]), text)
+        if "PRIVATE KEY-" in text:
+            text = _PRIVATE_KEY.sub(lambda found: self._name("secret", found[0]), text)
+        text = _KEY_SHAPED.sub(self._mask_key, text)
         if "://" in text:
             text = _URL_PASSWORD.sub(lambda found: f"{found[1]}{self._name('secret', found[2])}@", text)
         text = _NAMED.sub(self._mask_value, text)
@@ -184,17 +190,21 @@ class Placeholders:
         return text
 
     def mask_all(self, value: Any) -> Any:
-        """Mask every text in a JSON value."""
+        """Mask every text in a JSON value, names included."""
         if isinstance(value, str):
             return self.mask(value)
         if isinstance(value, Mapping):
             return {
-                name: self._name("secret", item)
+                self.mask(name) if isinstance(name, str) else name: self._name("secret", item)
                 if isinstance(item, str) and is_secret_name(str(name)) and _LOOKS_SECRET.fullmatch(item)
                 else self.mask_all(item)
                 for name, item in value.items()
             }
         return [self.mask_all(item) for item in value] if isinstance(value, list | tuple) else value
+
+    def _mask_key(self, found: re.Match[str]) -> str:
+        """Mask what looks like a key, and not a name such as `key-value-store`."""
+        return self._name("secret", found[0]) if any(map(str.isdigit, found[0])) else found[0]
 
     def _mask_value(self, found: re.Match[str]) -> str:
         if not is_secret_name(found[1]) or not _LOOKS_SECRET.fullmatch(found[3]):
@@ -203,5 +213,7 @@ class Placeholders:
 
     def _name(self, kind: str, secret: str) -> str:
         self.found += 1
-        known = sum(name.startswith(f"[{kind}") for name in self._names.values()) if secret not in self._names else 0
-        return self._names.setdefault(secret, f"[{kind} {known + 1}]")
+        if secret not in self._names:
+            self._counts[kind] += 1
+            self._names[secret] = f"[{kind} {self._counts[kind]}]"
+        return self._names[secret]

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from context_bench.errors import DataError, printable, suggest_file
 from context_bench.registry import registry
-from context_bench.traffic.readers.sources import FileReport, Head, Source, open_archive
+from context_bench.traffic.readers.packed import open_archive
+from context_bench.traffic.readers.sources import WRONG_SHAPE, FileReport, Head, Source
 from context_bench.traffic.sessions import Session, Thread
 
 __all__ = [
@@ -108,6 +109,8 @@ def read_threads(paths: Iterable[str | Path], findings: Findings | None = None) 
     for path in named:
         if not path.exists():
             raise DataError(f"{path}: no such file or folder{suggest_file(path)}")
+        if not (path.is_file() or path.is_dir()):
+            raise DataError(f"{path}: a pipe or a device, which cannot be read twice: write it to a file first")
     found = [_Found(file, file.stat().st_size) for path in named for file in _walk(path)]
     findings.bytes_in_all = sum(each.size for each in found)
     readers = _list_readers()
@@ -208,13 +211,13 @@ def _list_readers() -> list[Reader]:
 def find_reader(path: Path, refuses: Callable[[Mapping[str, Any]], Any]) -> Reader | None:
     """Find the reader of a file; None for one that holds no recording, or a record that `refuses` is true of."""
     try:
-        for source in _open_sources(_Found(path, 0), Findings()):
+        for source in _open_sources(_Found(path, 0), Findings()) if path.is_file() else ():
             head = source.head
             if not find_reason(head) and not head.any(refuses):
                 found = next((each for each in _list_readers() if each.sniff(head)), None)
                 if found is not None:
                     return found
-    except (OSError, DataError, RecursionError):
+    except (OSError, DataError, *WRONG_SHAPE):
         pass
     return None
 
@@ -238,11 +241,22 @@ def _read_source(source: Source, readers: list[Reader], findings: Findings) -> I
                 yield thread
         findings.seen.update(source.replies)
         if not report.requests:
-            report.format, report.reason = "", f"a {reader.title} without a request"
+            said = f": {next(iter(report.skipped))}" if report.skipped else ""
+            report.format, report.reason = "", f"{reader.title} without a request{said}"
     except OSError as error:
-        report.format, report.reason = "", f"cannot be read: {printable(str(error.strerror or error))}"
-    except RecursionError:
-        report.format, report.reason = "", "cannot be read: its JSON is nested too deeply"
+        _end_report(report, f"cannot be read: {printable(str(error.strerror or error))}")
+    except DataError as error:
+        _end_report(report, str(error).removeprefix(source.name).lstrip(":, "))
+    except WRONG_SHAPE as error:
+        _end_report(report, f"cannot be read: {type(error).__name__}: {printable(str(error))}")
+
+
+def _end_report(report: FileReport, problem: str) -> None:
+    """Say what ended the reading of a file; the requests before it count."""
+    if report.requests:
+        report.skip(0, problem)
+    else:
+        report.format, report.reason = "", problem
 
 
 def _drop_known(thread: Thread, source: Source, seen: set[int]) -> None:

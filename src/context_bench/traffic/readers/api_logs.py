@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from context_bench.traffic.readers.grouping import Logged, digest_states, find_session, group_requests
-from context_bench.traffic.readers.sources import Head, Record, Source
+from context_bench.traffic.readers.sources import Head, Record, Source, is_too_deep
 from context_bench.traffic.sessions import Request, Thread, Usage
 from context_bench.wire.events import scan_events
 from context_bench.wire.form import StreamedReply
@@ -44,6 +44,7 @@ def read_object(value: Any) -> Mapping[str, Any] | None:
     """Return a JSON object, also from the text of one; None for anything else."""
     if isinstance(value, str):
         value = read_document(value) or None
+        value = None if is_too_deep(value) else value
     return value if isinstance(value, Mapping) else None
 
 
@@ -157,7 +158,7 @@ def read_time(record: Mapping[str, Any], names: tuple[str, ...] = _TIMES) -> flo
     """Read the first of some times as seconds since 1970: a date, seconds or milliseconds; None for any other."""
     for name in names:
         value = record.get(name)
-        if isinstance(value, int | float) and value > 1e8:
+        if isinstance(value, int | float) and 1e8 < value < 1e15:
             return float(value) / (1000 if value > 1e11 else 1)
         if isinstance(value, str) and (moment := parse_date(value)) is not None:
             return moment
@@ -170,9 +171,9 @@ def parse_date(text: str) -> float | None:
     text = re.sub(r"\.(\d{1,5})(?=\+|-|$)", lambda found: f".{found[1]:0<6}", text)
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
 # --- raw bodies of Claude Code

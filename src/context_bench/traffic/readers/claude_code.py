@@ -36,10 +36,11 @@ class ClaudeCode:
         for line, _, row in source.records():
             if not isinstance(row, Mapping):
                 source.skip(line, "no JSON object")
-            elif row.get("type") not in _OWN_TYPES:
+            elif str(row.get("type")) not in _OWN_TYPES:
                 source.skip(line, f"unknown type of line {str(row.get('type'))[:40]!r}")
             else:
-                session.add(row, line)
+                with source.using(line):
+                    session.add(row, line)
         for thread in session.threads.values():
             for request in thread.requests:
                 request.usage = Usage.read((request.reply or {}).get("usage"))

@@ -34,10 +34,11 @@ class Codex:
             payload = row.get("payload") if isinstance(row, Mapping) else None
             if not isinstance(payload, Mapping):
                 source.skip(line, "a line without a payload")
-            elif row.get("type") not in _TYPES:
+            elif str(row.get("type")) not in _TYPES:
                 source.skip(line, f"unknown type of line {str(row.get('type'))[:40]!r}")
             else:
-                rollout.add(str(row["type"]), payload, read_time(row), line)
+                with source.using(line):
+                    rollout.add(row["type"], payload, read_time(row), line)
         if rollout.requests:
             missing = () if rollout.system else ("system: not stored",)
             reconstructed = (*missing, "tools: not stored", "requests: ended by each count of tokens")

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from context_bench.traffic.parts import list_parts
-from context_bench.traffic.readers.sources import Record, Source
+from context_bench.traffic.readers.sources import ODD_FIELDS, WRONG_SHAPE, Record, Source
 from context_bench.traffic.sessions import Request, Thread, append_shared
 from context_bench.wire.prompts import read_text
 
@@ -65,7 +65,7 @@ def group_requests(
         reconstructed: dict[str, None] = {} if chain.session else {CHAINED: None}
         chain.records.sort(key=lambda each: each[0])
         for _, line, place in chain.records:
-            logged = parse(read_again(place))
+            logged = _parse(parse, read_again(place))
             if isinstance(logged, str):
                 continue
             request = replace(logged.request, line=line)
@@ -92,7 +92,7 @@ def _find_chains(source: Source, parse: Parse, records: Iterable[Record]) -> lis
     ends: dict[tuple[str, bytes], _Chain] = {}  # by the session and all messages so far
     replies: dict[str, _Chain] = {}
     for line, place, value in records:
-        logged = parse(value)
+        logged = _parse(parse, value)
         if isinstance(logged, str):
             source.skip(line, logged)
             continue
@@ -109,6 +109,13 @@ def _find_chains(source: Source, parse: Parse, records: Iterable[Record]) -> lis
         if logged.request.id:
             replies[logged.request.id] = chain
     return chains
+
+
+def _parse(parse: Parse, value: Any) -> Logged | str:
+    try:
+        return parse(value)
+    except WRONG_SHAPE:
+        return ODD_FIELDS
 
 
 def digest_states(messages: Iterable[Any], start: str = "") -> list[bytes]:

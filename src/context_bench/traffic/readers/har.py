@@ -30,7 +30,8 @@ class Har:
 
 def _list_entries(record: Any) -> list[Any]:
     log = record.get("log") if isinstance(record, Mapping) else None
-    return list(log.get("entries") or ()) if isinstance(log, Mapping) else [record]
+    entries = log.get("entries") if isinstance(log, Mapping) else [record]
+    return entries if isinstance(entries, list) else []
 
 
 def _parse(entry: Any) -> Logged | str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from context_bench.text import dump_json
-from context_bench.traffic.readers.api_logs import build_logged, find_api, parse_date
+from context_bench.traffic.readers.api_logs import build_logged, find_api, parse_date, read_object
 from context_bench.traffic.readers.grouping import Logged, group_requests
 from context_bench.traffic.readers.sources import Head, Record, Source
 from context_bench.traffic.sessions import Message, Request, Thread, Usage
@@ -29,8 +29,12 @@ class InspectLogs:
         ) or head.any(lambda record: {"epoch", "events"} <= record.keys())
 
     def read(self, source: Source) -> Iterator[Thread]:
-        for sample in _list_samples(source):
-            events = [event for event in sample.get("events") or () if isinstance(event, Mapping)]
+        for number, sample in enumerate(_list_samples(source), 1):
+            held = sample.get("events")
+            if not isinstance(held, list):
+                source.skip(number, "a sample without events")
+                continue
+            events = [event for event in held if isinstance(event, Mapping)]
             asked = [event for event in events if event.get("event") == "model"]
             attached = sample.get("attachments")
             reader = _Sample(source.path.stem, sample, attached if isinstance(attached, Mapping) else {})
@@ -42,7 +46,7 @@ def _list_samples(source: Source) -> Iterator[Mapping[str, Any]]:
     if source.archive is None:
         document = source.document()
         found = document.get("samples", [document]) if isinstance(document, Mapping) else []
-        yield from (sample for sample in found or () if isinstance(sample, Mapping))
+        yield from (sample for sample in found if isinstance(sample, Mapping)) if isinstance(found, list) else ()
         return
     for name in source.archive.namelist():
         if name.startswith("samples/") and name.endswith(".json"):
@@ -74,9 +78,10 @@ class _Sample:
         call = event.get("call")
         call = self._resolve(call) if isinstance(call, Mapping) else {}
         body, started = call.get("request"), parse_date(str(event.get("timestamp") or ""))
+        replied = read_object(call.get("response")) or {}
         logged: Logged | str = "no body"
-        if isinstance(body, Mapping) and find_api(body, call.get("response")):
-            logged = build_logged(body, dump_json(call.get("response") or {}), "", self._session, started)
+        if isinstance(body, Mapping) and find_api(body, replied):
+            logged = build_logged(body, dump_json(replied), "", self._session, started)
         if isinstance(logged, str):
             logged = Logged(self._build_request(event, output, started), self._session)
         logged.request.model = str(event.get("model") or "").rpartition("/")[2] or logged.request.model

@@ -10,7 +10,6 @@ from context_bench.traffic.readers.api_logs import build_logged, read_object, re
 from context_bench.traffic.readers.grouping import Logged, group_requests
 from context_bench.traffic.readers.sources import Head, Source
 from context_bench.traffic.sessions import Thread, Usage
-from context_bench.wire.prompts import read_document
 
 _NO_PROMPT = "its prompt was not stored (general_settings.store_prompts_in_spend_logs)"
 _NO_CALL = "no request to a model"
@@ -79,6 +78,6 @@ def _read_body(row: Mapping[str, Any]) -> dict[str, Any]:
         return dict(asked)
     messages = row.get("messages")
     if isinstance(messages, str):
-        messages = read_document(f'{{"messages": {messages}}}').get("messages")
+        messages = (read_object(f'{{"messages": {messages}}}') or {}).get("messages")
     settings = read_object(row.get("model_parameters")) or read_object(row.get("optional_params")) or {}
     return {**settings, "model": row.get("model"), "messages": messages if isinstance(messages, list) else []}

@@ -35,8 +35,8 @@ class OpenHands:
                 whole = _Run()
                 for event in value["history"]:
                     pair = event if isinstance(event, list) else [event]
-                    for each in pair:
-                        if _is_event(each):
+                    for each in filter(_is_event, pair):
+                        with source.using(line):
                             whole.add(each, line)
                 whole.add_usages(value.get("metrics"))
                 name = str(value.get("instance_id") or f"{source.path.stem}-{line}")
@@ -45,7 +45,8 @@ class OpenHands:
                 else:
                     source.skip(line, "a run without an action of the agent")
             elif _is_event(value):
-                run.add(value, line)
+                with source.using(line):
+                    run.add(value, line)
             else:
                 source.skip(line, "no event of OpenHands")
         if run.requests:

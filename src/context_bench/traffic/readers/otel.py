@@ -13,7 +13,7 @@ from typing import Any
 from context_bench.text import dump_json
 from context_bench.traffic.readers.api_logs import read_time
 from context_bench.traffic.readers.grouping import Logged, group_requests
-from context_bench.traffic.readers.sources import Head, Source
+from context_bench.traffic.readers.sources import Head, Source, is_too_deep
 from context_bench.traffic.sessions import Message, Request, Thread, Usage
 from context_bench.utils.tokens import read_token_count
 from context_bench.wire.prompts import read_text
@@ -80,15 +80,17 @@ def _parse(span: Any) -> Logged | str:
 
 def _read_start(span: Mapping[str, Any]) -> float | None:
     nanoseconds = span.get("startTimeUnixNano")
-    return int(str(nanoseconds)) / 1e9 if str(nanoseconds or "").isdigit() else read_time(span)
+    if str(nanoseconds or "").isdecimal():
+        return read_time({"time": int(str(nanoseconds)[:30]) / 1e9})
+    return read_time(span)
 
 
 def _read_usage(told: Mapping[str, Any]) -> Usage | None:
     def find(*names: str) -> int | None:
         values = (told.get(f"gen_ai.usage.{name}") for name in names)
-        return next((int(str(value)) for value in values if str(value).isdigit()), None)
+        return next((read_token_count(int(str(value)[:30])) for value in values if str(value).isdecimal()), None)
 
-    prompt = read_token_count(find("input_tokens", "prompt_tokens"))
+    prompt = find("input_tokens", "prompt_tokens")
     if prompt is None:
         return None
     read = find("cache_read.input_tokens", "cache_read_input_tokens")
@@ -118,9 +120,10 @@ def _read_value(value: Any) -> Any:
 def _read_json(value: Any, text_field: str = "") -> Any:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            read = json.loads(value)
         except (ValueError, RecursionError):
             return value
+        value = value if is_too_deep(read) else read
     if text_field and isinstance(value, list):
         return [{"text": each.get(text_field)} if isinstance(each, Mapping) else each for each in value]
     return value

@@ -6,35 +6,36 @@ what stands before and after the damage. Memory is bounded by the longest record
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
 import tempfile
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import orjson
-import zstandard
 
-from context_bench.errors import DataError
 from context_bench.text import dump_json
 from context_bench.text.formats import MAX_RECORD, JsonWindow
+from context_bench.traffic.readers.packed import Archive, limit_growth, open_member, open_packed, unpack
 
 HEAD_BYTES = 64 << 10
 LONG_HEAD_BYTES = 1 << 20  # where the first lines are long
 HEAD_RECORDS = 20
-MAX_UNPACKED = 16 << 30  # bytes that a packed file may grow to
+MAX_NESTING = 150  # levels of JSON: tools and calls have up to 20
+WRONG_SHAPE = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What code that reads a record raises where a field is of another type than its format has there."""
+ODD_FIELDS = "its fields are not those of this format"
+_TOO_DEEP = f"nested more than {MAX_NESTING} levels deep"
+MAX_DAMAGES = 100  # of a document, each of which costs a look at all that follows
 MAX_NAMED_LINES = 5  # unusable lines that are named, of each reason
 _UNPACKED_IN_MEMORY = 1 << 20
-_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError, zipfile.BadZipFile)
 
 
 class Record(NamedTuple):
@@ -55,7 +56,14 @@ class Head:
 
     def any(self, test: Callable[[Mapping[str, Any]], Any]) -> bool:
         """Tell whether a test holds for one of the records that are objects."""
-        return any(test(each) for each in self.records if isinstance(each, Mapping))
+        return any(_holds(test, each) for each in self.records if isinstance(each, Mapping))
+
+
+def _holds(test: Callable[[Mapping[str, Any]], Any], record: Mapping[str, Any]) -> bool:
+    try:
+        return bool(test(record))
+    except WRONG_SHAPE:
+        return False
 
 
 @dataclass
@@ -95,7 +103,7 @@ class Source:
     """A recording that is being read: a file, a member of an archive, or several files that belong together."""
 
     def __init__(
-        self, path: Path, member: str = "", archive: zipfile.ZipFile | None = None, bundle: Iterable[Path] = ()
+        self, path: Path, member: str = "", archive: Archive | None = None, bundle: Iterable[Path] = ()
     ) -> None:
         self.path, self.member, self.archive, self.bundle = path, member, archive, tuple(bundle)
         self.name = f"{path}:{member}" if member else str(path)
@@ -114,33 +122,32 @@ class Source:
         """Count a line that cannot be used."""
         self.report.skip(line, reason)
 
+    @contextmanager
+    def using(self, line: int) -> Iterator[None]:
+        """Use a record: one whose fields are of other types than the format has is counted as such."""
+        try:
+            yield
+        except WRONG_SHAPE:
+            self.skip(line, ODD_FIELDS)
+
     @cached_property
     def stream(self) -> BinaryIO:
         """The unpacked bytes, which can be sought in."""
         if self.archive is not None and not self.member:
             return io.BytesIO()
         if self.archive is not None:
-            return self._unpack(self._stack.enter_context(self.archive.open(self.member)))
-        packed = self._stack.enter_context(self.path.open("rb"))
-        magic = packed.read(4)
-        packed.seek(0)
-        if magic[:2] == b"\x1f\x8b":
-            return self._unpack(gzip.GzipFile(fileobj=packed))
-        if magic == b"\x28\xb5\x2f\xfd":
-            return self._unpack(zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True))
-        return packed
+            return self._unpack(self._stack.enter_context(open_member(self.archive, self.member)))
+        file = self._stack.enter_context(self.path.open("rb"))
+        packed = open_packed(file)
+        return file if packed is None else self._unpack(packed)
 
     def _unpack(self, packed: Any) -> BinaryIO:
         unpacked = self._make_temporary()
-        size = 0
-        try:
-            while chunk := packed.read1(1 << 16):  # so that nothing before the damage is lost
-                size += len(chunk)
-                if size > MAX_UNPACKED:
-                    raise DataError(f"{self.name}: it unpacks to more than {MAX_UNPACKED >> 30} GB")
-                unpacked.write(chunk)
-        except _DAMAGE as error:
-            self.skip(0, f"the compressed file is damaged: {error}")
+        limit = limit_growth(self.path.stat().st_size)
+        if problem := unpack(packed, unpacked, limit if self.archive is None else limit - self.archive.unpacked):
+            self.skip(0, problem)
+        if self.archive is not None:
+            self.archive.unpacked += unpacked.tell()
         unpacked.seek(0)
         return cast(BinaryIO, unpacked)
 
@@ -172,8 +179,11 @@ class Source:
     def head(self) -> Head:
         members = tuple(self.archive.namelist()) if self.archive is not None and not self.member else ()
         if not self.in_lines:
-            value = close_json(self._start.decode("utf-8", "replace"))
-            records = value[:HEAD_RECORDS] if isinstance(value, list) else [value]
+            begun = self._read_document(io.BytesIO(self._start), FileReport(""))
+            records = [value for _, value in islice(begun, HEAD_RECORDS)] if self._start.lstrip()[:1] in b"[{" else []
+            if not records:  # the first value of a list goes on after the start
+                value = close_json(self._start.decode("utf-8", "replace"))
+                records = value if isinstance(value, list) else [value]
         else:
             records = [value for _, value in self._first_lines]
             if records and records[-1] is None:
@@ -188,13 +198,24 @@ class Source:
         if self.bundle:
             values: Iterator[tuple[int, int, Any]] = self._read_bundle()
         else:
-            values = self._read_lines() if self.in_lines else ((line, -1, each) for line, each in self._read_document())
+            values = (
+                self._read_lines()
+                if self.in_lines
+                else ((line, -1, each) for line, each in self._read_document(self.stream, self.report))
+            )
         for line, place, value in values:
             if expand is None and place >= 0:
                 yield Record(line, place, value)
             else:
-                for each in [value] if expand is None else expand(value):
+                for each in [value] if expand is None else self._expand(expand, line, value):
                     yield Record(line, -1 - self._keep(each), each)
+
+    def _expand(self, expand: Callable[[Any], list[Any]], line: int, value: Any) -> list[Any]:
+        try:
+            return expand(value)
+        except WRONG_SHAPE:
+            self.skip(line, ODD_FIELDS)
+            return []
 
     def document(self) -> Any:
         """Read a file that is one JSON value; of a damaged one all that can be read, None for nothing.
@@ -211,7 +232,7 @@ class Source:
         return whole
 
     def _read_whole(self) -> list[Any]:
-        values = [value for _, value in self._read_document()]
+        values = [value for _, value in self._read_document(self.stream, self.report)]
         return [values] if self._start.lstrip()[:1] == b"[" else values
 
     def read_again(self, place: int) -> Any:
@@ -242,42 +263,54 @@ class Source:
             start, place = place, place + len(line)
             if len(line) > MAX_RECORD:
                 while line and not line.endswith(b"\n"):
-                    line = self.stream.readline(MAX_RECORD)
+                    line = self.stream.readline(HEAD_BYTES)
                     place += len(line)
                 self.skip(number, f"longer than {MAX_RECORD >> 20} MB")
                 continue
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             value = _load(line)
-            if value is not None:
+            if is_too_deep(value):
+                self.skip(number, _TOO_DEEP)
+            elif value is not None:
                 yield number, start, value
                 self.stream.seek(place)  # a reader may have looked elsewhere
             elif line.strip():
                 self.skip(number, "broken JSON" if line.endswith(b"\n") else "the file ends in the middle of a line")
 
-    def _read_document(self) -> Iterator[tuple[int, Any]]:
+    def _read_document(self, stream: BinaryIO, report: FileReport) -> Iterator[tuple[int, Any]]:
         """Yield the elements of a list, or values one after the other; go on after a damaged one."""
-        self.stream.seek(0)
-        text = io.TextIOWrapper(self.stream, encoding="utf-8-sig", errors="replace")
+        stream.seek(0)
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
         try:
             window = JsonWindow(text, self.name)
             in_list = window.skip() and window.peek() == "["
             window.advance(1 if in_list else 0)
-            damaged = False
+            damages = 0
             while window.skip():
                 line = window.line
                 if window.peek() in ",]":
                     window.advance(1)
                     continue
                 try:
-                    yield line, window.decode()
+                    value = window.decode()
+                    if is_too_deep(value):
+                        report.skip(line, _TOO_DEEP)
+                    else:
+                        yield line, value
+                except RecursionError:  # where it ends is not known
+                    report.skip(line, f"{_TOO_DEEP}: what follows is not read")
+                    return
                 except json.JSONDecodeError as error:
                     rest, place = window.rest(), error.pos - (len(error.doc) - len(window.rest()))
-                    if not damaged:
-                        self.skip(window.find_line(error), f"broken JSON ({error.msg}): the values around are used")
-                    if not in_list and not damaged and (begun := close_json(rest[:place])) not in (None, {}):
+                    if not damages:
+                        report.skip(window.find_line(error), f"broken JSON ({error.msg}): the values around are used")
+                    if not in_list and not damages and (begun := close_json(rest[:place])) not in (None, {}):
                         yield line, begun
-                    damaged = True
+                    damages += 1
+                    if damages == MAX_DAMAGES:
+                        report.skip(line, f"damaged in {MAX_DAMAGES} places: what follows is not read")
+                        return
                     following = _NEXT_OBJECT.search(rest, max(place, 1))
                     window.advance(following.start() if following else len(rest))
         finally:
@@ -319,7 +352,7 @@ def close_json(text: str, *, again: bool = True) -> Any:
         return json.loads(text[:cut].lstrip("\ufeff") + "".join(reversed(closers)))
     except json.JSONDecodeError as error:
         return close_json(text[: error.pos], again=False) if again and 0 < error.pos < cut else None
-    except RecursionError:
+    except (RecursionError, ValueError):
         return None
 
 
@@ -336,45 +369,28 @@ def _find_list_of(whole: Any, value: dict[str, Any]) -> list[Any] | None:
     return None
 
 
+def is_too_deep(value: Any) -> bool:
+    """Tell whether a JSON value is nested more deeply than any recording is."""
+    level = [value]
+    for _ in range(MAX_NESTING):
+        level = [
+            each
+            for held in level
+            if isinstance(held, dict | list)
+            for each in (held.values() if isinstance(held, dict) else held)
+            if isinstance(each, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _load(line: bytes) -> Any:
     """Read a line as JSON; None for what is none."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(line.removeprefix(b"\xef\xbb\xbf"))  # it takes the lone surrogates that real data has
+            return json.loads(line.decode("utf-8-sig", "replace"))  # it takes the lone surrogates that real data has
         except (ValueError, RecursionError):
             return None
-
-
-def open_archive(path: Path) -> zipfile.ZipFile | None:
-    """Open a zip file; of one whose end is missing, a copy of the members that are whole. None for another file."""
-    with path.open("rb") as file:
-        if file.read(4) != b"PK\x03\x04":
-            return None
-    try:
-        return zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
-        return _rescue_members(path.read_bytes())
-
-
-def _rescue_members(data: bytes) -> zipfile.ZipFile:
-    """Read a zip file by the headers before its members, as its directory is missing."""
-    rescued = zipfile.ZipFile(io.BytesIO(), "w", zipfile.ZIP_DEFLATED)
-    place = 0
-    while (place := data.find(b"PK\x03\x04", place)) >= 0 and place + 30 <= len(data):
-        method = int.from_bytes(data[place + 8 : place + 10], "little")
-        size = int.from_bytes(data[place + 18 : place + 22], "little")
-        names, extra = (int.from_bytes(data[place + at : place + at + 2], "little") for at in (26, 28))
-        name = data[place + 30 : place + 30 + names].decode("utf-8", "replace")
-        place += 30 + names + extra
-        unpacker = zlib.decompressobj(-15)
-        try:
-            content = unpacker.decompress(data[place:], MAX_RECORD) if method == 8 else data[place : place + size]
-        except zlib.error:
-            continue
-        if method == 8 and not unpacker.eof:
-            continue
-        if name not in rescued.namelist():
-            rescued.writestr(name, content)
-    return rescued

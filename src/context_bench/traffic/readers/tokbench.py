@@ -25,46 +25,57 @@ class Tokbench:
 
     def read(self, source: Source) -> Iterator[Thread]:
         document = source.document()
-        history: list[Message] = [{"role": "user", "content": str(document.get("prompt") or "")}]
-        requests: list[Request] = []
-        for number, message in enumerate(document.get("messages") or (), 1):
-            if not isinstance(message, Mapping):
-                source.skip(number, "a message that is no object")
-                continue
-            anthropic = "anthropic" in str(message.get("api") or document.get("provider"))
-            if message.get("role") == "assistant":
-                said = _write_blocks(message) if anthropic else _write_chat(message)
-                usage = _read_usage(message.get("usage"))
-                reply = (
-                    {**said, "stop_reason": message.get("stopReason")}
-                    if anthropic
-                    else {"choices": [{"message": said}]}
-                )
-                requests.append(
-                    Request(
-                        api="anthropic" if anthropic else "openai",
-                        model=str(message.get("model") or document.get("model") or "") or None,
-                        history=history,
-                        length=len(history),
-                        started=read_time(message) if requests else read_time({"time": document.get("startedAt")}),
-                        reply=reply,
-                        usage=usage,
-                        id=str(message.get("responseId") or ""),
-                        line=number,
-                    )
-                )
-                history.append(said)
-            elif anthropic or (requests and requests[-1].api == "anthropic"):
-                _append_block(history, message)
-            elif message.get("role") == "toolResult":
-                text = _join_texts(message.get("content"))
-                history.append({"role": "tool", "tool_call_id": message.get("toolCallId"), "content": text})
-            else:
-                history.append({"role": "user", "content": _join_texts(message.get("content"))})
+        run = _Run(document)
+        messages = document.get("messages")
+        for number, message in enumerate(messages if isinstance(messages, list) else (), 1):
+            with source.using(number):
+                run.add(message, number)
         missing = ("system: not stored", "tools: not stored", "cache marks: not stored")
-        if requests:
+        if run.requests:
             name = source.path.stem
-            yield Thread(name, name, requests, self.name, source.name, "", missing)
+            yield Thread(name, name, run.requests, self.name, source.name, "", missing)
+
+
+class _Run:
+    """A transcript, message by message."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.requests: list[Request] = []
+        self._document = document
+        self._history: list[Message] = [{"role": "user", "content": str(document.get("prompt") or "")}]
+
+    def add(self, message: Mapping[str, Any], number: int) -> None:
+        """Add a message."""
+        anthropic = "anthropic" in str(message.get("api") or self._document.get("provider"))
+        if message.get("role") == "assistant":
+            self._add_reply(message, number, anthropic)
+        elif anthropic or (self.requests and self.requests[-1].api == "anthropic"):
+            _append_block(self._history, message)
+        elif message.get("role") == "toolResult":
+            text = _join_texts(message.get("content"))
+            self._history.append({"role": "tool", "tool_call_id": message.get("toolCallId"), "content": text})
+        else:
+            self._history.append({"role": "user", "content": _join_texts(message.get("content"))})
+
+    def _add_reply(self, message: Mapping[str, Any], number: int, anthropic: bool) -> None:
+        said = _write_blocks(message) if anthropic else _write_chat(message)
+        first = {"time": self._document.get("startedAt")}
+        self.requests.append(
+            Request(
+                api="anthropic" if anthropic else "openai",
+                model=str(message.get("model") or self._document.get("model") or "") or None,
+                history=self._history,
+                length=len(self._history),
+                started=read_time(message if self.requests else first),
+                reply={**said, "stop_reason": message.get("stopReason")}
+                if anthropic
+                else {"choices": [{"message": said}]},
+                usage=_read_usage(message.get("usage")),
+                id=str(message.get("responseId") or ""),
+                line=number,
+            )
+        )
+        self._history.append(said)
 
 
 def _read_usage(told: Any) -> Usage | None:

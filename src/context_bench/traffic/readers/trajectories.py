@@ -40,7 +40,8 @@ class SweAgent:
             request = Request("openai", model, messages, len(messages), reply=_wrap(reply), line=number)
             append_shared(requests, request)
         if not requests:
-            history = [each for each in document.get("history") or () if isinstance(each, Mapping)]
+            held = document.get("history")
+            history = [each for each in held if isinstance(each, Mapping)] if isinstance(held, list) else []
             asked = (place for place, each in enumerate(history) if not each.get("is_demo"))
             requests = list(_split(map(_keep_fields, history), model, set(asked)))
             reconstructed.append("messages: all of the history, from which some may have been left out")
@@ -80,7 +81,7 @@ class MiniSweAgent:
         for key in ("config", "model", "model_name"):
             found = found.get(key) if isinstance(found, Mapping) else None
         model = found if isinstance(found, str) else None
-        history = [each for each in messages or () if isinstance(each, Mapping)]
+        history = [each for each in messages if isinstance(each, Mapping)] if isinstance(messages, list) else []
         requests = list(_split(history, model, set(range(len(history)))))
         if requests:
             reconstructed = ("tools: not stored", "messages: those before each reply")
