@@ -7,10 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from context_bench import evaluate
+from context_bench.pricing import Price, Prices
+from context_bench.replay.arms import Arm
+from context_bench.replay.outcome import ArmOutcome, gather
+from context_bench.replay.replayer import Recording, Replayer
 from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.forms import read_prompt
 
 MODEL = "claude-sonnet-4-5"
+PRICES = Prices({MODEL: Price(3.0, 15.0, 0.30, 3.75, 6.0)})
 SYSTEM = [{"type": "text", "text": "You repair programs. " * 400, "cache_control": {"type": "ephemeral"}}]
 TOOLS = [{"name": "read", "description": "Read a file.", "input_schema": {"type": "object"}}]
 
@@ -64,3 +70,13 @@ def _mark_last(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     last = messages[-1]["content"]
     marked = [*last[:-1], {**last[-1], "cache_control": {"type": "ephemeral"}}]
     return [*messages[:-1], {**messages[-1], "content": marked}]
+
+
+def replay(folder: Path, *arms: Arm, store: Path | None = None, prices: Prices = PRICES) -> list[ArmOutcome]:
+    """Replay what is recorded in a folder."""
+    recording = Recording.read([folder])
+    replayers = [Replayer(arm, recording, prices, get_tokenizer()) for arm in arms]
+    result = evaluate(
+        replayers, recording.examples, evaluators=[], metrics=[], preflight=False, cache_dir=store, progress=False
+    )
+    return gather(result.rows)

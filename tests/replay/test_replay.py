@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent_logs import MODEL, name_file, write_session
+from agent_logs import MODEL, name_file, replay, write_session
 from command import called
-from context_bench import evaluate
 from context_bench.pricing import Price, Prices
-from context_bench.replay.arms import Arm, ProxyArm, SystemArm
-from context_bench.replay.outcome import ArmOutcome, gather
-from context_bench.replay.replayer import Recording, Replayer
+from context_bench.replay.arms import ProxyArm, SystemArm
+from context_bench.replay.outcome import ArmOutcome
 from context_bench.replay.report import conclude, describe, render
 from context_bench.systems import MessagesSystem
 from context_bench.systems.adapt import build_systems
@@ -25,20 +23,9 @@ from context_bench.systems.messages import CLEARED
 from context_bench.tap.address import free_port
 from context_bench.tap.answering import Answerer
 from context_bench.tap.scripted import Scripted
-from context_bench.utils.tokens import get_tokenizer
 from toy_proxies import KINDS, Toy, toy_proxy
 
-PRICES = Prices({MODEL: Price(3.0, 15.0, 0.30, 3.75, 6.0)})
 Edit = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
-
-
-def replay(folder: Path, *arms: Arm, store: Path | None = None, prices: Prices = PRICES) -> list[ArmOutcome]:
-    recording = Recording.read([folder])
-    replayers = [Replayer(arm, recording, prices, get_tokenizer()) for arm in arms]
-    result = evaluate(
-        replayers, recording.examples, evaluators=[], metrics=[], preflight=False, cache_dir=store, progress=False
-    )
-    return gather(result.rows)
 
 
 def edit_results(edit: Callable[[int, str], str]) -> Edit:

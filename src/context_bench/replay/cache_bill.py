@@ -292,7 +292,8 @@ class Simulator:
             output = usage.output if usage is not None else None
             if output is None:
                 output = round(sum(block.tokens for block in reply) * scale.slope)
-            uses = []
+            uses: list[CacheUse] = []
+            answered = _find_answered(thread, place, at)
             for blocks in self._read_recorded(thread, place) if sent is None else sent[thread.id, place]:
                 scaled = scale.scale(blocks, b"agent" if thread.agent else b"main")
                 if isinstance(cache, PrefixCache):
@@ -302,7 +303,7 @@ class Simulator:
                     scaled[-1] = replace(scaled[-1], lifetime=HALF_HOUR)
                 if place == 0 and scale.warm and not cold:
                     cache.use(scaled[:1], at - 1)
-                uses.append(cache.use(scaled, at, _find_answered(thread, place, at)))
+                uses.append(cache.use(scaled, answered if uses else at, answered))  # again: after the first answer
             billed.append(Billed(thread, place, tuple(uses), output))
         return billed
 
@@ -328,10 +329,11 @@ class Simulator:
 
 
 def _find_answered(thread: Thread, place: int, at: float) -> float:
-    """Return when an answer began: soon, and before the next request of its thread."""
-    following = thread.requests[place + 1].started if place + 1 < len(thread.requests) else None
+    """Return when an answer began: soon, and before the next request of its thread, whose time may be unknown."""
     soon = at + FIRST_TOKEN_SECONDS
-    return soon if following is None else max(at, min(soon, following))
+    if place + 1 == len(thread.requests):
+        return soon
+    return max(at, min(soon, thread.requests[place + 1].started or at))
 
 
 def order_requests(threads: Sequence[Thread]) -> Iterator[tuple[Thread, int, float]]:
