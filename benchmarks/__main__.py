@@ -13,6 +13,7 @@ for name in (
     "bundles",
     "client",
     "full_endpoint",
+    "busy_api",
     "memory",
     "memory_systems",
     "resume",

@@ -60,13 +60,15 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
 def test_progress_and_warnings_in_a_notebook(tmp_path: Path) -> None:
     """Progress is no red box (stderr), and a warning names the line of the cell, though the run has its own thread."""
     cell = ["import time", "from context_bench import evaluate", "def slow(example):", "    time.sleep(0.1)"]
-    cell += ["    return example['context']", "", "evaluate(slow, 'needle:n=25,length=200')", "evaluate(slow, [])"]
+    cell += ["    return example['context']", "", "evaluate(['passthrough', slow], 'needle:n=25,length=200')"]
+    cell += ["evaluate(slow, [])"]
     code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": "\n".join(cell)}
     outputs = execute({"cells": [code], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}, tmp_path)
     said = {
         name: "".join(each["text"] for each in outputs if each.get("name") == name) for name in ("stdout", "stderr")
     }
-    assert "25/25" in said["stdout"]
+    assert "50/50" in said["stdout"]
+    assert "25 examples cannot show any system equivalent" in said["stdout"]
     assert ".py:8: UserWarning: the dataset gave no examples" in said["stderr"]
     assert said["stderr"].count("\n") == 2, "the warning and its line are all"
 

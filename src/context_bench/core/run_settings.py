@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from context_bench.errors import UsageError
 from context_bench.metrics import adapt_metrics, choose_metrics
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
-from context_bench.monitors.progress import Progress, StatusLine
+from context_bench.monitors.progress import Progress, StatusLine, choose_stream
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.pricing import check_prices, describe_prices
 from context_bench.ray.ray_engine import find_engine
@@ -85,7 +84,7 @@ def _warn_too_few(plan: Plan) -> None:
         return
     examples, least = count // plan.repeats, least_n(margin)
     if examples < least:
-        sys.stderr.write(
+        choose_stream().write(
             f"context-bench: {count_things(examples, 'example')} cannot show any system equivalent "
             f"within ±{margin:g}: that takes at least {least:,}\n"
         )

@@ -60,11 +60,9 @@ class StatusLine:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._text, self._share, self._clock = text, share, clock
-        self._stream = sys.stderr if stream is None else stream
+        self._stream = choose_stream() if stream is None else stream
         self.on = enabled and self._stream is not None
         self._manner = _manner_for(self._stream)
-        if stream is None and self._manner is _NOTEBOOK:
-            self._stream = sys.stdout
         self._due_at = clock() + self._manner.first
         self._drawn_at, self._drawn_share, self._drawn = float("-inf"), 0.0, ""
         self._lock = threading.Lock()
@@ -150,6 +148,11 @@ class StatusLine:
             self._stream.flush()
         except (OSError, ValueError):  # nobody reads it any more: what is shown must not end what is done
             self.on = False
+
+
+def choose_stream() -> TextIO:
+    """Choose where to say what is no error: stderr, but stdout in a notebook, which shows stderr in red."""
+    return sys.stdout if _manner_for(sys.stderr) is _NOTEBOOK else sys.stderr
 
 
 def _manner_for(stream: TextIO) -> _Manner:
