@@ -42,7 +42,7 @@ def take(browser: Browser, name: str, address: str, act: Any = None, **options: 
     page.goto(address)
     page.wait_for_selector("html[data-ready]")
     page.locator("#found", has_text=" of ").wait_for()
-    page.wait_for_timeout(1_500)
+    page.wait_for_timeout(4_000)  # the viewer reads the rows, and then shows what they say
     if act is not None:
         act(page)
     path = IMAGES / f"{name}.png"

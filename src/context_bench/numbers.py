@@ -192,7 +192,7 @@ _DECLARED = (
     Number("pass_all_k", "pass^k", "share", "repeats", SYSTEMS, "more", 0, 1, rank=170, headline=True,
            by_dataset=True, from_scores=True, counts_failures=True,
            wide=True, meaning="Share of examples of which all K answers pass."),
-    Number("seed_spread", "seed sd", "score", "seed-spread", SYSTEMS, "less", rank=165, headline=True,
+    Number("seed_spread", "seed sd", "score", "seed-spread", SYSTEMS, rank=165, headline=True,
            meaning="Standard deviation of the score over the seeds of a system."),
     Number("repeat_flips", "flips", "share", "repeats", SYSTEMS, "less", 0, 1, rank=180, headline=True,
            by_dataset=True, from_scores=True, counts_failures=True,

@@ -71,13 +71,22 @@ def test_latex_of_rows_is_a_long_table(result: EvalResult, tmp_path: Path) -> No
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_latex_compiles(result: EvalResult, tmp_path: Path) -> None:
-    packages = "\\usepackage{booktabs,longtable}"
+    packages = "\\usepackage{booktabs,graphicx,longtable}"
     text = f"{result.to_latex()}{result.to_latex(part='rows')}"
     (tmp_path / "paper.tex").write_text(
         f"\\documentclass{{article}}{packages}\\begin{{document}}{text}\\end{{document}}"
     )
     subprocess.run(["pdflatex", "-halt-on-error", "paper.tex"], cwd=tmp_path, check=True, timeout=120)
     assert (tmp_path / "paper.pdf").exists()
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_a_wide_latex_table_fits_a_narrow_column(result: EvalResult, tmp_path: Path) -> None:
+    start = "\\documentclass[twocolumn]{article}\\usepackage{booktabs,graphicx}\\begin{document}"
+    (tmp_path / "paper.tex").write_text(f"{start}{result.to_latex()}\\end{{document}}")
+    command = ["pdflatex", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, timeout=120, capture_output=True, text=True)
+    assert "Overfull" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,9 @@ def conclude(result: EvalResult) -> str:
     sentences += _list_failed(result, [each.name for each in failed])
     seen = [each.name for each in comparison.verdicts if not each.control and each not in failed + zeros]
     harmed, kept = _tell_evidence(result, [*seen, *(each.name for each in zeros)])
-    sentences = [*sentences, *harmed] if is_answered_by_script(result) else [*harmed, *sentences]
+    recommended_lost = any(_describe_fate(result, each.name) for each in good)
+    last = is_answered_by_script(result) or (good and not recommended_lost)
+    sentences = [*sentences, *harmed] if last else [*harmed, *sentences]
     sentences += kept
     unsure = {each.name: "" for each in good if comparison.can_have_failed(each.name) is False}
     if unsure and not unneeded:
@@ -164,7 +166,7 @@ def describe_alone(result: EvalResult) -> str:
 def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Say in what share of the examples systems lost the evidence, where that was looked at; apart, who lost none.
 
-    Where a model answered, its answers come first: a reader may do without the words that a system dropped.
+    Where a model answered, its answers are told too: a reader may do without the words that a system dropped.
     """
     found = {name: fate for name in names if (fate := _describe_fate(result, name)) is not None}
     harmed = {name: fate for name, fate in found.items() if fate}

@@ -57,7 +57,7 @@ def escape_latex(text: str) -> str:
 
 
 class LatexReporter:
-    """A table of systems that fits a page, and one of scores by dataset, for `booktabs`; the best of a column is bold.
+    """A table of systems that fits a page, and one of scores by dataset, with `booktabs`; the best of a column is bold.
 
     The score and its difference to the baseline have intervals. Systems and datasets have short names; what those stand
     for, and the notes of the run, follow as comments: an asterisk in a cell refers to them.
@@ -71,7 +71,7 @@ class LatexReporter:
         datasets = ", ".join(brief[tag] for tag in result.settings.datasets)
         caption = f"Results on {datasets}." if datasets else "Results."
         columns, tables = _choose_columns(result), list_tables(result)
-        parts = ["% needs \\usepackage{booktabs}"]
+        parts = ["% needs \\usepackage{booktabs,graphicx}"]
         for number, (title, names) in enumerate(tables, 1):
             lines = _add_differences(result, list_lines(result, title, names, columns, {MACRO_SCORE, MEAN_SCORE}))
             lines[1:] = [[brief.get(name, name), *cells] for name, *cells in lines[1:]]
@@ -122,7 +122,11 @@ def _add_differences(result: EvalResult, lines: list[list[str]]) -> list[list[st
 def _write_table(lines: Sequence[Sequence[str]], caption: str, label: str) -> str:
     head = ["\\begin{table}", "\\centering", "\\footnotesize\\setlength{\\tabcolsep}{4pt}"]
     head += [f"\\caption{{{escape_latex(caption)}}}", f"\\label{{{label}}}"]
-    return "\n".join([*head, *_write_tabular(lines, "tabular"), "\\end{table}"])
+    return "\n".join([*head, _FIT_WIDTH, *_write_tabular(lines, "tabular"), "}", "\\end{table}"])
+
+
+_FIT_WIDTH = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%"
+"""Shrinks a table that is wider than its page or column."""
 
 
 def _write_tabular(lines: Sequence[Sequence[str]], environment: str) -> list[str]:

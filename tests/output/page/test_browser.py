@@ -105,6 +105,61 @@ def test_an_example_opens_by_keyboard_and_its_link_leads_to_it(browser: Browser,
         assert opened.page.locator("#one-title").inner_text() == title
 
 
+def test_long_unchanged_text_is_folded_until_it_is_asked_for(browser: Browser, report: Path) -> None:
+    with Opened(browser, report.as_uri()) as opened:
+        page = opened.page
+        page.fill("#search", "needle-1000-d0.97")
+        page.select_option("#by-system", label="truncate:ratio=0.5")
+        opened.wait_for("of 1 rows")
+        page.locator("#rows tr").click()
+        page.wait_for_selector("dialog[open]")
+        shown, folded = page.locator("#one-body pre").first, page.locator("#one-body .fold")
+        assert folded.count() == 1
+        before = len(shown.inner_text())
+        hidden = int("".join(filter(str.isdigit, folded.inner_text())))
+        folded.click()
+        assert folded.count() == 0
+        assert len(shown.inner_text()) > before + hidden - 100
+        assert opened.said == []
+
+
+@pytest.mark.parametrize("count", [2, 13, 24])
+def test_no_label_of_a_plane_touches_another_and_no_table_scrolls(browser: Browser, tmp_path: Path, count: int) -> None:
+    rows = [
+        make_row(
+            float(n % 7 > 0 or place % 3 == 0),
+            system=f"cut:ratio={(place + 1) / 25}",
+            example_id=n,
+            input_tokens=4000,
+            output_tokens=160 * (place + 1),
+        )
+        for place in range(count)
+        for n in range(30)
+    ]
+    path = tmp_path / "page.html"
+    names = {row.system: "context" for row in rows}
+    path.write_text(HtmlReporter(wide=True).render(make_result(rows, returns=names)), encoding="utf-8")
+    with Opened(browser, path.as_uri(), viewport={"width": 1280, "height": 900}) as opened:
+        boxes = opened.page.eval_on_selector_all(
+            "#pareto .window .point",
+            "texts => texts.map(text => { const box = text.getBBox(); return [box.x, box.y + 3, box.x + box.width, "
+            "box.y + box.height - 3]; })",
+        )
+        marks = opened.page.eval_on_selector_all(
+            ".headline .system svg path",
+            "marks => marks.map(mark => mark.getAttribute('class') + mark.getAttribute('d'))",
+        )
+        wide = opened.page.eval_on_selector_all(
+            ".scroll, .plot", "parts => parts.filter(part => part.scrollWidth > part.clientWidth + 1).length"
+        )
+    assert len(boxes) == count
+    for number, one in enumerate(boxes):
+        for two in boxes[number + 1 :]:
+            assert one[2] <= two[0] or two[2] <= one[0] or one[3] <= two[1] or two[3] <= one[1], (one, two)
+    assert len(set(marks)) == count
+    assert wide == 0
+
+
 def test_the_theme_can_be_switched_and_is_that_of_the_system_at_first(browser: Browser, report: Path) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     with Opened(browser, report.as_uri(), color_scheme="dark") as opened:

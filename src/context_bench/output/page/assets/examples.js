@@ -101,9 +101,18 @@
     }
     return made;
   };
+  const FOLDED = 900, ENDS = 250;  // characters of an unchanged stretch that is folded, and of its ends that are shown
+  const fold = (value, first, last) => {
+    const [start, end] = [first ? 0 : ENDS, value.length - (last ? 0 : ENDS)];
+    const hidden = make("button", `… ${number.format(end - start)} unchanged characters …`, "fold");
+    hidden.type = "button";
+    hidden.addEventListener("click", () => hidden.replaceWith(value.slice(start, end)));
+    return [value.slice(0, start), hidden, value.slice(end)];
+  };
   const context = (pieces) => {
-    const text = make("pre");
-    for (const [kind, value, evidence] of pieces) {
+    const text = make("pre"), changed = pieces.some(([kind]) => kind !== "k" && kind !== "f");
+    for (const [place, [kind, value, evidence]] of pieces.entries()) {
+      if (changed && kind === "k" && !evidence && value.length > FOLDED) { text.append(...fold(value, place === 0, place === pieces.length - 1)); continue; }
       if (kind === "f") { text.append(make("span", `\n… ${number.format(+value)} characters are not shown …\n`, "k-f")); continue; }
       const piece = make(kind === "d" || kind === "l" ? "del" : kind === "a" || kind === "m" ? "ins" : "span", null, kind === "k" ? "" : `k-${kind}`);
       piece.append(evidence ? make("mark", value, "ev") : value);
