@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -138,10 +139,18 @@ def open_kompact() -> Command:
     return Command(f"{program} {HERE / 'run_kompact.py'}", name="kompact")
 
 
+def find_version() -> str:
+    """Ask for the version of kompact that is installed."""
+    program = str(find_program("python", home="kompact"))
+    asked = [program, "-c", "from importlib.metadata import version; print(version('kompact'))"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def measure_kompact(data: Path | None, store: Path | None = None) -> dict[str, Any]:
     """Measure kompact on all records."""
     examples, _, digest = read_functions(data)
-    return {"result": run_functions(examples, [open_kompact()], store), "data": digest}
+    result = run_functions(examples, [open_kompact()], store)
+    return {"result": result, "data": digest, "version": find_version()}
 
 
 def measure_moved(data: Path | None, store: Path | None = None) -> dict[str, Any]:
@@ -159,7 +168,8 @@ def measure_moved(data: Path | None, store: Path | None = None) -> dict[str, Any
         if gold is not None:
             for place, functions in (("first", [gold, *others]), ("last", [*others, gold])):
                 examples.append({**make_example(name, record, functions, golds, golds[0]), "dataset": place})
-    return {"result": run_functions(examples, [open_kompact()], store), "data": digest}
+    result = run_functions(examples, [open_kompact()], store)
+    return {"result": result, "data": digest, "version": find_version()}
 
 
 # --- tokbench's ledger
@@ -233,7 +243,13 @@ def measure_locomo(data: Path | None) -> dict[str, Any]:
     return {f"locomo-bm25-{key.replace('@', '-')}": value for key, value in shares.items()}
 
 
-# --- our own README
+# --- our own README and tutorial
+
+
+def measure_picture(data: Path | None) -> dict[str, Any]:  # noqa: ARG001 - the data is generated
+    """Measure the system that the picture of the README is about, on its datasets."""
+    datasets = [f"{name}:length=4000,n=40" for name in ("needle", "multi-needle", "kv", "json-logs")]
+    return {"result": evaluate(["passthrough", "bm25:ratio=0.02"], datasets, progress=False)}
 
 
 def measure_demo(data: Path | None) -> dict[str, Any]:  # noqa: ARG001 - the data is generated

@@ -27,10 +27,10 @@ def make_table(decisions: Sequence[Decision], committed: str) -> str:
     """Make the table, with the committed line of each claim that was not recomputed."""
     head, rule, *lines = render_markdown(decisions, REPLY).splitlines()
     before = {line.partition("</a>")[0]: line for line in committed.splitlines()}
-    kept = [
-        before.get(line.partition("</a>")[0], line) if each.word == "not recomputed" else line
-        for each, line in zip(decisions, lines)
-    ]
+    kept = []
+    for each, line in zip(decisions, lines):
+        known = before.get(line.partition("</a>")[0], "")
+        kept.append(known if each.word == "not recomputed" and each.claim.terms in known else line)
     return "\n".join([head, rule, *kept, ""])
 
 

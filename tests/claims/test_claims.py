@@ -16,12 +16,14 @@ import pytest
 from banks import each_case
 from command import called
 from context_bench.claims.claim import Claim, read_claims
-from context_bench.claims.judging import Measured, decide, decide_all
+from context_bench.claims.judging import Measured, decide, decide_all, measure
 from context_bench.claims.measuring import Measurer, measure_all
 from context_bench.claims.report import render_badge, render_markdown
 from context_bench.claims.self_test import MOST_WRONG, SIMULATED, run_self_test
 from context_bench.errors import DataError
+from context_bench.results import EvalResult, EvalRow
 from context_bench.stats import share_interval
+from context_bench.summary import summarize
 from pages import ROOT
 
 CLAIM = """
@@ -153,6 +155,47 @@ def test_a_right_number_on_blind_data_measures_no_loss() -> None:
         assert all(word in text for word in ("number", decision.verdict, decision.validity, "2026-11-03"))
     assert render_badge(seen, "").count("#1a7f37") == 1
     assert "#1a7f37" not in render_badge(blind, "")
+
+
+def test_only_data_that_could_have_shown_a_loss_makes_a_badge_green() -> None:
+    for validity, green in (("shown", True), ("none", False), ("undecided", False), ("", False)):
+        decision = decide(make_claim("number", says="loss"), Measured(50.0, 100, validity=validity))
+        assert ("#1a7f37" in render_badge(decision, "")) == green, validity
+    assert decide(make_claim("number"), Measured(50.0, 100)).green  # of sizes, which are counted
+
+
+def test_a_failure_of_the_baseline_too_is_no_counterexample() -> None:
+    """Of four examples the system fails on two, and the baseline on one of these."""
+    claim = make_claim("always", system="s", metric="ok", says="loss")
+    scores = {"base": (1.0, 1.0, 0.0, 1.0), "s": (1.0, 0.0, 0.0, 1.0)}
+    for repeats, word in ((1, "undecided"), (2, "refuted")):  # a model may answer otherwise the next time
+        rows = [
+            EvalRow(name, place, {"ok": score}, 10, 10, {"output": "response"}, dataset="d", repeat=repeat)
+            for name, own in scores.items()
+            for place, score in enumerate(own)
+            for repeat in range(repeats)
+        ]
+        config = {"score_field": "ok", "repeats": repeats, "baseline": "base"}
+        result = EvalResult.from_summary(rows, summarize(rows, scores, [], config), config, [], {})
+        found = measure(claim, result, rows, "here")
+        assert (found.n, found.failed) == (3, ["d 1"])
+        assert decide(claim, found).word == word
+
+
+@each_case("found, claimed, word, reason", [
+    (Measured(50.0, 9, version="1.1"), {"version": "1.0"}, "not reproducible", "the version here is 1.1, not 1.0"),
+    (Measured(50.0, 9, version="1.0"), {"version": "1.0"}, "reproduced", "50%"),
+    (Measured(50.0, 9), {"data": "abc"}, "reproduced", "50%; the data was not compared"),
+    (Measured(50.0, 9, data="def"), {"data": "abc"}, "not reproducible", "the data here is another (SHA-256 def…)"),
+    (Measured(50.0, 9, made="2026-11-01"), {"decided": "2026-11-02"}, "reproduced",
+     "50%; its terms were set after this run, which is of 2026-11-01"),
+    (Measured(50.0, 9, made="2026-11-02"), {"decided": "2026-11-02"}, "reproduced", "50%"),
+])  # fmt: skip
+def test_what_was_measured_must_be_what_is_claimed(
+    found: Measured, claimed: dict[str, str], word: str, reason: str
+) -> None:
+    decision = decide(replace(make_claim("number"), **claimed), found)
+    assert (decision.word, decision.reason) == (word, reason)
 
 
 def test_no_counterexample_supports_nothing() -> None:

@@ -27,6 +27,8 @@ SUPPORT_LEVEL = 0.90
 GOOD, BAD = ("reproduced", "supported"), ("differs", "refuted")
 OPEN = ("undecided", "not reproducible", "not recomputed")
 COUNTED = "counted"
+SEEING = (COUNTED, "shown")
+"""Validities of data that could have shown the opposite."""
 _STEPS = 40  # of bisection, for a p-value
 
 IntervalAt = Callable[[float], Interval]
@@ -40,9 +42,12 @@ class Measured:
         value: The number, in the unit of the claim.
         n: The examples that it stands on.
         interval: Gives the interval at a level, of an effect.
-        examples: Of `always`, each example with whether it held in every repeat.
+        failed: Of `always`, the examples that failed in every repeat, though the baseline did not.
+        once: Whether a model gave those answers, and each only once.
         validity: Whether the data sees losses: a word of the blind-spot check.
         data: The SHA-256 of the data.
+        version: The version of the system.
+        made: The day of the run.
         how: Where the value comes from.
         problem: Why there is no value.
     """
@@ -51,8 +56,11 @@ class Measured:
     n: int = 0
     interval: IntervalAt | None = None
     failed: Sequence[str] = ()
+    once: bool = False
     validity: str = ""
     data: str = ""
+    version: str = ""
+    made: str = ""
     how: str = ""
     problem: str = ""
 
@@ -75,7 +83,7 @@ class Decision:
 
     @property
     def green(self) -> bool:
-        return self.word in GOOD and self.validity != "none"
+        return self.word in GOOD and self.validity in SEEING
 
 
 def find_code(decisions: Sequence[Decision]) -> int:
@@ -102,6 +110,8 @@ def decide(claim: Claim, found: Measured, p_holm: float = math.nan) -> Decision:
         word, reason = "not recomputed", found.problem
     elif claim.data and found.data and not found.data.startswith(claim.data):
         word, reason = "not reproducible", f"the data here is another (SHA-256 {found.data[:16]}…)"
+    elif claim.version and found.version not in ("", claim.version):
+        word, reason = "not reproducible", f"the version here is {found.version}, not {claim.version}"
     elif claim.kind == "number":
         word, reason = _decide_number(claim, found)
     elif claim.kind == "effect":
@@ -109,6 +119,10 @@ def decide(claim: Claim, found: Measured, p_holm: float = math.nan) -> Decision:
     else:
         word, reason = _decide_always(found)
     validity = COUNTED if claim.says == "size" else found.validity or "not judged"
+    if word not in OPEN[1:] and "" < found.made < claim.decided:
+        reason += f"; its terms were set after this run, which is of {found.made}"
+    if word not in OPEN[1:] and claim.data and not found.data and not claim.bundle:
+        reason += "; the data was not compared"
     return Decision(claim, word, reason, "–" if word in OPEN[1:] else validity, found)
 
 
@@ -128,17 +142,17 @@ def _decide_effect(claim: Claim, found: Measured, p_holm: float) -> tuple[str, s
     narrow, (low, high) = found.interval(SUPPORT_LEVEL), claim.region
     shown = f"{claim.show(found.value)} [{narrow.low:.{claim.digits + 1}f}, {narrow.high:.{claim.digits + 1}f}] (90%)"
     if narrow.known and low <= narrow.low and narrow.high <= high:
-        return "supported", f"{shown} lies within {_show_region(claim)}{fixed}"
+        return "supported", f"{shown} lies within the claimed {_show_region(claim)}{fixed}"
     if p_holm <= ALPHA:
-        return "refuted", f"{shown} lies outside {_show_region(claim)}, p = {p_holm:.2g}{fixed}"
-    return "undecided", f"{shown} against {_show_region(claim)}; {_tell_n(claim, found, narrow)}{fixed}"
+        return "refuted", f"{shown} lies outside the claimed {_show_region(claim)}, p = {p_holm:.2g}{fixed}"
+    return "undecided", f"{shown} against the claimed {_show_region(claim)}; {_tell_n(claim, found, narrow)}{fixed}"
 
 
 def _decide_always(found: Measured) -> tuple[str, str]:
     if found.failed:
+        shown = f"{count_things(len(found.failed), 'counterexample')} in {found.n:,}, such as {found.failed[0]}"
         return (
-            "refuted",
-            f"{count_things(len(found.failed), 'counterexample')} in {found.n:,}, such as {found.failed[0]}",
+            ("undecided", f"{shown}, each seen once: a run with --repeats tells") if found.once else ("refuted", shown)
         )
     if not found.n:
         return "not reproducible", "no example shows it"
@@ -148,7 +162,7 @@ def _decide_always(found: Measured) -> tuple[str, str]:
 def _show_region(claim: Claim) -> str:
     low, high = claim.region
     shown = [f"{each:.{claim.digits + 1}f}" if math.isfinite(each) else "" for each in (low, high)]
-    return f"[{', '.join(shown)}]" if all(shown) else f"{claim.direction} {shown[0] or shown[1]}"
+    return f"[{', '.join(shown)}]" if all(shown) else f"range, {claim.direction} {shown[0] or shown[1]}"
 
 
 def _tell_n(claim: Claim, found: Measured, narrow: Interval) -> str:
@@ -187,15 +201,18 @@ def measure(claim: Claim, result: EvalResult, rows: Sequence[EvalRow], how: str,
     if system is None:
         return Measured(problem=f"the run has no system {claim.system!r}; it has {', '.join(result.summary)}")
     own = [row for row in rows if row.system == system and claim.dataset in ("", row.dataset)]
-    found = Measured(n=len(own), how=how, data=data, validity=_find_validity(claim, result))
+    day = (result.settings.run or "").partition("-")[0]  # the id of a run begins with it
+    made = f"{day[:4]}-{day[4:6]}-{day[6:]}" if day.isdigit() else ""
+    found = Measured(n=len(own), how=how, data=data, made=made, validity=_find_validity(claim, result))
+    baseline = "" if result.comparison is None else result.comparison.baseline
+    usual = [row for row in rows if row.system == baseline and claim.dataset in ("", row.dataset)]
     scale = 100.0 if claim.unit == "%" else 1.0
     at: IntervalAt | None
     if claim.kind == "always":
-        return _find_counterexamples(claim, own, found)
+        return _find_counterexamples(claim, own, usual, found)
     if claim.metric == "difference":
-        baseline = "" if result.comparison is None else result.comparison.baseline
         field = result.settings.score_field
-        answers = gather_answers(own, field), gather_answers([row for row in rows if row.system == baseline], field)
+        answers = gather_answers(own, field), gather_answers(usual, field)
         difference = compare_answers(*answers)
         at = partial(_scale_at, difference.interval, scale)
         return replace(found, value=scale * difference.value, n=difference.n, interval=at)
@@ -211,16 +228,28 @@ def measure(claim: Claim, result: EvalResult, rows: Sequence[EvalRow], how: str,
     return replace(found, value=scale * result.summary[system][claim.metric], interval=at)
 
 
-def _find_counterexamples(claim: Claim, rows: Sequence[EvalRow], found: Measured) -> Measured:
-    """Find the examples that failed in every repeat: one that fails now and then is not reproducible."""
+def _find_counterexamples(
+    claim: Claim, rows: Sequence[EvalRow], baseline: Sequence[EvalRow], found: Measured
+) -> Measured:
+    """Find the examples that failed in every repeat: one that fails now and then is not reproducible.
+
+    An example that fails with the baseline too says nothing about the system.
+    """
+    best, usual = (_find_best(claim, each) for each in (rows, baseline))
+    counted = {name: score for name, score in best.items() if usual.get(name, math.inf) >= claim.at_least}
+    failed = [name for name, score in counted.items() if score < claim.at_least]
+    answered = any(row.metadata.get("output") == "response" for row in rows)
+    return replace(found, n=len(counted), failed=failed, once=answered and len(rows) == len(best))
+
+
+def _find_best(claim: Claim, rows: Sequence[EvalRow]) -> dict[str, float]:
     best: dict[str, float] = {}
     for row in rows:
         score = row.scores.get(claim.metric)
         if score is not None:
             name = f"{row.dataset} {row.example_id}".strip()
             best[name] = max(score, best.get(name, -math.inf))
-    failed = [name for name, score in best.items() if score < claim.at_least]
-    return replace(found, n=len(best), failed=failed)
+    return best
 
 
 def _find_validity(claim: Claim, result: EvalResult) -> str:
@@ -247,8 +276,7 @@ def _scale_at(interval: IntervalAt, scale: float, level: float) -> Interval:
 def read_measured(values: dict[str, Any], claim: Claim, how: str) -> Measured:
     """Read what a function measured: a result, or a value with what is known of it."""
     result = values.get("result")
+    known = {key: values[key] for key in ("n", "data", "version", "validity", "failed") if key in values}
     if isinstance(result, EvalResult):
-        found = measure(claim, result, result.rows, how, str(values.get("data", "")))
-        return replace(found, validity=values.get("validity", found.validity))
-    known = {key: values[key] for key in ("n", "data", "validity", "failed") if key in values}
+        return replace(measure(claim, result, result.rows, how), **known)
     return Measured(value=float(values.get("value", math.nan)), how=how, **known)

@@ -61,7 +61,7 @@ def render_markdown(decisions: Sequence[Decision], reply: str = "") -> str:
         where = where if not claim.by or "://" in claim.source else f"{claim.by}, {where}"
         cells = [
             f'<a id="{claim.id}"></a>{claim.sentence}',
-            f"{where}, {claim.published}" + (f" ([reply]({reply}))" if reply and claim.by else ""),
+            f"{where}, {claim.published}" + (f" ([reply]({reply}))" if reply else ""),
             f"{claim.kind}, set {claim.decided} as `{claim.terms}`",
             f"**{each.verdict}**",
             each.validity,
