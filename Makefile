@@ -1,19 +1,19 @@
 # make demo    set up, then compare seven systems offline; ends with the path of the report
 # make test    set up, then run the tests
-# make test-long  the tests that take longest: simulations, builds, every document, pages in Chromium
-# make check   lint, format, types
-# make ray-test  the tests on a real Ray cluster, which it installs first
-# make docs    the docs site, in build/site; any warning fails it
-# make coverage  the tests, with the share of lines that they reach
-# make pictures  the pictures of the README, from a run that was recorded (docs/images/run.json)
-# make bench   speed, side by side with others, as ratios
-# make vendors the real proxies that can be measured, each in an environment of its own
+# make test-long  the slow tests: simulations, builds, every document, pages in Chromium
+# make check   check style, format and types
+# make ray-test  install Ray, then test on a real cluster
+# make docs    build the docs site in build/site; any warning fails
+# make coverage  run the tests and report line coverage
+# make pictures  draw the picture of the README from a recorded run (docs/images/run.json)
+# make bench   compare speeds with other tools, as ratios
+# make vendors install real proxies, each in a separate environment
 # make vendors-report  measure them again, and write the tables of README and docs/vendors.md
 # make agents-report   measure policies and proxies on agents' histories, and write the table of docs/agents.md
-# make claims  measure the published claims in claims/ again; fails if docs/claims.md is another
+# make claims  measure the published claims in claims/ again; fail if docs/claims.md differs
 # make hooks   let git run the quick checks before each commit (pre-commit)
-# make dist    build the packages, and check them as a user would get them
-# make system  what a fresh Debian machine lacks for the whole test suite (needs root)
+# make dist    build the packages and check them as a user gets them
+# make system  install the Debian packages that the whole test suite needs (as root)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -24,10 +24,10 @@ WORKERS ?= 4
 VENDORS := kompact headroom litellm langchain
 MEMORY_VENDORS := mem0 graphiti langmem
 
-# A worker that has run its share takes tests from another one: neighbours, which share servers and results, stay together.
+# Idle workers take tests from others. Neighbouring tests, which share servers and results, stay together.
 PARALLEL = -n $(WORKERS) --dist worksteal
 
-# Byte code is kept: else every worker, and every program that a test starts, compiles it again, which doubles its start.
+# Keep byte code. Otherwise every worker and every program that a test starts compiles it again and takes twice as long to start.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-long ray-test check format docs pictures coverage hooks dist bench vendors vendors-report agents-report claims memory-vendors system wheel-test clean
@@ -61,7 +61,7 @@ docs: $(VENV)/dev.stamp
 pictures: $(VENV)/dev.stamp
 	$(BIN)/python tools/make_pictures.py
 
-# The floor is in pyproject.toml. It may only rise: tools/coverage_floor.py raises it to what was measured.
+# The minimum is in pyproject.toml and may only rise: tools/coverage_floor.py raises it to the measured coverage.
 coverage: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered -m 'not vendors and not memory_vendors and not ray' $(PYTEST_ARGS)
 
@@ -87,7 +87,7 @@ claims: $(VENV)/dev.stamp
 agents-report: vendors $(VENV)/dev.stamp
 	$(BIN)/python tools/agents_report.py --record
 
-# Memory systems of vendors, each in an environment of its own; cognee, the largest, by hand: MEMORY_VENDORS=cognee
+# Vendors' memory systems, each in a separate environment. cognee, the largest, only on request: MEMORY_VENDORS=cognee
 memory-vendors: $(MEMORY_VENDORS:%=.vendors/memory-%/installed.stamp)
 
 .vendors/memory-%/installed.stamp: tools/memory-vendors/%.txt
@@ -102,7 +102,7 @@ memory-vendors: $(MEMORY_VENDORS:%=.vendors/memory-%/installed.stamp)
 	.vendors/$*/bin/python -m pip --disable-pip-version-check install --progress-bar off -r $<
 	@touch $@
 
-# The suite against the built wheel, as a user gets it, with any interpreter: make wheel-test PYTHON=python3.13
+# Run the tests against the built wheel, with any interpreter: make wheel-test PYTHON=python3.13
 wheel-test: VENV := .venv-wheel
 wheel-test:
 	PYTHON=$(PYTHON) VENV=$(VENV) sh tools/wheel-test.sh $(PARALLEL) $(PYTEST_ARGS)
@@ -116,7 +116,7 @@ $(VENV)/created.stamp:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# The distribution `context-bench`, which an environment may have from before or from elsewhere, has the same import name.
+# Another distribution, `context-bench`, has the same import name and may be installed already.
 $(VENV)/core.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt
 	@$(PIP) uninstall --yes context-bench 2>/dev/null
 	$(PIP) install -c constraints.txt -e '.[tap]'
