@@ -364,6 +364,18 @@ def test_an_honest_proxy_breaks_nothing_and_a_saved_finding_is_tried_again(tmp_p
     assert "hold now" in mended.stdout
 
 
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_other_apis_of_an_honest_proxy_break_nothing(api: str, tmp_path: Path) -> None:
+    port = free_port()
+    with toy_proxy("passes", f"http://127.0.0.1:{port}") as url:
+        place = ("--proxy", url, "--tap", f":{port}", "--quiet", "--api", api)
+        done = shell("fuzz", *place, "-n", "4", "--output", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr or done.stdout
+    found = {each["relation"]: each for each in json.loads(done.stdout)["relations"]}
+    assert {name for name, each in found.items() if not each["tried"]} == {"budget"}
+    assert {name for name, each in found.items() if each["broken"]} == set()  # compressing again changes nothing either
+
+
 # --- what fails, wrong input, and what is written
 
 

@@ -76,11 +76,10 @@ async def _check_pairs(target: ProxyTarget, case: Case, _: random.Random) -> Non
     messages = _read(case)
     prompt = await target.send(*messages)
     form = target.bench.form
-    sent = form.build_request("m", messages)["messages"]
     calls, results = form.read_tool_ids(prompt.messages)
     if calls != results:
         raise Broken("calls and results of tools do not pair any more", _show(messages), _show(prompt))
-    known = form.read_tool_ids(sent)[0]
+    known = form.read_tool_ids(target.read_sent(*messages).messages)[0]
     if [each for each in known if each in calls] != calls:
         raise Broken("the ids of tool calls, or their order, changed", ", ".join(known), ", ".join(map(str, calls)))
 

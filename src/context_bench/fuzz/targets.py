@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,14 +86,26 @@ class ProxyTarget:
     async def read(self, case: Case, budget: float | None = None) -> str:  # noqa: ARG002
         """Return all that the model behind the proxy was sent, but for the question and the call."""
         call = {"id": "call_1", "type": "function", "function": {"name": "read_source", "arguments": "{}"}}
-        question: Message = {"role": "user", "content": case.question or "Answer from what the tool returned."}
-        prompt = await self.send(
-            question,
+        messages: list[Message] = [
+            {"role": "user", "content": case.question or "Answer from what the tool returned."},
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "call_1", "content": case.text},
-        )
-        asked = str(question["content"])
-        return "\n".join(text for text in prompt.texts() if text != asked and "read_source" not in text)
+        ]
+        around = Counter(self.read_sent(*messages).texts())
+        around[case.text] -= 1
+        texts = []
+        for text in (await self.send(*messages)).texts():
+            if around[text] > 0:
+                around[text] -= 1
+            else:
+                texts.append(text)
+        return "\n".join(texts)
+
+    def read_sent(self, *messages: Message) -> Prompt:
+        """Read messages as the model would be sent them without a proxy."""
+        prompt = self.bench.form.read_prompt(self.bench.build_request(*messages))
+        assert prompt is not None
+        return prompt
 
     async def send(self, *messages: Message, tools: Sequence[Any] = ()) -> Prompt:
         """Send messages through the proxy, and return the prompt that reached the model."""
