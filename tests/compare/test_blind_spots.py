@@ -436,6 +436,13 @@ def test_a_gold_that_its_own_evaluator_refuses_is_a_fault() -> None:
     assert "gold refused" in check.found
 
 
+def test_free_answers_of_a_few_examples_are_not_taken_for_labels() -> None:
+    """The gold of another example shares words with this one's, and so gets marks by overlap without being wrong."""
+    texts = [f"The office in town {n} is open on the first day of the week" for n in range(5)]
+    plain = [{"id": n, "context": text, "question": f"{n}?", "answer": text} for n, text in enumerate(texts)]
+    assert check_golds(plain).found == {}
+
+
 def test_checking_a_file_without_ids_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "no-id.jsonl").write_text('{"context": "a b", "answer": "b"}\n')
     done = called("datasets", "check", "no-id.jsonl", cwd=tmp_path)
@@ -452,6 +459,20 @@ def test_a_run_warns_of_golds_that_are_refused_and_is_silent_else(tmp_path: Path
     data.write_text(json.dumps({**example, "evidence": ["a b"]}), encoding="utf-8")
     good = called(*run, cwd=tmp_path)
     assert "warning" not in good.stderr
+
+
+def test_a_run_warns_of_questions_about_one_context_unless_they_name_it(tmp_path: Path) -> None:
+    """160 questions about one document are one document, whatever a verdict by question says."""
+    plain = _make(0.5)
+    data = [{**each, "context": "\n".join(other["context"] for other in plain[:5])} for each in plain[:5]]
+    (tmp_path / "one.jsonl").write_text("".join(json.dumps(each) + "\n" for each in data), encoding="utf-8")
+    named = [{**each, "meta": {"group": "one"}} for each in data]
+    (tmp_path / "named.jsonl").write_text("".join(json.dumps(each) + "\n" for each in named), encoding="utf-8")
+    said = "share one context, and none names it in meta.group"
+    for file, warned in (("one.jsonl", True), ("named.jsonl", False)):
+        run = called("--system", "passthrough", "--dataset", file, "--no-store", cwd=tmp_path)
+        assert (said in run.stderr) is warned, run.stderr
+        assert (said in called("datasets", "check", file, cwd=tmp_path).stdout) is warned
 
 
 def test_showing_a_dataset_says_where_its_evidence_stands(tmp_path: Path) -> None:

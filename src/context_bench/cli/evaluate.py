@@ -170,7 +170,7 @@ def _check_golds(options: RunOptions) -> None:
     from context_bench.errors import ContextBenchError
     from context_bench.refs import parse
     from context_bench.registry import registry
-    from context_bench.testing.gold_check import check_golds
+    from context_bench.testing.gold_check import ONE_CONTEXT, check_golds
 
     known = registry.list("dataset")
     for text in options.dataset:
@@ -180,6 +180,8 @@ def _check_golds(options: RunOptions) -> None:
             check = check_golds(open_datasets([text], _choose_examples(options, CHECKED_GOLDS, "first")))
         except ContextBenchError:
             continue  # the run says what is wrong with it
+        if check.shares_context and check.examples == CHECKED_GOLDS:
+            say(f"warning: {text}: of the first {check.examples}, {ONE_CONTEXT}")
         if not check.is_sound:
             faults = "; ".join(check.describe_faults())
             say(f"warning: {text}: {faults}: context-bench datasets check {shlex.quote(text)} says more")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from context_bench.datasets.catalog import card_for
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.evaluators.evidence_map import EvidenceMap, locate_evidence
 from context_bench.runner import evaluate
@@ -37,6 +38,10 @@ COUNTS = {
 }
 """Properties that make an example easier or harder than it looks."""
 
+ONE_CONTEXT = (
+    "all examples share one context, and none names it in meta.group: verdicts count them as if they were about many"
+)
+
 _NONSENSE = "qwzx vkjh"
 """A reply that shares no word with any answer."""
 
@@ -50,12 +55,20 @@ class GoldCheck:
         scored: How many have a gold answer that can be given as a reply, and a score for it.
         found: For each fault or count, the ids of the examples.
         depths: For each example whose context holds its evidence, the share of the tokens before it.
+        grouped: How many say in `meta` which document or conversation they are about.
     """
 
     examples: int = 0
     scored: int = 0
     found: dict[str, list[Any]] = field(default_factory=dict)
     depths: list[tuple[float, float]] = field(default_factory=list)
+    grouped: int = 0
+
+    @property
+    def shares_context(self) -> bool:
+        """Whether all examples are about one context, and do not say so in `meta.group`: a verdict counts each."""
+        shared = {*map(repr, self.found.get("shared context", ())), *map(repr, self.found.get("repeated", ()))}
+        return not self.grouped and len(shared) == self.examples - 1 > 0
 
     @property
     def is_sound(self) -> bool:
@@ -64,7 +77,7 @@ class GoldCheck:
 
     def describe(self) -> list[str]:
         """Describe each finding in a line, faults first, each with the first few ids."""
-        lines = [*self.describe_faults(), *self._describe(COUNTS)]
+        lines = [*self.describe_faults(), *self._describe(COUNTS), *([ONE_CONTEXT] if self.shares_context else [])]
         return [*lines, *(f"evidence stands {each}" for each in describe_depths(self.depths))]
 
     def describe_faults(self) -> list[str]:
@@ -135,7 +148,8 @@ def _find_reply(example: Example) -> str | None:
 def _choose_wrong(replies: Sequence[str | None], examples: Sequence[Example]) -> dict[str, str]:
     """Choose a wrong answer for each example: another letter, another label, else words that no answer has."""
     labels = {reply for reply in replies if reply is not None}
-    few = len(labels) <= max(5, len(examples) // 10)  # a classification: the other labels are the wrong answers
+    # a classification, whose labels come again and again: the other labels are the wrong answers
+    few = len(labels) <= max(min(5, len(examples) // 2), len(examples) // 10)
     chosen = {}
     for example, reply in zip(examples, replies):
         if reply is None:
@@ -184,6 +198,8 @@ def _look_at(check: GoldCheck, example: Example, seen: set[tuple[str, str | None
 
     question = str(example.get("question") or "")
     context = str(example.get("context") or example.get("turns") or "")
+    card = card_for(str(example.get("dataset") or ""))
+    check.grouped += ("group" if card is None else card.cluster) in (example.get("meta") or {})
     if context and (context, None) in seen:
         note("repeated" if (context, question) in seen else "shared context")
     seen |= {(context, None), (context, question)}
