@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -79,7 +79,7 @@ def conclude(result: EvalResult) -> str:
     if good or worse or undecided or not (blind or zeros):
         sentences = [_recommend(result, good, comparison), *_tell_volume(result, good)]
     sentences += _list_blind(comparison, blind)
-    here = [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
+    here = _list_reasons((each.name, each.reason) for each in undecided if each.scope == THESE_GROUPS)
     sentences = [*([] if here and not good else sentences), *here]
     if result.settings.fixed_groups and any(each.scope == THESE_GROUPS for each in good):
         sentences.append("This holds for these conversations or documents alone (--fixed-groups).")
@@ -109,10 +109,15 @@ def conclude(result: EvalResult) -> str:
 
 
 def _list_blind(comparison: Comparison, blind: Sequence[Verdict]) -> list[str]:
-    """Say which systems cannot be told from a naive cut of their size, and why; each reason once."""
+    """Say which systems cannot be told from a naive cut of their size, and why."""
+    return _list_reasons((each.name, comparison.sensitivity[each.name].reason) for each in blind)
+
+
+def _list_reasons(told: Iterable[tuple[str, str]]) -> list[str]:
+    """Say what each system is; systems of which the same is said share a sentence."""
     reasons: dict[str, list[str]] = {}
-    for each in blind:
-        reasons.setdefault(comparison.sensitivity[each.name].reason, []).append(each.name)
+    for name, reason in told:
+        reasons.setdefault(reason, []).append(name)
     return [
         f"{'Each of ' if len(names) > 1 else ''}{list_names(join_settings(names))} is {reason}."
         for reason, names in reasons.items()

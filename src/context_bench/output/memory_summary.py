@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from context_bench.compare.sweeps import name_briefly
 from context_bench.errors import printable
 from context_bench.memory.findings import find_empty_stores, find_repayments, list_findings, price_right_answer
 from context_bench.numbers import (
@@ -23,7 +24,7 @@ from context_bench.numbers import (
     tokens,
 )
 from context_bench.output.columns import find_best, write_cell
-from context_bench.output.layout import fit_columns, fit_grid, wrap
+from context_bench.output.layout import fit_columns, fit_grid, markdown_width, wrap
 from context_bench.output.memory import (
     choose_one_each,
     describe_memory,
@@ -42,6 +43,9 @@ def list_summary(result: EvalResult, width: int | None) -> list[str]:
     """List the parts of the default report of memory systems, in their order."""
     found = [*list_doubts(result), *dict.fromkeys(find_empty_stores(result).values()), *list_findings(result)]
     ranking = _list_ranking(result)
+    if width is not None and markdown_width(ranking) > width:
+        brief = name_briefly(result.summary)
+        ranking = [[brief.get(name, name), *cells] for name, *cells in ranking]
     parts = [
         fit_columns(ranking, width, [title for title in _GIVE_WAY if title in ranking[0]]),
         "\n".join(wrap(printable(note), width) for note in found),

@@ -177,8 +177,10 @@ def describe_memory(facts: RunFacts) -> Markup:
     grids = [*list_leading_grids(facts.result), *list_memory_grids(facts.result, facts.lengths or HistoryLengths())]
     found = [element("li", None, note) for note in list_outcomes(facts.result)]
     parts: list[Child] = [element("ul", {"class": "notes"}, *found)] if found else []
+    brief = name_briefly(facts.result.systems)
     for head, *lines in (grid.lines for grid in grids):
-        title = head[0].capitalize()
-        parts += [element("h3", None, title), table(["system", *head[1:]], list(lines), title, "plain")]
+        title = f"{head[0][:1].upper()}{head[0][1:]}"
+        named = [[brief.get(name, name), *cells] for name, *cells in lines]
+        parts += [element("h3", None, title), table(["system", *head[1:]], named, title, "plain")]
     notes = [element("li", None, note) for note in list_memory_notes(facts.result)]
     return join(*parts, element("ul", {"class": "notes"}, *notes))
