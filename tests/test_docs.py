@@ -357,3 +357,11 @@ def test_the_parts_of_contributing_do_what_they_say(folder: Path) -> None:
 def test_the_glossary_explains_the_words_of_statistics(word: str) -> None:
     text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
     assert len(re.findall(rf"^\| {word} \| \S.{{30,}} \|$", text, flags=re.MULTILINE)) == 1
+
+
+def test_the_reference_has_text_before_it_is_built() -> None:
+    page = (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^- `(context_bench\.[\w.]+)`: (.+)$", page, re.MULTILINE))
+    names = re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)
+    assert list(told) == names, "python tools/api_page.py"
+    assert len(names) > 100

@@ -12,6 +12,7 @@ from context_bench.numbers import (
     EMBEDDING_COST_USD,
     LATENCY_MEDIAN,
     MACRO_SCORE,
+    MEAN_SCORE,
     NUM_ERRORS,
     NUM_EXAMPLES,
     NUM_UNSCORED,
@@ -23,7 +24,7 @@ from context_bench.numbers import (
     percent,
     score,
 )
-from context_bench.output.columns import BEST, Column, choose_columns, find_best, has_intervals, list_tables
+from context_bench.output.columns import BEST, Column, choose_columns, find_best, list_tables
 from context_bench.output.plots.pareto import choose_cost
 from context_bench.output.verdict_tables import explain_verdicts, is_open_by_dataset, list_verdict_caveats
 from context_bench.results import EvalResult
@@ -67,7 +68,7 @@ def sum_up_notes(result: EvalResult) -> list[str]:
     reading = [_score_note(result).removesuffix(".")]
     if any(MACRO_SCORE in values for values in result.summary.values()):
         reading.append("macro score = mean over the datasets")
-    if has_intervals(result):
+    if any({MACRO_SCORE, MEAN_SCORE} & own.keys() for own in result.intervals.values()):
         reading.append("[low, high]: 95% interval")
     if _has_best(result, columns):
         reading.append(f"{BEST} best value of its column")

@@ -161,6 +161,7 @@ def current_tokenizer() -> str | Tokenizer:
 
 
 def count_tokens(text: str, tokenizer: str | Tokenizer | None = None) -> int:
+    """Count the tokens of a text, by the default tokenizer unless another is given."""
     return get_tokenizer(tokenizer)(text) if text else 0
 
 
