@@ -175,16 +175,11 @@ def list_notes(arms: Sequence[ArmOutcome]) -> list[str]:
         told = " to ".join(dict.fromkeys((f"{min(off):+.1%}", f"{max(off):+.1%}")))
         notes.append(f"The simulated cache is off by {told} of the recorded dollars of a session, in unseen requests.")
     reconstructed = sorted({each for session in sessions for each in session.facts["reconstructed"]})
+    if not all(session.facts["has_usage"] for session in sessions):
+        notes.append("No usage was recorded: sizes are our own counts, and what is not stored counts nothing.")
     if reconstructed:
-        notes.append(f"Reconstructed: {'; '.join(reconstructed)}.{_tell_sizes(sessions)}")
+        notes.append(f"Reconstructed: {'; '.join(reconstructed)}. Sizes are fitted to the usage where it is recorded.")
     return [*notes, *(_tell_mendable(arm) for arm in arms if not arm.is_control and arm.mendable[0])]
-
-
-def _tell_sizes(sessions: Sequence[SessionOutcome]) -> str:
-    """Tell how large what the recordings lack is taken to be."""
-    if all(session.facts["has_usage"] for session in sessions):
-        return " Sizes are fitted to the recorded usage."
-    return " No usage was recorded: sizes are our own counts, and what is not stored counts nothing."
 
 
 def _tell_mendable(arm: ArmOutcome) -> str:
