@@ -21,8 +21,8 @@ from context_bench.memory.systems import SYSTEMS
 from context_bench.registry import import_object
 name, length = sys.argv[1], int(sys.argv[2])
 
-def measure():
-    return int(re.search(r"VmRSS:\\\\s+(\\\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+def measure(what="VmRSS"):
+    return int(re.search(what + r":\\\\s+(\\\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 
 system = import_object(SYSTEMS[name])()
 conversation = next(iter(load(length=length, n=1)))
@@ -48,7 +48,7 @@ for question in conversation["questions"]:
     if question["probe"]["kind"] in ("fact", "update", "as_of", "multi_hop", "aggregation", "temporal"):
         passed += scores.values()
 times.sort()
-print(json.dumps({"turns": len(turns), "wrote": wrote, "process": after - before,
+print(json.dumps({"turns": len(turns), "wrote": wrote, "process": after - before, "peak": measure("VmHWM"),
                   "index": system.index_bytes / 2**20, "middle": times[len(times) // 2] * 1e3,
                   "slow": times[int(len(times) * 0.95)] * 1e3, "found": sum(passed) / len(passed),
                   "text": sum(len(turn["content"]) for turn in turns) / 2**20}))
@@ -75,8 +75,8 @@ def main() -> None:
             print(
                 f"{name}, {length:,} tokens ({made['turns']:,} turns, {made['text']:.1f} MB of text): "
                 f"written in {made['wrote']:.1f} s ({per_thousand:.0f} ms for 1,000 turns), index "
-                f"{made['index']:.1f} MB, process {made['process']:.0f} MB more, a question "
-                f"{made['middle']:.1f} ms, 95% within {made['slow']:.1f} ms; needed texts found {made['found']:.0%}",
+                f"{made['index']:.1f} MB, process {made['process']:.0f} MB more, {made['peak']:.0f} MB at its peak, "
+                f"a question {made['middle']:.1f} ms, 95% within {made['slow']:.1f} ms; needed texts found {made['found']:.0%}",
                 flush=True,
             )
 

@@ -310,6 +310,9 @@ def test_what_was_retrieved_is_saved_and_read_again_by_another_reader(folder: Pa
             assert now["ingest_calls"] is None, "what a file retrieved cost is not known"
     kept = {(row["system"], row["example_id"]): row for row in frozen["rows"]}
     assert {row["response"] for row in kept.values()} == {"I cannot know."}
+    planned = memory(folder, *words[:4], "--contexts", "found.jsonl", "--reader", server.url, "--dry-run").stdout
+    (line,) = [line for line in planned.splitlines() if line.startswith("| bm25 (file)")]
+    assert [cell.strip() for cell in line.split("|")][2:5] == ["–", "–", "–"], "nothing is written or asked again"
 
 
 def test_a_file_of_a_vendor_s_own_is_scored_and_what_it_lacks_is_an_error(folder: Path) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from context_bench.cli.output import table_width
 from context_bench.core.call import measure_judge_request
 from context_bench.memory.arm import ASSUMED_REPLY
+from context_bench.memory.contexts import read_contexts
 from context_bench.memory.conversations import plan_steps
 from context_bench.memory.evaluation import is_asking
 from context_bench.memory.members import is_control, is_factory
 from context_bench.memory.options import MemoryOptions
 from context_bench.memory.questions import Questions, open_conversations
-from context_bench.memory.vendor_memories import Vendor, VendorMemory
+from context_bench.memory.vendor_memories import Vendor, is_vendor, read_vendor_config
 from context_bench.output.layout import fit_grid, fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.refs import parse, resolve
@@ -107,6 +109,15 @@ def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> 
     return 0
 
 
+def _list_named(options: MemoryOptions) -> Iterator[tuple[str, Any]]:
+    """List the systems with what makes each, those of a file of contexts last."""
+    for text in options.system:
+        for ref in parse("memory_system", text):
+            yield mask_reference(ref.text), resolve("memory_system", ref)
+    for make in read_contexts(options.contexts) if options.contexts else ():
+        yield make().name, make
+
+
 def _list_systems(
     options: MemoryOptions,
     embedding_model: str,
@@ -119,35 +130,35 @@ def _list_systems(
     reads = bool(options.reader or options.tap_forward or options.tap_model or options.tap_reply)
     histories = [int(example["memory"]["history_tokens"]) for example in examples]
     count = get_tokenizer(options.tokenizer)
-    for text in options.system:
-        for ref in parse("memory_system", text):
-            found = resolve("memory_system", ref)
-            asks = is_factory(found) and is_asking(found)
-            ships = isinstance(found, type) and issubclass(found, VendorMemory)
-            facts = found.vendor if ships else Vendor("", takes_dates=False)
-            control = is_control(found)
-            writing, embedding, asking, reading, judging = (
-                _Phase(name) for name in (options.model, embedding_model, options.model, options.model, None)
-            )
+    vendors = read_vendor_config(options.vendor_config)
+    for name, found in _list_named(options):
+        asks = is_factory(found) and is_asking(found)
+        facts = found.vendor if is_vendor(found) else Vendor("", takes_dates=False)
+        chosen = vendors.get(found.name, {}) if is_vendor(found) else {}
+        model, embedder = chosen.get("model", options.model), chosen.get("embedding_model", embedding_model)
+        control = is_control(found)
+        writing, embedding, asking, reading, judging = (
+            _Phase(each) for each in (model, embedder, model, options.model, None)
+        )
+        if asks:
+            for calls, tokens in writes:
+                made = calls * facts.write_calls
+                writing.add(made, tokens + made * facts.write_overhead, calls * EXTRACTED_TOKENS)
+                embedding.add(calls * facts.write_embeddings, tokens, 0)
+        budgets = [None] if control else list(options.budgets) if "reader" in options.answers else []
+        own = 0 if control or isinstance(found, partial) else int("own" in options.answers)
+        for example, history in zip(examples, histories):
+            question = count(example["question"])
+            for budget in (*budgets,) * copies:
+                if reads:
+                    reading.add(1, question + (history if budget is None else min(budget, history)), ASSUMED_REPLY)
             if asks:
-                for calls, tokens in writes:
-                    made = calls * facts.write_calls
-                    writing.add(made, tokens + made * facts.write_overhead, calls * EXTRACTED_TOKENS)
-                    embedding.add(calls * facts.write_embeddings, tokens, 0)
-            budgets = [None] if control else list(options.budgets) if "reader" in options.answers else []
-            own = 0 if control else int("own" in options.answers)
-            for example, history in zip(examples, histories):
-                question = count(example["question"])
-                for budget in (*budgets,) * copies:
-                    if reads:
-                        reading.add(1, question + (history if budget is None else min(budget, history)), ASSUMED_REPLY)
-                if asks:
-                    embedding.add(len(budgets) + own, (len(budgets) + own) * question, 0)
-                    asking.add(own, own * (question + min(history, max(options.budgets))), own * ASSUMED_REPLY)
-                for judge in judges:
-                    size = measure_judge_request(judge, example, {"response": "-"}, count)
-                    answers = (len(budgets) + own) * copies
-                    if size is not None:
-                        judging.model = find_model(judge)
-                        judging.add(answers, answers * (size.prompt + ASSUMED_REPLY), answers * JUDGE_TOKENS)
-            yield mask_reference(ref.text), [writing, embedding, asking, reading, judging]
+                embedding.add(len(budgets) + own, (len(budgets) + own) * question, 0)
+                asking.add(own, own * (question + min(history, max(options.budgets))), own * ASSUMED_REPLY)
+            for judge in judges:
+                size = measure_judge_request(judge, example, {"response": "-"}, count)
+                answers = (len(budgets) + own) * copies
+                if size is not None:
+                    judging.model = find_model(judge)
+                    judging.add(answers, answers * (size.prompt + ASSUMED_REPLY), answers * JUDGE_TOKENS)
+        yield name, [writing, embedding, asking, reading, judging]

@@ -8,7 +8,7 @@ question is `CONVERSATION/QUESTION`, as in a result.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,7 +96,7 @@ class FrozenMemory:
         return join_texts(self.retrieve(question))
 
 
-def read_contexts(path: str | Path) -> list[Callable[[], FrozenMemory]]:
+def read_contexts(path: str | Path) -> list[partial[FrozenMemory]]:
     """Read such a file; return what makes a memory of each system in it."""
     if not Path(path).is_file():
         raise UsageError(f"{path}: no such file{suggest_file(Path(path))}")
