@@ -76,7 +76,8 @@ def main() -> None:
                 f"{name}, {length:,} tokens ({made['turns']:,} turns, {made['text']:.1f} MB of text): "
                 f"written in {made['wrote']:.1f} s ({per_thousand:.0f} ms for 1,000 turns), index "
                 f"{made['index']:.1f} MB, process {made['process']:.0f} MB more, {made['peak']:.0f} MB at its peak, "
-                f"a question {made['middle']:.1f} ms, 95% within {made['slow']:.1f} ms; needed texts found {made['found']:.0%}",
+                f"a question {made['middle']:.1f} ms, 95% within {made['slow']:.1f} ms; "
+                f"needed texts found {made['found']:.0%}",
                 flush=True,
             )
 
