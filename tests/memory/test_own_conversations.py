@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate_memory
+from context_bench.cli.listings import summarize_component
 from context_bench.errors import DataError, UsageError
+from context_bench.memory.datasets import DATASETS, UNVERIFIED
 from context_bench.memory.own_conversations import MOST_PLANTS, plant, read_recorded, recognise
 from context_bench.memory.questions import Questions, open_conversations
+from context_bench.output.memory import list_outcomes
+from context_bench.reporters import TableReporter
 from memory.real_records import find_locomo
 
 TURNS = [
@@ -129,3 +133,29 @@ def test_too_many_are_refused_and_too_short_a_talk_is_passed_over(tmp_path: Path
     # The questions repeat the words of the facts: a word search finds each, and forgets and withholds none.
     assert (values["probe_fact"], values["probe_forget"], values["probe_secret"]) == (1.0, 0.0, 0.0)
     assert plant(TALK, MOST_PLANTS, seed=0)["questions"]
+
+
+HISTORY = {
+    "question_id": "q1",
+    "question_type": "single-session-user",
+    "question": "What is my dog called?",
+    "question_date": "2023/05/30 (Tue) 23:40",
+    "answer": "Rex",
+    "haystack_session_ids": ["s1"],
+    "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+    "haystack_sessions": [[{"role": "user", "content": "My dog is called Rex.", "has_answer": True}]],
+    "answer_session_ids": ["s1"],
+}
+
+
+def test_what_never_read_a_real_record_says_so_wherever_it_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "longmemeval_s.json"
+    path.write_text(json.dumps([HISTORY]), encoding="utf-8")
+    said = "longmemeval was made after its authors' layout, and has never read a real record: look at some with diff."
+    for data, doubted in ((str(path), True), ("synthetic-memory:length=4000", False)):
+        result = evaluate_memory(["bm25"], data, max_conversations=1, budgets=[500], progress=False)
+        assert (said in " ".join(TableReporter().render(result).split())) is doubted
+        assert (said in list_outcomes(result)) is doubted
+    for name in DATASETS:
+        listed = "never read on real records" in summarize_component("memory_dataset", name)
+        assert listed is (name in UNVERIFIED)
