@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from context_bench.traffic.parts import fit_hidden
+from context_bench.traffic.parts import PromptCounter
 from context_bench.traffic.readers import Findings, read_sessions, read_threads
-from context_bench.traffic.sessions import Request, Session, Usage, sum_usages
+from context_bench.traffic.sessions import Request, Session, Usage, fit_tokens
 from context_bench.utils.tokens import get_tokenizer
 
 
@@ -32,7 +32,17 @@ def read(*paths: Path) -> tuple[list[Session], list[Request], Findings]:
 
 
 def sum_up(requests: list[Request]) -> Usage:
-    return sum_usages(request.usage for request in requests if request.usage is not None)
+    """The sum of what was billed; the cache stays unknown only where no request reports it."""
+    listed = [request.usage for request in requests if request.usage is not None]
+    reads = [each.cache_read for each in listed if each.cache_read is not None]
+    outputs = [each.output for each in listed if each.output is not None]
+    return Usage(
+        sum(each.input for each in listed),
+        sum(reads) if reads else None,
+        sum(each.cache_write_5m for each in listed),
+        sum(each.cache_write_1h for each in listed),
+        sum(outputs) if outputs else None,
+    )
 
 
 CLAUDE = {
@@ -61,7 +71,9 @@ def test_the_prefix_that_claude_code_does_not_store_is_sized_by_a_fit(folder: Pa
     count = get_tokenizer()
     for thread in read_threads([folder / "claude-code"]):
         assert {"system: not stored", "tools: not stored"} <= set(thread.reconstructed)
-        fit = fit_hidden(thread, count)
+        counter = PromptCounter(count)
+        sized = [(counter.count_prompt(each), each.usage.prompt) for each in thread.requests if each.usage is not None]
+        fit = fit_tokens([counted for counted, _ in sized], [billed for _, billed in sized])
         assert fit is not None
         assert (11_000 < fit.offset < 13_000) if thread.agent else (15_000 < fit.offset < 17_700)
         assert 1.15 < fit.slope < 1.45

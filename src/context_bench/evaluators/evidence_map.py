@@ -20,7 +20,6 @@ from context_bench.text.words import normalise
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
-STRETCHES = ("head", "tail", "middle")  # controls that keep one stretch of the context
 DROP = "random-drop"
 SEEDS = 5  # orders in which random deletion is tried
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from context_bench.errors import DataError
 from context_bench.text import dump_json
-from context_bench.traffic.sessions import Fit, Request, Thread, fit_tokens
+from context_bench.traffic.sessions import Request
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.prompts import Message, read_text
 
@@ -218,10 +218,3 @@ class PromptCounter:
         if known is None:
             known = self._known[id(value)] = value, count()
         return known[1]
-
-
-def fit_hidden(thread: Thread, count: Tokenizer) -> Fit | None:
-    """Size what a thread's prompts hold beyond what was recorded, by their usage; None without enough of it."""
-    counter = PromptCounter(count)
-    sized = [(counter.count_prompt(each), each.usage.prompt) for each in thread.requests if each.usage is not None]
-    return fit_tokens([counted for counted, _ in sized], [billed for _, billed in sized])

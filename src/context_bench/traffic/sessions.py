@@ -6,7 +6,7 @@ that only append share one list of messages. What a format does not store is nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,9 +172,6 @@ class Fit:
     worst: float  # the largest residual, in tokens
     points: int
 
-    def predict(self, counted: float) -> float:
-        return self.offset + self.slope * counted
-
 
 def fit_tokens(counted: Sequence[float], billed: Sequence[float]) -> Fit | None:
     """Fit billed tokens to counted ones by least squares; None with fewer than three different counts."""
@@ -187,17 +184,3 @@ def fit_tokens(counted: Sequence[float], billed: Sequence[float]) -> Fit | None:
     offset = mean_y - slope * mean_x
     worst = max(abs(y - offset - slope * x) for x, y in zip(counted, billed))
     return Fit(offset, slope, worst, number)
-
-
-def sum_usages(usages: Iterable[Usage]) -> Usage:
-    """Add usages up; the cache stays unknown only where none of them reports it."""
-    listed = list(usages)
-    reads = [each.cache_read for each in listed if each.cache_read is not None]
-    outputs = [each.output for each in listed if each.output is not None]
-    return Usage(
-        sum(each.input for each in listed),
-        sum(reads) if reads else None,
-        sum(each.cache_write_5m for each in listed),
-        sum(each.cache_write_1h for each in listed),
-        sum(outputs) if outputs else None,
-    )
