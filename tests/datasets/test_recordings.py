@@ -205,3 +205,17 @@ def test_a_recording_is_a_dataset_as_it_is_and_examples_are_no_recording(tmp_pat
     assert find_recorded_api([tmp_path / "sessions"]) == "anthropic"
     assert not is_recording(tmp_path / "mine.jsonl")
     assert [each["id"] for each in FileDataset(tmp_path / "mine.jsonl")] == [1]
+
+
+def test_what_cannot_be_an_example_is_told(tmp_path: Path) -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    asked = [{"role": "user", "content": "Why?"}]
+    seen = [{"role": "user", "content": [picture, {"type": "text", "text": "Why?"}]}]
+    path = tmp_path / "log.jsonl"
+    rows = [{"model": "claude", "max_tokens": 9, "system": "Be brief.", "messages": each} for each in (seen, asked)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.warns(UserWarning, match=r"1 line left out \(it holds 'image', which chat completions cannot carry\)"):
+        assert FileDataset(path).check() == 1
+    path.write_text(json.dumps(rows[0]) + "\n")
+    with pytest.raises(DataError, match="no examples in this file: 1 line left out"):
+        FileDataset(path).check()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from context_bench.cli.flags import Parser, add_flags, count
 from context_bench.cli.listings import listing_parser, print_components, print_listing, summarize_component
@@ -23,9 +22,6 @@ from context_bench.output.layout import fit_listing
 from context_bench.refs import import_all
 from context_bench.registry import registry
 from context_bench.text import count_things
-
-if TYPE_CHECKING:
-    from context_bench.traffic.readers import Findings
 
 _MORE = """\
 more:
@@ -235,18 +231,11 @@ def _import(arguments: Sequence[str]) -> int:
         lines = write_lines()
         first = next(lines, None)
         if first is None:
-            raise UsageError(f"{', '.join(options.paths)}: no request to a model in it")
+            skipped = findings.describe_skipped()
+            raise UsageError(f"{', '.join(options.paths)}: no example in it{skipped and f': {skipped}'}")
         write(chain([first], lines))
-    say(f"{count_things(taken, 'example')}{_describe_skipped(findings)}")
+    say(", ".join(filter(None, (count_things(taken, "example"), findings.describe_skipped()))))
     return 0
-
-
-def _describe_skipped(findings: Findings) -> str:
-    """Say what could not become an example, by its reason."""
-    reasons = sum((report.skipped for report in findings.files), Counter[str]())
-    lines = [f"{count_things(count, 'line')} left out ({reason})" for reason, count in reasons.items()]
-    files = [f"{count_things(len(findings.others), 'file')} passed over, no recordings"] if findings.others else []
-    return "".join(f", {each}" for each in (*lines, *files))
 
 
 def markdown_catalog() -> str:

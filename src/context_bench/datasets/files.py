@@ -19,9 +19,10 @@ import orjson
 
 from context_bench.datasets.example_check import FIELDS, ExampleCheck
 from context_bench.datasets.recordings import is_recording, read_examples
-from context_bench.errors import DataError, UsageError, suggest, suggest_file
+from context_bench.errors import DataError, UsageError, suggest, suggest_file, warn
 from context_bench.text.formats import Numbered, read_csv, read_json, read_jsonl, read_parquet
 from context_bench.text.golds import list_scoring_fields
+from context_bench.traffic.readers import Findings
 from context_bench.traits import DatasetTraits
 
 _ADVICE = (
@@ -73,6 +74,7 @@ class FileDataset:
         self.dataset = dataset or _strip_gz(self.path).stem
         self.mapping = dict(mapping or {})
         self.checked = 0
+        self._findings = Findings()
         self.fields: Counter[tuple[str, tuple[str, ...]]] = Counter()
         if (is_folder := self.path.is_dir()) and (self.mapping or not is_recording(self.path)):
             raise DataError(f"{self.path} is a directory without recorded sessions: name a file in it")
@@ -110,8 +112,11 @@ class FileDataset:
             check(example, f"{self.path}, line {line}", self.dataset, _ADVICE)
             self.checked += 1
             self.fields[str(example.get("dataset") or self.dataset), list_scoring_fields(example)] += 1
+        skipped = self._findings.describe_skipped()
         if not self.checked:
-            raise DataError(f"{self.path}: no examples in this file")
+            raise DataError(f"{self.path}: no examples in this file{skipped and f': {skipped}'}")
+        if skipped:
+            warn(f"{self.path}: {skipped}")
         return self.checked
 
     def _read_examples(self) -> Numbered:
@@ -140,7 +145,8 @@ class FileDataset:
     def _read(self) -> Numbered:
         try:
             if self._recorded:
-                yield from read_examples([self.path])
+                self._findings = Findings()  # anew, as a request that was read before counts as a copy
+                yield from read_examples([self.path], findings=self._findings)
                 return
             with self._open() as source:
                 yield from SUFFIXES[_strip_gz(self.path).suffix.lower()](source, str(self.path))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 
 from context_bench.errors import DataError, printable, suggest_file
 from context_bench.registry import registry
+from context_bench.text import count_things
 from context_bench.traffic.readers.packed import open_archive
 from context_bench.traffic.readers.sources import WRONG_SHAPE, FileReport, Head, Source
 from context_bench.traffic.sessions import Session, Thread
@@ -82,6 +84,14 @@ class Findings:
     def others(self) -> list[FileReport]:
         """Files that are no recordings."""
         return [each for each in self.files if not each.format]
+
+    def describe_skipped(self) -> str:
+        """Say which lines were left out, by their reason, and how many files are no recordings; "" for none."""
+        reasons = sum((report.skipped for report in self.files), Counter[str]())
+        said = [f"{count_things(count, 'line')} left out ({reason})" for reason, count in reasons.items()]
+        if self.others:
+            said.append(f"{count_things(len(self.others), 'file')} passed over, no recordings")
+        return ", ".join(said)
 
 
 def read_sessions(paths: Iterable[str | Path], findings: Findings | None = None) -> Iterator[Session]:
