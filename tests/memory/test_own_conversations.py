@@ -89,6 +89,18 @@ def test_recorded_traffic_is_a_conversation_with_each_message_once(tmp_path: Pat
     assert len(list(Questions(opened, tag, len))) == 2  # a fact, and its twin that was never told
 
 
+def test_a_folder_is_recorded_traffic_unless_it_has_the_name_of_a_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("calls", "synthetic-memory"):
+        (tmp_path / name).mkdir()
+        _record(tmp_path / name / "calls.jsonl")
+    monkeypatch.chdir(tmp_path)
+    assert len(list(open_conversations("calls", plant=1)[0])) == 1
+    opened, _ = open_conversations("synthetic-memory", n=2)
+    assert [conversation["id"] for conversation in opened] == ["synthetic-0-0", "synthetic-0-1"]
+
+
 def test_what_is_planted_is_asked_for_with_exact_gold() -> None:
     grown = plant(TALK, 8, seed=1)
     told = [turn for turn in grown["turns"] if turn["id"].startswith("plant-")]

@@ -23,6 +23,7 @@ from context_bench.memory.conversations import Placed, Question, Turn, index_tur
 from context_bench.memory.own_conversations import FILE_SUFFIXES, Planted, read_conversations, read_recorded, recognise
 from context_bench.memory.probes import list_hidden_texts, list_kept_texts, list_orders
 from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.registry import registry
 from context_bench.store.origin import digest
 from context_bench.traits import DatasetTraits
 from context_bench.types import Example
@@ -280,7 +281,7 @@ def _open(given: Any, said: dict[str, Any]) -> tuple[Iterable[Mapping[str, Any]]
             raise UsageError(f"a memory dataset must be an iterable of conversations, a name or a file (got {kind})")
         return given, UNNAMED
     text = str(given)
-    if text.endswith(FILE_SUFFIXES) or Path(text).is_dir():
+    if text.endswith(FILE_SUFFIXES) or (Path(text).is_dir() and text not in registry.list("memory_dataset")):
         path = Path(text)
         kind = recognise(path)
         if kind in ("conversations", "traffic"):
