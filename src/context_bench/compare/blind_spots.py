@@ -138,10 +138,7 @@ def find_matched(systems: Iterable[str]) -> dict[str, tuple[str, str]]:
 class BlindSpots:
     """Adds up the naive cuts of all systems of a run, as the rows come.
 
-    Args:
-        systems: The systems of the run.
-        baseline: The one that sends the whole context.
-        repeats: How often each example is answered.
+    The baseline is the one that sends the whole context.
     """
 
     def __init__(self, systems: Iterable[str] = (), baseline: str = "", repeats: int = 1) -> None:
@@ -227,11 +224,7 @@ class BlindSpots:
     ) -> dict[str, Sensitivity]:
         """Judge whether the data could have shown a loss, for each of the systems whose cuts are known.
 
-        Args:
-            systems: Which ones.
-            datasets: On these datasets together; by default on all.
-            margin: A difference within it does not matter.
-            fixed_groups: Whether the documents or conversations of the run are all that matter.
+        Several datasets are judged together; by default all.
         """
         found: dict[str, Sensitivity] = {}
         for name in systems:

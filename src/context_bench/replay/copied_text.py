@@ -167,13 +167,7 @@ _READS = re.compile(r"read|view|cat|open|grep|glob|search|list|ls|find|fetch|get
 
 
 class ThreadJudge:
-    """Judges the turns of a thread one after the other; of each span its first use counts.
-
-    Args:
-        session: The id of the session.
-        spans: Of all sessions.
-        parts: Lists the parts of recorded messages.
-    """
+    """Judges the turns of a thread one after the other; of each span its first use counts."""
 
     def __init__(self, session: str, spans: SessionSpans, parts: RecordedParts) -> None:
         self._session, self._spans, self._parts = session, spans, parts

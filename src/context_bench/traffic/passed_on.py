@@ -73,9 +73,7 @@ class PassedOn(NamedTuple):
 def compare_passed_on(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[PassedOn]:
     """Compare an example with what a system returned for it, or, with a tap, with each request that it sent on.
 
-    Args:
-        example: As the system got it.
-        processed: What the system returned; None where no answer is stored.
+    `processed` is None where no answer is stored.
     """
     if processed is None:
         return [PassedOn("nothing to compare: no answer is stored", [])]

@@ -110,9 +110,7 @@ Run = tuple[RunFacts, Iterable[Source]]  # the facts of a run that are known bef
 def make_page(runs: Sequence[Run], rows: int) -> Iterator[str]:
     """Make the page, piece by piece.
 
-    Args:
-        runs: The runs in order; the rows of each are read once.
-        rows: About how many rows there are in all.
+    The rows of each run are read once; `rows` is about how many there are in all.
     """
     with ExamplePack(rows) as pack:
         read = []
@@ -173,12 +171,8 @@ def page_body(
 ) -> Markup:
     """Make everything that is seen: the runs one after another, then the list of all examples.
 
-    Args:
-        runs: The runs in order.
-        rows: How many examples there are; None where they are still being read.
-        footer: The last line.
-        home: Address of the list of runs, where there is one.
-        about: What the page's script has to know, as attributes.
+    `rows` is None where they are still being read; `home` is the address of the list of runs, where there is one;
+    `about` is what the script of the page has to know, as attributes.
     """
     many = len(runs) > 1
     links = {f"#r{number}-run": facts.name for number, facts in enumerate(runs, 1)}
@@ -299,11 +293,7 @@ class HtmlReporter:
 def _open_run(result: EvalResult, folder: str | None, number: int, open_stores: ExitStack) -> Run:
     """Open a run for reading: its facts, and its rows with their examples where the store has them.
 
-    Args:
-        result: The run.
-        folder: The folder of the store that it was recorded in.
-        number: Its name, where it has neither an id nor a file.
-        open_stores: Closes the store at last.
+    `number` names a run that has neither an id nor a file; `open_stores` closes the store at last.
     """
     run = result.settings.run
     if folder is not None and run is not None and Path(folder).is_dir():
