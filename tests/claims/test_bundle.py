@@ -324,6 +324,14 @@ def double_under_another_id(parts: dict[str, bytes]) -> None:
     edit_run(lambda run: set_at(run, "rows", value=13))(parts)
 
 
+def count_another_twice(parts: dict[str, bytes]) -> None:
+    """The last example is left out for one system, and its first one counts again in its place."""
+    edit_lines("rows.jsonl", lambda rows: rows.append({**rows[2], "repeat": 1, "new": False} if rows.pop() else None))(
+        parts
+    )
+    edit_lines("answers.jsonl", lambda answers: answers.append(answers[2] if answers.pop() else None))(parts)
+
+
 def add_error(rows: list[Any]) -> None:
     set_at(rows, 1, "error", value="Timeout: late")
     set_at(rows, 1, "scores", value={})
@@ -351,6 +359,7 @@ SEALED_AGAIN: dict[str, Callable[[dict[str, bytes]], None]] = {
     "a wrong answer as an error": edit_lines("rows.jsonl", add_error),
     "a row of another dataset": edit_lines("rows.jsonl", lambda rows: set_at(rows, 1, "dataset", value="kv")),
     "an example twice": double_under_another_id,
+    "an example in the place of another": count_another_twice,
     "a row removed": drop_row,
     "a row doubled": double_row,
     "rows without answers": edit_lines("answers.jsonl", lambda answers: set_at(answers, 1, value=None)),

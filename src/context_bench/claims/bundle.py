@@ -35,6 +35,8 @@ MAX_PLAIN_CHARS = 48  # characters of a text in metadata that a private bundle k
 
 RECORDING = {"id", "context", "digest", "meta"}  # the fields of an example that stands for a recorded session
 
+_ALWAYS_WITHHELD = frozenset({"lost", "losses"})
+"""Fields of metadata that hold words of a text, however short."""
 _WITHHELD = re.compile("sha256:[0-9a-f]{64}")
 _RECORDED_APART = ("notes", "intervals", "comparison")
 _PACKAGES = ("orjson", "rapidfuzz", "splintr-rs", "zstandard", "math-verify", "nltk", "langdetect")
@@ -190,7 +192,7 @@ def withhold_texts(value: Any, longest: int = MAX_PLAIN_CHARS) -> Any:
     if isinstance(value, list):
         return [withhold_texts(each, longest) for each in value]
     if isinstance(value, Mapping):
-        return {key: withhold_texts(each, longest) for key, each in value.items()}
+        return {key: withhold_texts(each, 0 if key in _ALWAYS_WITHHELD else longest) for key, each in value.items()}
     return value
 
 

@@ -287,7 +287,9 @@ def find_unlike(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    if isinstance(one, float | int) and isinstance(other, float | int) and not isinstance(one, bool):
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, float | int) and isinstance(other, float | int):
         return one == other or math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TINY)
     return bool(one == other)
 

@@ -26,6 +26,7 @@ from context_bench.compare.verdicts import choose_baseline
 from context_bench.core.call import Outcome
 from context_bench.core.examples import Item
 from context_bench.core.row import Job
+from context_bench.errors import ContextBenchError
 from context_bench.monitors.looks import Decisions, LookOrder, draw_example
 from context_bench.results import EvalResult, EvalRow
 from context_bench.settings import RunSettings, read_settings
@@ -39,7 +40,16 @@ LIMITS = (
     "replies, latencies, prices, versions and settings are taken as recorded: a bundle that was changed there and "
     "sealed again is found by its signature (--signed-by) only, changed examples also by --data"
 )
-_WRONG_CONTENT = (TypeError, ValueError, KeyError, AttributeError, IndexError, ArithmeticError)
+_WRONG_CONTENT = (
+    ContextBenchError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    KeyError,
+    AttributeError,
+    IndexError,
+    ArithmeticError,
+)
 
 
 @dataclass
@@ -212,6 +222,8 @@ class _Check:
 
     def _note(self, row: EvalRow, number: int) -> None:
         self._row_counts[row.system] += 1
+        if type(row.repeat) is not int or not 0 <= row.repeat < self._settings.repeats:
+            raise Damage(f"rows.jsonl: line {number} is repeat {row.repeat!r} of {self._settings.repeats}")
         key = hashlib.blake2b(repr((row.system, row.dataset, row.example_id, row.repeat)).encode(), digest_size=8)
         identity = int.from_bytes(key.digest(), "big")
         if identity in self._seen:
@@ -265,8 +277,10 @@ class _Check:
         for tag in dict.fromkeys((*self._run["datasets"], *self._digests)):
             found = sorted(each.hex() for each in self._digests.get(tag, ()))
             known = {"examples": len(found), "sha256": hashlib.sha256("".join(found).encode()).hexdigest()}
-            if known != self._run["datasets"].get(tag):
-                self._found.differs.append(f"the examples of {tag or 'data without a tag'} are not those of its hash")
+            if known != self._run["datasets"].get(tag) or len(found) != self._settings.datasets.get(tag):
+                self._found.differs.append(
+                    f"the examples of {tag or 'data without a tag'} are not those of its hash and number"
+                )
 
     def _compare_data(self, wanted: set[str]) -> None:
         """Check that the examples are those of the datasets in the folder."""
