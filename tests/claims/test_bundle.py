@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import struct
 import tracemalloc
@@ -85,6 +86,11 @@ def run_memory(cwd: Path) -> None:
     )
 
 
+def run_agent(cwd: Path) -> None:
+    systems = ("--system", "passthrough", "--system", "truncate-tool-results:tokens=100")
+    bench(*systems, "--tap-reply", "extract", "--dataset", "agent-trace:n=4", "--controls", "--quiet", cwd=cwd)
+
+
 def run_errors(cwd: Path) -> None:
     write(cwd / "data.jsonl", 1, 2, 3)
     broken = reply(400, {"error": {"message": "no"}})
@@ -123,7 +129,9 @@ def run_own_evaluator(cwd: Path) -> None:
     bench("--system", "minify", "--evaluator", "own.py:Vowels", "--dataset", "kv:n=3", "--quiet", cwd=cwd)
 
 
-RUNS = (*(run_reader, run_contexts, run_tap, run_failing_tap, run_memory, run_errors, run_looks, run_replay),)
+RUNS = (
+    *(run_reader, run_contexts, run_tap, run_failing_tap, run_memory, run_errors, run_agent, run_looks, run_replay),
+)
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -185,6 +193,29 @@ def test_a_private_bundle_has_no_text_and_takes_it_from_the_data(tmp_path: Path)
     (tmp_path / "data" / "whole.ctxb").unlink()
     code, found = verify(private, "--data", "data", cwd=tmp_path)
     assert (code, found["differs"]) == (1, ["4 examples of the bundle not found in data.jsonl"])
+
+
+def list_strings(value: Any) -> set[str]:
+    if isinstance(value, dict | list):
+        return set().union(*map(list_strings, value.values() if isinstance(value, dict) else value))
+    return {value} if isinstance(value, str) else set()
+
+
+@pytest.mark.parametrize("run", [run_memory, run_agent])
+def test_no_word_of_the_texts_stays_in_the_metadata(run: Callable[[Path], None], tmp_path: Path) -> None:
+    """Not the numbers that a memory still holds, and not the evidence that was lost."""
+    run(tmp_path)
+    whole, private = (read_parts(bundle(tmp_path, *flags)) for flags in ((), ("--private",)))
+    told, kept = (
+        {each for line in parts["rows.jsonl"].splitlines() for each in list_strings(json.loads(line)["metadata"])}
+        for parts in (whole, private)
+    )
+    texts = whole["examples.jsonl"].decode()
+    words = {each for each in told if re.search(r"\d{4}", each) and each in texts}
+    assert words
+    assert words & kept == set()
+    code, found = verify(write_zip(tmp_path / "moved.ctxb", list(private.items())), cwd=tmp_path)
+    assert (code, found["differs"]) == (4, [])
 
 
 def test_a_signature_names_its_key(tmp_path: Path) -> None:

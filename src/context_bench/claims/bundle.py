@@ -35,8 +35,11 @@ MAX_PLAIN_CHARS = 48  # characters of a text in metadata that a private bundle k
 
 RECORDING = {"id", "context", "digest", "meta"}  # the fields of an example that stands for a recorded session
 
-_ALWAYS_WITHHELD = frozenset({"lost", "losses"})
-"""Fields of metadata that hold words of a text, however short."""
+_NAMES = frozenset(
+    {"output", "upstream", "finish_reason", "question_type", "group", "cluster", "weight_field", "answer_unknown"}
+    | {"uncounted_calls", "changed_settings", "injected_tools", "reconstructed", "thread"}
+)
+"""Metadata whose short texts are names, and stay in a private bundle."""
 _WITHHELD = re.compile("sha256:[0-9a-f]{64}")
 _RECORDED_APART = ("notes", "intervals", "comparison")
 _PACKAGES = ("orjson", "rapidfuzz", "splintr-rs", "zstandard", "math-verify", "nltk", "langdetect")
@@ -179,20 +182,20 @@ def _describe_row(record: RunRecord, digest: str, new: bool, private: bool) -> d
     row = record.row.as_dict()
     del row["response"]  # it stands in the answer
     if private:
-        row |= {name: withhold_texts(row[name]) for name in ("metadata", "unscored")}
-        row["error"] = row["error"] and f"{row['error'].partition(':')[0]}: {withhold_texts(row['error'], 0)}"
+        row |= {"metadata": withhold_texts(row["metadata"]), "unscored": withhold_texts(row["unscored"], plain=True)}
+        row["error"] = row["error"] and f"{row['error'].partition(':')[0]}: {withhold_texts(row['error'])}"
     return {**row, "example": digest, "new": new}
 
 
-def withhold_texts(value: Any, longest: int = MAX_PLAIN_CHARS) -> Any:
-    """Replace every long text in a value by its hash; a hash stays as it is."""
+def withhold_texts(value: Any, *, plain: bool = False) -> Any:
+    """Replace the texts in a value by their hashes, but for short names; `plain` says that short texts are names."""
     if isinstance(value, str):
-        kept = len(value) <= longest or _WITHHELD.fullmatch(value)
+        kept = (plain and len(value) <= MAX_PLAIN_CHARS) or not value or _WITHHELD.fullmatch(value)
         return value if kept else f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
     if isinstance(value, list):
-        return [withhold_texts(each, longest) for each in value]
+        return [withhold_texts(each, plain=plain) for each in value]
     if isinstance(value, Mapping):
-        return {key: withhold_texts(each, 0 if key in _ALWAYS_WITHHELD else longest) for key, each in value.items()}
+        return {key: withhold_texts(each, plain=plain or key in _NAMES) for key, each in value.items()}
     return value
 
 

@@ -218,7 +218,8 @@ class Recomputer:
 
     def _compare_texts(self, what: str, made: Any, recorded: Any) -> Iterator[str]:
         if self._private:
-            made, recorded = withhold_texts(made), withhold_texts(recorded)
+            plain = what == "unscored"
+            made, recorded = withhold_texts(made, plain=plain), withhold_texts(recorded, plain=plain)
         yield from _compare(what, made, recorded)
 
     def _check_memory(self, example: Example, answer: Mapping[str, Any], row: EvalRow) -> Iterator[str]:

@@ -36,6 +36,7 @@ from context_bench.text import count_things, dump_json
 from context_bench.text.golds import list_scoring_fields
 
 MAX_SHOWN = 20
+WITHHELD = "(withheld)"  # stands for a reply that is not at hand: the summary tells empty ones apart
 LIMITS = (
     "replies, latencies, prices, versions and settings are taken as recorded: a bundle that was changed there and "
     "sealed again is found by its signature (--signed-by) only, changed examples also by --data"
@@ -232,6 +233,7 @@ class _Check:
 
     def _check_row(self, row: EvalRow, item: Item | None, answer: Any) -> Iterator[str]:
         missing = self._recomputer.missing
+        row.response = WITHHELD if row.metadata.get("response_tokens") else ""
         if item is None:
             missing["rows whose texts are withheld (--data DIR joins them)"] += 1
             return
