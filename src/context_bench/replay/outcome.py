@@ -187,8 +187,12 @@ class ArmOutcome:
         return found
 
     def find_break_even(self) -> int | None:
-        """Return the turn from which on the median session is not dearer than as recorded; None where none is."""
-        if not _is_priced(self.turns):
+        """Return the turn from which on the median session is not dearer than as recorded.
+
+        None where most sessions are dearer to their end, or all of them together.
+        """
+        saved = self.find_saved_dollars()
+        if not _is_priced(self.turns) or saved is None or saved < 0:
             return None
         found = [_find_repaid(session.turns) for session in self.sessions]
         repaid = [turn for turn in found if turn is not None]

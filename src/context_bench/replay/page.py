@@ -32,10 +32,10 @@ MAX_CHART_POINTS = 200
 def render_page(arms: Sequence[ArmOutcome]) -> str:
     """Write the page as one HTML file, which asks nothing of any server."""
     measured = [arm for arm in arms if not arm.is_control]
-    top = [
-        element("h1", None, conclude(measured[0]) if measured else "Nothing was replayed."),
-        *(element("p", {"class": "answer"}, conclude(arm)) for arm in measured[1:]),
-    ]
+    told = [conclude(arm) for arm in measured]
+    if len(told) != 1:
+        told.insert(0, f"What {len(told)} systems would have saved and lost" if told else "Nothing was replayed.")
+    top = [element("h1", None, told[0]), *(element("p", {"class": "answer"}, each) for each in told[1:])]
     parts = {
         "systems": ("Systems", _show_table(table_of_arms(arms))),
         "timeline": ("Tokens and dollars, turn by turn", _show_timelines(measured)),

@@ -16,6 +16,7 @@ from context_bench.replay.outcome import DOLLARS, ArmOutcome, SessionOutcome
 MAX_NOTES = 3  # beside the one that is always said
 MAX_NAME = 24  # columns of a session's name
 MAX_SESSIONS = 12  # lines of the table by session
+LEAST_DOLLARS = 0.005  # of a month, that are worth a word
 MAX_REASON = 300  # signs
 OPEN_LOOP = "Replay is open loop: the recorded replies put text back in that the model might not have written."
 
@@ -45,7 +46,7 @@ def conclude(arm: ArmOutcome) -> str:
 def _tell_more(arm: ArmOutcome) -> str:
     """Tell the dollars of a month, and what is saved where the cache misses as often as on real servers."""
     more = []
-    if (month := arm.month) is not None:
+    if (month := arm.month) is not None and abs(month.dollars) >= LEAST_DOLLARS:
         less = "less" if month.dollars >= 0 else "more"
         more.append(f"{dollars(abs(month.dollars))} {less} a month {month.basis}")
     missing = arm.find_saved_with_misses()
