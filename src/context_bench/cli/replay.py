@@ -30,6 +30,7 @@ _EXIT_CODES = """\
 exit codes: 0 done, 2 wrong usage or no recording, 3 a request or a session
 failed, 130 interrupted (--resume goes on with the sessions that are left)"""
 
+FORMS = ("table", "json")
 MIN_CONTROL_SAVING = 0.01  # an arm that saves less has no controls at its size
 SMALLEST_RATIO = 0.02
 
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     from context_bench.refs import import_all
     from context_bench.replay.report import describe, render
 
-    form = choose_form(options.output, options.out, ("table", "json"))
+    form = choose_form(options.output, options.out, FORMS)
     import_all(options.imports)
     with show_messages(quiet=options.silent, verbose=False):
         arms = _replay(given, options, arguments)
@@ -79,7 +80,8 @@ def _build_parser() -> Parser:
     add("--timeout", type=amount, metavar="S", help="seconds for one request (default: 60; 600 with --tap-model)")
     add_flags(parser, "volume", help="requests that you expect, such as 70k/day: gives the dollars of a month")
     add_flags(parser, "imports", "seed", "prices_file", "cache_dir", "resume", "no_store")
-    add_flags(parser, "output", help="form of the result: table or json (default: by the ending of --out, else table)")
+    form = "form of the result: table or json (default: by the ending of --out, else table)"
+    add_flags(parser, "output", help=form, choices=FORMS, metavar="FORM")
     add_flags(parser, "out", help="write the result to FILE, not to stdout")
     add_flags(parser, "wide", help="show all columns, however narrow the terminal")
     add("--report", dest="page", metavar="FILE.html", help="write a page that opens offline")

@@ -211,7 +211,8 @@ def _list_mishaps(arm: ArmOutcome) -> list[str]:
 
 def _find_reason(arm: ArmOutcome) -> str:
     errors = (str(turn["error"]) for turn in arm.turns if "error" in turn)
-    return shorten(next(chain(arm.failed.values(), errors), "no session was replayed"), MAX_REASON)
+    reason = next(chain(arm.failed.values(), errors), "no session was replayed")
+    return shorten(reason.removeprefix("SystemFailure: "), MAX_REASON)
 
 
 # --- JSON
