@@ -254,6 +254,42 @@ def test_a_system_that_is_ahead_of_a_cut_within_the_margin_is_not_called_no_bett
     assert found.reason == "shown to lose no more than the margin, and so is truncation (head) at its size"
 
 
+class _Right:
+    """A model that is right whatever it reads."""
+
+    name = "reader"
+    fingerprint = "right"
+
+    async def aprocess(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": str(example["answer"])}
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        ([f"Item {n}: {n % 8} pens and {(n + 3) % 8} books." for n in range(60)], "7"),  # by chance, again and again
+        (["Nothing that is asked for."] * 60, "a summary"),
+    ],
+    ids=["many places", "no place"],
+)
+def test_where_a_model_answers_an_answer_without_a_place_of_its_own_tells_nothing(lines: Any, answer: str) -> None:
+    """No cut is said to keep it, and it is not shown that the data could have failed."""
+    data = [{"id": n, "context": "\n".join(lines), "question": f"{n}?", "answer": answer} for n in range(N)]
+    result = evaluate([WithReader(each, _Right()) for each in (Passthrough(), Truncate(0.5))], data, progress=False)
+    assert result.comparison is not None
+    found = result.comparison.sensitivity["truncate"]
+    assert (found.word, found.n, found.controls) == ("undecided", 0, ())
+    assert "--controls=matched" in found.reason
+    assert conclude(result).endswith("It is not shown that this data could have failed: truncate.")
+
+
+def test_where_a_model_answers_a_cut_is_judged_by_its_place_and_says_so() -> None:
+    systems = [WithReader(each, _Right()) for each in (Passthrough(), Truncate(0.5))]
+    said = conclude(evaluate(systems, _make(0.05), progress=False))
+    assert "truncate is no better than truncation (head) at its size; this data cannot tell" in said
+    assert "(judged by its place: --controls=matched has the model answer from such cuts)" in said
+
+
 def test_small_savings_have_no_consequence() -> None:
     result = _run(_make(0.05), "truncate:ratio=0.95")
     assert result.comparison is not None

@@ -35,6 +35,8 @@ MIN_SAVING = 0.10
 
 _NOT_SHOWN = "not shown that this data could have failed"
 
+ASK = "--controls=matched has the model answer from such cuts"
+
 VOID = "it changed nothing on any example, so nothing was tested"
 """Why a system that should change something has no verdict."""
 
@@ -125,7 +127,18 @@ class _Arm:
     unplaced_scored: int = 0  # those of them that have a score, so that the verdict counts them
     least_depth: float = 1.0
     most_depth: float = 0.0
+    unplaced_sizes: tuple[int, int] = (0, 0)  # the tokens of those rows, whole and kept
     asked: bool = False
+    read: bool = False  # whether a model answered from what the system left, and none from the cuts
+
+    def add_unplaced(self, row: EvalRow, score: float | None) -> None:
+        """Count a row whose context does not hold the evidence."""
+        self.unplaced, self.unplaced_scored = self.unplaced + 1, self.unplaced_scored + (score is not None)
+        sent, kept = row.metadata.get("sent_tokens"), row.upstream_tokens
+        if is_unread_row(row):
+            sent, kept = row.input_tokens, row.output_tokens
+        if score is not None and sent is not None and kept is not None and not _is_memory_row(row):
+            self.unplaced_sizes = (self.unplaced_sizes[0] + sent, self.unplaced_sizes[1] + kept)
 
 
 def find_matched(systems: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -195,9 +208,10 @@ class BlindSpots:
             return
         arm = self._arms.setdefault((row.system, row.dataset), _Arm())
         if not isinstance(scores, dict):
-            arm.unplaced, arm.unplaced_scored = arm.unplaced + 1, arm.unplaced_scored + (score is not None)
+            arm.add_unplaced(row, score)
             return
         unread = is_unread_row(row)
+        arm.read = arm.read or not (unread or _is_memory_row(row))
         own = score if unread else _read_survival(row)
         group = read_group(row)
         whole = ScoredAnswer(row.example_id, row.dataset, 1.0, group)
@@ -235,7 +249,15 @@ class BlindSpots:
             arm = asked if all(pairs.n for pairs in asked.losses.values()) else placed
             if arm.rows:
                 found[name] = _judge_arm(arm, margin, fixed_groups)
+            elif (saving := _find_saving(arm.unplaced_sizes)) >= MIN_SAVING:
+                where = f"{_NOT_SHOWN}: no context is known to hold what the answer needs ({ASK})"
+                found[name] = Sensitivity("undecided", saving, 0, reason=where)
         return found
+
+
+def _is_memory_row(row: EvalRow) -> bool:
+    """Whether a memory was asked: its cuts are of the history, and no model answers from them."""
+    return "history_tokens" in row.metadata
 
 
 def _read_survival(row: EvalRow) -> float | None:
@@ -261,13 +283,20 @@ def _join_arms(arms: Sequence[_Arm]) -> _Arm:
             joined.unplaced + arm.unplaced,
             joined.unplaced_scored + arm.unplaced_scored,
         )
+        (whole, kept), (more, rest) = joined.unplaced_sizes, arm.unplaced_sizes
+        joined.unplaced_sizes, joined.read = (whole + more, kept + rest), joined.read or arm.read
         joined.least_depth = min(joined.least_depth, arm.least_depth)
         joined.most_depth = max(joined.most_depth, arm.most_depth)
     return joined
 
 
+def _find_saving(sizes: tuple[int, int]) -> float:
+    whole, kept = sizes
+    return 1 - kept / whole if whole else 0.0
+
+
 def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:
-    saving = 1 - arm.kept_tokens / arm.whole_tokens if arm.whole_tokens else 0.0
+    saving = _find_saving((arm.whole_tokens, arm.kept_tokens))
     losses = judge_family(
         [pairs.contrast(name) for name, pairs in arm.losses.items()], margin=margin, fixed_groups=fixed_groups
     )
@@ -287,7 +316,8 @@ def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:
         return tell("undecided", reason=f"{_NOT_SHOWN}: only {held} contexts hold the answer")
     if blind:
         best = max(blind, key=lambda each: each.kept)
-        return tell("none", reason=f"{_name_equal(best)}{_explain_places(best, arm)}")
+        asking = f" (judged by its place: {ASK})" if arm.read and not arm.asked else ""
+        return tell("none", reason=f"{_name_equal(best)}{_explain_places(best, arm)}{asking}")
     if all(each.loss.word == "worse" for each in controls):
         beats = len(known) == len(controls) and all(each.difference > 0 and each.p_holm <= 0.05 for each in gains)
         reason = "beats truncation and random deletion at its size"

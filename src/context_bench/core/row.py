@@ -114,7 +114,7 @@ class RowMaker:
             if is_context and upstream is None:
                 metadata |= self._match_controls(item, self.count_input(item) - output_tokens)
             elif upstream_tokens is not None and isinstance(sent := metadata.get("sent_tokens"), int):
-                metadata |= self._match_controls(item, sent - upstream_tokens)
+                metadata |= self._match_controls(item, sent - upstream_tokens, is_read=True)
         self.price(job, metadata, upstream_tokens, failed=error is not None)
         row = EvalRow(  # by position, which costs half as much
             job.system.name,
@@ -135,14 +135,15 @@ class RowMaker:
             row.meta = meta
         return row
 
-    def _match_controls(self, item: Item, saved: int) -> dict[str, Any]:
+    def _match_controls(self, item: Item, saved: int, *, is_read: bool = False) -> dict[str, Any]:
         """Return where the evidence stands, and what naive cuts that save as many tokens would keep of it.
 
-        Nothing where the example has no evidence, or its context does not hold it.
+        Nothing where the example has no evidence, or its context does not hold it. An answer that stands in several
+        places does not tell a model that reads where it is from, and most of them are there by chance.
         """
         if item.evidence is None:
             item.evidence = locate_evidence(item.example, self._count) or False
-        if not item.evidence:
+        if not item.evidence or (is_read and not item.example.get("evidence") and item.evidence.count_places() > 1):
             return {}
         return item.evidence.describe_cut(item.evidence.whole - saved)
 

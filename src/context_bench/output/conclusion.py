@@ -100,7 +100,8 @@ def conclude(result: EvalResult) -> str:
     last = is_answered_by_script(result) or (good and not recommended_lost)
     sentences = [*sentences, *harmed] if last else [*harmed, *sentences]
     sentences += kept
-    unsure = {each.name: "" for each in good if comparison.can_have_failed(each.name) is False}
+    equal = [each.name for each in good if each.word != "better"]  # what is better was not hidden by the data
+    unsure = {name: "" for name in equal if comparison.can_have_failed(name) is False}
     if unsure and not unneeded:
         sentences.append(f"It is not shown that this data could have failed: {_list_systems(unsure)}.")
     if result.settings.read_by_script:
