@@ -65,7 +65,7 @@ def _list_ranking(result: EvalResult) -> list[list[str]]:
         value = values.get(key, math.nan)
         places.append((at, math.inf if math.isnan(value) else -value, place, name))
     priced = {name: price_right_answer(result, name) for name in result.summary}
-    shown = not all(map(math.isnan, priced.values()))
+    shown = any(0 < spent < math.inf for spent in priced.values())
     head = ["ranked at each budget", "recall", "score", "saved", "tokens read"]
     failed = any(values.get(NUM_ERRORS) for values in result.summary.values())
     head += [*(["errors"] if failed else []), *(["$ / right answer"] if shown else [])]
