@@ -145,7 +145,10 @@ class Recomputer:
         try:
             made = import_object(_MEMORY_EVALUATORS[name]) if name in _MEMORY_EVALUATORS else None
             evaluator: Any = (made or registry.get("evaluator", name))()
-        except (ContextBenchError, TypeError):
+        except TypeError:
+            self._why[name] = f"the evaluator {name!r} has parameters that are not in a bundle, as those of a judge"
+            return None
+        except ContextBenchError:
             self._why[name] = f"the evaluator {name!r} is not known here"
             return None
         if scores_asynchronously(evaluator) or find_model(evaluator):
