@@ -281,9 +281,12 @@ def estimate_loss(counts: Sequence[Sequence[int]]) -> Loss:
         left_out = [[whole - part for whole, part in zip(total, each)] for each in counts]
         low, high = _find_limits(of_uses, [_solve(each)[1] for each in left_out])
     turns, matched, lost, chance_matched, chance_lost = total
-    return Loss(
-        turns, matched, lost, chance_matched, chance_lost, uses, of_uses, by_turn, low, high, sessions=len(counts)
-    )
+    known = (turns, matched, lost, chance_matched, chance_lost, uses)
+    return Loss(*known, _to_share(of_uses), _to_share(by_turn), low, high, len(counts))
+
+
+def _to_share(value: float | None) -> float | None:
+    return None if value is None else min(1.0, max(0.0, value))
 
 
 def _solve(counts: Sequence[int]) -> tuple[float, float | None, float | None]:
@@ -292,12 +295,12 @@ def _solve(counts: Sequence[int]) -> tuple[float, float | None, float | None]:
     uses = share * turns
     if uses < MIN_JUDGED_TURNS:
         return uses, None, None
-    gone = max(0.0, lost - (1 - share) * chance_lost)
-    return uses, min(1.0, gone / uses), gone / turns
+    gone = lost - (1 - share) * chance_lost  # below 0 by chance, where little was lost
+    return uses, gone / uses, gone / turns
 
 
 def _find_limits(value: float, without_one: Sequence[float | None]) -> tuple[float | None, float | None]:
-    """Return the 95% limits of an estimate by the jackknife over sessions."""
+    """Return the 95% limits of an estimate by the jackknife over sessions; the estimates are no shares yet."""
     known = [each for each in without_one if each is not None]
     number = len(known)
     if number < len(without_one):
@@ -305,4 +308,4 @@ def _find_limits(value: float, without_one: Sequence[float | None]) -> tuple[flo
     mean = sum(known) / number
     error = math.sqrt((number - 1) / number * sum((each - mean) ** 2 for each in known))
     half = t_quantile(0.975, number - 1) * error
-    return max(0.0, value - half), min(1.0, value + half)
+    return _to_share(value - half), _to_share(value + half)
