@@ -188,6 +188,7 @@ def test_folders_with_loops_pipes_and_no_text_are_read_through(tmp_path: Path) -
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "loop").symlink_to("..")
     (tmp_path / "self").symlink_to("self")
+    (tmp_path / "log again").symlink_to("log")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "noise").write_bytes(random.Random(1).randbytes(200_000))
     (tmp_path / "zeros").write_bytes(bytes(200_000))
@@ -196,6 +197,7 @@ def test_folders_with_loops_pipes_and_no_text_are_read_through(tmp_path: Path) -
     findings = Findings()
     assert [len(each.requests) for each in read_threads([tmp_path], findings)] == [1]
     assert sorted(each.reason for each in findings.files) == ["", "no JSON", "no JSON", "no JSON"]
+    assert len([*read_threads([tmp_path, tmp_path / "log", tmp_path])]) == 1
     with pytest.raises(DataError, match="a pipe or a device"):
         list(read_threads([tmp_path / "pipe"]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -118,5 +119,30 @@ def test_the_same_secret_gets_the_same_placeholder() -> None:
         "api_key": "[secret 4]",
         "note": ["[secret 1]", 5],
     }
-    code = "token = tokens.pop()\npassword: str = ask()\nif key == other: return secret"
+    for key in (
+        "github_pat_11ABCDEFG0abcdef1234",
+        "xoxb-123456789012-abcdef",
+        "ASIAABCDEFGHIJKLMNOP",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE+/=\n-----END RSA PRIVATE KEY-----",
+    ):
+        assert Placeholders().mask_all({key: [f"a {key} b {key}"]}) == {"[secret 1]": ["a [secret 1] b [secret 1]"]}
+    code = "token = tokens.pop()\npassword: str = ask()\nif key == other: return secret_key-value-store-of-things"
     assert masked.mask(code) == code
+
+
+def test_masking_takes_no_longer_on_texts_made_to_be_slow() -> None:
+    keys = " ".join(f"sk-{number:014d}" for number in range(5000))
+    for text in ("a." * 50_000, "x@" + "a." * 50_000, "eyJaaaaaaaaaa-" * 5000, "a-" * 50_000, keys):
+        started = time.process_time()
+        Placeholders(emails=True).mask(text)
+        assert time.process_time() - started < 3, text[:20]
+
+
+def test_a_key_at_the_end_of_a_preview_is_not_shown_in_part(tmp_path: Path) -> None:
+    result = "word " * 38 + "sk-ant-abcdefghijkl1234 " + "more words " * 60
+    called = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]}
+    told = {"role": "tool", "tool_call_id": "c", "content": result}
+    messages = [{"role": "user", "content": "Go"}, called, told, {"role": "user", "content": "Go on"}, called, told]
+    (tmp_path / "log.jsonl").write_text(json.dumps({"model": "m", "messages": messages}))
+    (content,) = overview_of(tmp_path).list_contents(5)
+    assert content.preview == "word " * 37 + "word"

@@ -204,7 +204,8 @@ class Placeholders:
 
     def _mask_key(self, found: re.Match[str]) -> str:
         """Mask what looks like a key, and not a name such as `key-value-store`."""
-        return self._name("secret", found[0]) if any(map(str.isdigit, found[0])) else found[0]
+        is_name = not any(each.isdigit() or each.isupper() for each in found[0])
+        return found[0] if is_name else self._name("secret", found[0])
 
     def _mask_value(self, found: re.Match[str]) -> str:
         if not is_secret_name(found[1]) or not _LOOKS_SECRET.fullmatch(found[3]):

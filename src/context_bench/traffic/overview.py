@@ -24,6 +24,7 @@ from context_bench.wire.prompts import read_text
 MIN_REPEATED_TOKENS = 50  # shorter contents are not looked at
 MAX_CONTENTS = 5000  # contents that are told apart while counting
 _PREVIEW_CHARS = 200
+_LAST_WORD = re.compile(r"[\w+/=.~-]+\Z")  # that is cut: the start of a key would not look like one
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]?")  # what a terminal is told about colours and the cursor
 
 KINDS = ("system", "tools", "user", "result", "call", "assistant")
@@ -310,7 +311,9 @@ class _ThreadCount:
         tool = (part.tool or "unknown") if part.kind == "result" else part.tool
         watched = part.kind in ("user", "result", "system") and tokens >= MIN_REPEATED_TOKENS
         key = blake2b(part.text.encode("utf-8", "replace"), digest_size=12).digest() if watched else b""
-        return _Piece(part.kind, tool, tokens, key, part.text[:_PREVIEW_CHARS])
+        start = part.text[:_PREVIEW_CHARS]
+        preview = start if len(part.text) <= _PREVIEW_CHARS else _LAST_WORD.sub("", start)
+        return _Piece(part.kind, tool, tokens, key, preview)
 
     def _count_once(self, pieces: Iterable[_Piece]) -> None:
         for piece in pieces:

@@ -121,7 +121,9 @@ def read_threads(paths: Iterable[str | Path], findings: Findings | None = None) 
             raise DataError(f"{path}: no such file or folder{suggest_file(path)}")
         if not (path.is_file() or path.is_dir()):
             raise DataError(f"{path}: a pipe or a device, which cannot be read twice: write it to a file first")
-    found = [_Found(file, file.stat().st_size) for path in named for file in _walk(path)]
+    stats = {file: file.stat() for path in named for file in _walk(path)}
+    once = {(told.st_dev, told.st_ino): file for file, told in reversed(stats.items())}  # under whatever names
+    found = [_Found(file, told.st_size) for file, told in stats.items() if once[told.st_dev, told.st_ino] == file]
     findings.bytes_in_all = sum(each.size for each in found)
     readers = _list_readers()
     sessions: dict[str, int] = {}
