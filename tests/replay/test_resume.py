@@ -14,6 +14,7 @@ import pytest
 
 from agent_logs import write_session
 from command import environment, shell
+from context_bench import Store
 
 TURNS, SESSIONS = 4, 3
 SLOW = """
@@ -41,6 +42,12 @@ def read_sent(folder: Path) -> Counter[str]:
     return Counter(log.read_text().splitlines()) if log.exists() else Counter()
 
 
+def count_kept(folder: Path) -> int:
+    """Count the sessions that the store holds; it writes a moment after each of them ended."""
+    with Store(folder / ".context-bench") as store:
+        return len(store.load("last").rows)
+
+
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
 def test_what_was_replayed_is_not_sent_again(tmp_path: Path, sign: signal.Signals) -> None:
     recordings = tmp_path / "recordings"
@@ -53,7 +60,7 @@ def test_what_was_replayed_is_not_sent_again(tmp_path: Path, sign: signal.Signal
     command = [sys.executable, "-m", "context_bench", *words]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 120
-    while "Repair case 1." not in read_sent(tmp_path) and time.monotonic() < until:
+    while not (read_sent(tmp_path)["Repair case 1."] and count_kept(tmp_path)) and time.monotonic() < until:
         time.sleep(0.1)
     process.send_signal(sign)
     heard = ""
