@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 
@@ -42,6 +42,7 @@ class Bundle:
 
     def __init__(self, path: Path) -> None:
         self.path = path  # the file
+        self._opened: set[IO[bytes]] = set()
         _check_directory(path)
         try:
             self._archive = zipfile.ZipFile(path)
@@ -54,6 +55,9 @@ class Bundle:
         self._check_parts()
 
     def close(self) -> None:
+        """Close the file, also where a part was not read to its end."""
+        for file in self._opened:
+            file.close()
         self._archive.close()
 
     def __enter__(self) -> Bundle:
@@ -112,8 +116,10 @@ class Bundle:
             raise Damage(f"{name}: it is missing")
         try:
             with self._archive.open(self._entries[name]) as file:
+                self._opened.add(file)
                 while chunk := file.read(1 << 18):
                     yield chunk
+            self._opened.discard(file)
         except _DAMAGE as error:
             raise Damage(f"{name}: it cannot be unpacked ({error})") from None
 
