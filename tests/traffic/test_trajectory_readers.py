@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -276,6 +278,25 @@ def test_each_format_cut_in_the_middle_with_crlf_and_with_lines_of_unknown_types
             format, found, skipped = count_requests(path)
             assert (format, skipped >= 1) == (name, True)
             assert 15 <= found <= 20, (name, found)
+
+
+def test_each_format_however_it_is_packed_or_spaced(tmp_path: Path) -> None:
+    def pack_zip(data: bytes) -> bytes:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("inner/recording", data)
+        return packed.getvalue()
+
+    def space(data: bytes) -> bytes:
+        lines = data.splitlines() if data.count(b"}\n{") else [data]
+        return b"\r\n".join(json.dumps(json.loads(each), indent=3).encode() for each in lines)
+
+    path = tmp_path / "recording"
+    for name, make in MADE.items():
+        for pack in (gzip.compress, zstandard.compress, pack_zip, space):
+            if name != "inspect":  # an archive itself
+                path.write_bytes(pack(make(20)))
+                assert count_requests(path)[:2] == (name, 20), (name, pack)
 
 
 def count_requests_skipped(name: str) -> int:
