@@ -478,6 +478,7 @@ def test_the_limit_of_recomputing_is_printed(sealed: Path, tmp_path: Path) -> No
     assert code == 0
     assert "prices, versions and settings are taken as recorded" in found["limits"]
     assert found["limits"] in bench("runs", "verify", str(changed), cwd=tmp_path)
+    assert any("made by context-bench 9.9" in each for each in found["notes"])
 
 
 # --- hostile files

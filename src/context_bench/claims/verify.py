@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from context_bench._version import __version__
 from context_bench.claims.bundle import WINDOW, hash_value
 from context_bench.claims.reading import Bundle, Damage
 from context_bench.claims.recompute import Recomputer, find_unlike
@@ -147,6 +148,9 @@ class _Check:
 
     def run(self) -> None:
         found = self._found
+        if self._settings.version != __version__:
+            made = f"the run was made by context-bench {self._settings.version}, and this is {__version__}"
+            found.notes.append(f"{made}: what differs may be the programs")
         wanted, fields = self._read_examples()
         self._texts = Texts(self._data, self._settings, wanted)
         if self._bundle.private:
