@@ -86,10 +86,10 @@ def test_its_install_step_works_on_a_fresh_machine(folder: Path) -> None:
 
 
 def test_how_many_examples_it_takes() -> None:
-    needed = int(str(re.search(r'"score drops 0\.02" needs (\d+) examples', TEXT)[1]))  # type: ignore[index]
+    needed = int(str(re.search(r'"score drops 0\.02" needs (\d+) examples', " ".join(TEXT.split()))[1]))  # type: ignore[index]
     lows = [paired_difference(PairedSums(n, 0.0, 0.0)).interval(0.9).low for n in (needed - 1, needed)]
     assert lows[0] <= -0.02 < lows[1]
-    needed = int(str(re.search(r'"error_rate > 0\.01" needs (\d+) without', TEXT)[1]))  # type: ignore[index]
+    needed = int(str(re.search(r'"error_rate > 0\.01" needs (\d+) without', " ".join(TEXT.split()))[1]))  # type: ignore[index]
     highs = [share_interval(0, n).high for n in (needed - 1, needed)]
     assert highs[0] > 0.01 >= highs[1]
 

@@ -223,6 +223,27 @@ def test_every_link_leads_somewhere(page: str) -> None:
     assert broken == []
 
 
+GENERATED = {f"docs/{name}.md" for name in ("numbers", "options", "datasets-catalog", "claims", "api/index")}
+"""Reference tables that are made from declarations: one page each, so that a reader can search them."""
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md", *EVERY_PAGE])
+def test_a_page_is_short_and_its_prose_is_wrapped(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert page in GENERATED or len(text.split()) <= 1500, "split the page"
+    prose = re.sub(r"^```.*?^ *```|^<!-- \w+:start -->.*?:end -->", "", text, flags=re.DOTALL | re.MULTILINE)
+    long = [
+        line
+        for line in prose.splitlines()
+        if len(re.sub(r"`[^`]+`", "", line)) > 100 and not line.startswith(("|", "#", "![", "- `context_bench."))
+    ]
+    assert long == [], "wrap prose at 100 columns"
+
+
+def test_the_changelog_is_short() -> None:
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
 def test_decisions_are_numbered_without_a_gap() -> None:
     names = sorted(path.name for path in (ROOT / "docs/decisions").glob("0*.md"))
     assert [int(name.partition("-")[0]) for name in names] == list(range(1, len(names) + 1))

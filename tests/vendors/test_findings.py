@@ -1,4 +1,4 @@
-"""What docs/vendors.md says of real compressors, run again with the versions that it names."""
+"""Run the findings of docs/vendor-findings.md again, with the versions given there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from function_lists import load_functions
 pytestmark = pytest.mark.vendors
 
 ROOT = Path(__file__).parents[2]
-FINDING = re.compile(r"### (kompact|headroom)[^\n]*\n\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+FINDING = re.compile(r"## (kompact|headroom)[^\n]*\n\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 
 
 def _find_python(name: str) -> tuple[Path, dict[str, str]]:
@@ -29,11 +29,13 @@ def _find_python(name: str) -> tuple[Path, dict[str, str]]:
 
 
 def _list_findings() -> list[tuple[str, str, str]]:
-    return FINDING.findall((ROOT / "docs" / "vendors.md").read_text(encoding="utf-8"))
+    return FINDING.findall((ROOT / "docs" / "vendor-findings.md").read_text(encoding="utf-8"))
 
 
 def test_each_finding_is_a_program_of_at_most_ten_lines() -> None:
-    programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "vendors.md").read_text(encoding="utf-8"), re.DOTALL)
+    programs = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "vendor-findings.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert len(programs) >= 7
     assert all(len(program.splitlines()) <= 10 for program in programs)
     assert len(_list_findings()) >= 5
