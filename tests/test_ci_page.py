@@ -102,7 +102,7 @@ def test_every_condition_of_the_table_is_one() -> None:
 
 
 NOTICE = "::notice title=context-bench::"
-KEEPS = "def compress(example):\n    return example['context']\n"
+KEEPS = "def compress(example):\n    return example['context'].rstrip('.')\n"
 LOSES = "def compress(example):\n    return example['context'][:4]\n"
 
 
@@ -111,7 +111,9 @@ class Repository:
 
     def __init__(self, folder: Path, rows: int = 200) -> None:
         self.folder = folder
-        texts = (f"The code of {n} is v{n}." for n in range(rows))
+        texts = (
+            f"According to the list in the office on the third floor, the code of {n} is v{n}." for n in range(rows)
+        )
         lines = (json.dumps({"id": n, "context": text, "answer": f"v{n}"}) for n, text in enumerate(texts))
         (folder / "data.jsonl").write_text("".join(f"{line}\n" for line in lines))
         self.write(KEEPS)
