@@ -76,7 +76,7 @@ def test_a_request_that_is_sent_twice_is_billed_twice(tmp_path: Path) -> None:
     # The second time all of it is read from the cache; the reply of 20 tokens is paid twice.
     once, prompt = first["recorded_dollars"], first["recorded_prompt"]
     assert first["dollars"] == pytest.approx(once + (0.30 * prompt + 15 * 20) / 1e6, rel=0.01)
-    assert "doubles asked the model again in 4 requests; each time is billed" in render([outcome], None)
+    assert "doubles sent 4 repeated requests; each is billed" in render([outcome], None)
     assert outcome.broken_turns == 0
 
 
@@ -96,8 +96,8 @@ def test_a_proxy_that_hangs_is_given_up_after_three_requests(tmp_path: Path) -> 
         (outcome,) = replay(tmp_path, ProxyArm("hangs", url, port=port, timeout=0.5))
     assert Hangs.seen == 5
     (reason,) = outcome.failed.values()
-    assert conclude(outcome).startswith("hangs: not measured (given up at request 5: ")
-    assert "given up at request 5: no whole reply within 0.5 s, 3 times in a row" in reason
+    assert conclude(outcome).startswith("hangs: not measured (gave up at request 5: ")
+    assert "gave up at request 5: no whole reply within 0.5 s, 3 times in a row" in reason
 
 
 def test_headers_of_the_user_come_before_ours_and_know_the_tap(tmp_path: Path) -> None:

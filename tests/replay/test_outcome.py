@@ -93,7 +93,7 @@ def test_without_a_price_no_dollars_are_said(tmp_path: Path) -> None:
     head, line = table_of_arms([outcome])
     told = dict(zip(head, line))
     assert [told[name] for name in ("$ saved", "$ saved, cold", "break-even", "$ damage")] == ["–"] * 4
-    assert "(dollars unknown: no price for claude-sonnet-4-5; --prices adds one)" in conclude(outcome)
+    assert "(cost unknown: no price for claude-sonnet-4-5; add one with --prices)" in conclude(outcome)
     assert "$0" not in render([outcome], None)
     render_page([outcome])
 

@@ -108,7 +108,7 @@ def test_a_rewrite_of_turn_three_is_billed_as_one_write_of_what_follows(tmp_path
     assert (outcome.find_saved_dollars() or 0) < 0
     assert "saved" in conclude(outcome)
     assert "and added" in conclude(outcome)
-    assert "from turn 6 on" in conclude(outcome)
+    assert "first in turn 6" in conclude(outcome)
 
 
 def test_every_second_result_that_is_dropped_is_found_and_no_other(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_a_call_of_the_proxys_own_never_gets_the_recorded_reply(
     assert outcome.count("side_calls") == 4
     assert not outcome.errors
     assert outcome.saved_tokens == 0
-    assert "asked a model 4 times on its own" in render([outcome], None)
+    assert "called a model 4 times by itself" in render([outcome], None)
 
 
 @pytest.mark.usefixtures("proxies")
@@ -437,7 +437,7 @@ def test_tables_fit_and_json_holds_each_turn(tmp_path: Path) -> None:
     outcomes = replay(tmp_path, make_arm(leave, "leave"), build_policy())
     shown = render(outcomes, 100)
     assert max(map(len, shown.splitlines())) <= 100
-    assert "too few turns reuse earlier text to judge a loss" in " ".join(shown.split())
+    assert "Too few turns reuse earlier text to judge losses" in " ".join(shown.split())
     document = json.loads(json.dumps(describe(outcomes)))
     sessions: Sequence[dict[str, Any]] = document["systems"][1]["sessions"]
     assert [len(each["turns"]) for each in sessions] == [4, 4, 4]

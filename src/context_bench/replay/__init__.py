@@ -1,1 +1,1 @@
-"""Replay of recorded sessions: what a proxy would have saved, and what it would have lost."""
+"""Replay of recorded sessions: how much a proxy would have saved, and which text it would have lost."""

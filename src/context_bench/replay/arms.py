@@ -1,8 +1,8 @@
-"""What a recorded request is sent through: a proxy with a tap behind it, or a system of this process.
+"""Arms of a replay: a proxy with a tap behind it, or a system that runs in this process.
 
-The tap answers with the recorded reply, so that the conversation goes on as it did. A proxy that asks a model for help
-of its own never gets that reply, which would hand it the evidence: a model of this machine answers such a call. Without
-one the session is not replayable.
+The tap answers with the recorded reply, so that the conversation continues as recorded. A proxy that calls a model by
+itself never gets that reply, which would reveal the evidence: a local model answers such a call. Without a local model
+the session is not replayable.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from context_bench.wire.forms import get_form
 from context_bench.wire.prompts import Prompt, dump_body
 
 MAX_OPENING_CHARS = 200
-SIDE_CALL_REFUSED = "no model answers a proxy's own calls in this replay"
-NOT_RECORDED = "ok"  # the answer where no reply was recorded
-MAX_REPLY_TOKENS = 32_000  # as Claude Code asks for
-SHARED_WORDS = 6  # in a row, from which on a call counts as one about the conversation
+SIDE_CALL_REFUSED = "this replay has no model to answer a proxy's own calls"
+NOT_RECORDED = "ok"  # the answer if no reply was recorded
+MAX_REPLY_TOKENS = 32_000  # the limit that Claude Code sets
+SHARED_WORDS = 6  # this many words in a row make a call one about the conversation
 
 
 @dataclass(slots=True)
 class Sent:
-    """What became of one recorded request."""
+    """Outcome of one recorded request."""
 
-    body: Mapping[str, Any] | None  # that reached the model in its place; None when nothing did
-    side_calls: int = 0  # calls of the proxy's own
-    refused: int = 0  # those about the conversation that no model could answer
+    body: Mapping[str, Any] | None  # the body that reached the model instead; None if none did
+    side_calls: int = 0  # calls that the proxy made by itself
+    refused: int = 0  # of these, calls about the conversation that no model could answer
     repeated: list[Mapping[str, Any]] = field(default_factory=list)  # bodies of further calls with the conversation
-    error: str = ""  # why nothing came back
+    error: str = ""  # why no reply came back
     timed_out: bool = False
-    changed_reply: bool = False  # whether the recorded reply came back with another content
-    claimed: float | None = None  # tokens that the proxy says it saved
+    changed_reply: bool = False  # whether the recorded reply came back changed
+    claimed: float | None = None  # saved tokens, as the proxy reports them
 
 
 class Arm(Protocol):
-    """Sends recorded requests, one at a time and in their order."""
+    """Sender of recorded requests, one at a time and in their order."""
 
     name: str
 
@@ -69,10 +69,10 @@ class Arm(Protocol):
 
 
 class RecordedUpstream:
-    """Answers for the tap: the recorded reply to the request that is being replayed, and the proxy's own calls.
+    """Upstream that answers the current request with its recorded reply, and also answers the proxy's own calls.
 
-    `helper` is the model that is asked about the conversation. A call about something else, such as a question by which
-    a gateway sees whether its upstream is there, gets a fixed answer.
+    `helper` is the model for calls about the conversation. Any other call, such as a gateway's health check of its
+    upstream, gets a fixed answer.
     """
 
     def __init__(self, helper: Answerer | None = None) -> None:
@@ -84,12 +84,12 @@ class RecordedUpstream:
         self.sent = Sent(None)
 
     def expect(self, api: str, body: Mapping[str, Any], reply: Mapping[str, Any] | None) -> None:
-        """Answer the calls for this request from now on."""
+        """Answer all calls with this reply from now on."""
         self._api, self._body, self._reply, self.sent = api, body, reply or {}, Sent(None)
 
     @property
     def fingerprint(self) -> str | None:
-        """Who answers the proxy's own calls decides on what it makes of a request."""
+        """Identify the helper: its answers influence how the proxy changes a request."""
         return "replay/1" if self._helper is None else self._helper.fingerprint
 
     async def open(self) -> None:
@@ -118,7 +118,7 @@ class RecordedUpstream:
         return self._repeat_reply(request)
 
     def _repeat_reply(self, request: Incoming) -> Outgoing:
-        """Answer as was recorded: byte for byte in its own API and whole, else with the same content."""
+        """Answer with the recorded reply: its exact bytes if API and stream setting agree, else the same content."""
         recorded = get_form(self._api)
         if self._reply and request.form is recorded and request.document().get("stream") is not True:
             return build_json(self._reply)
@@ -129,17 +129,17 @@ class RecordedUpstream:
 
 
 def shares_text(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
-    """Tell whether a call holds text of the recorded request, however it is written there."""
+    """Whether a call contains text of the recorded request, in any layout."""
     known, asked = (re.findall(r"\w+", read_sent(body).replace("\\n", " ")) for body in (recorded, sent))
     runs = {tuple(known[place : place + SHARED_WORDS]) for place in range(len(known) - SHARED_WORDS + 1)}
     return any(tuple(asked[place : place + SHARED_WORDS]) in runs for place in range(len(asked) - SHARED_WORDS + 1))
 
 
 def carries_conversation(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
-    """Tell whether a call carries the recorded conversation on, and is no question of the proxy's own.
+    """Whether a call continues the recorded conversation, rather than being a proxy's own question.
 
-    It does when one of the model's own turns is still in it, or an id of a tool call; before the model's first turn,
-    when the system text or the beginning of the user's is.
+    It does if it still contains a turn of the model or the id of a tool call. Before the model's first turn, it must
+    contain the start of the system text or of a user's text.
     """
     own, given = _read_marks(recorded), _read_marks(sent)
     if own.ids or own.said:
@@ -149,7 +149,7 @@ def carries_conversation(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -
 
 @dataclass(slots=True)
 class _Marks:
-    """What identifies a conversation: ids of tool calls, texts of the model, and how system text and users begin."""
+    """Marks of a conversation: ids of tool calls, texts of the model, openings of system and user texts."""
 
     ids: set[str] = field(default_factory=set)
     said: set[str] = field(default_factory=set)
@@ -174,17 +174,17 @@ def _read_marks(body: Mapping[str, Any]) -> _Marks:
 
 
 class ProxyArm:
-    """A proxy, with a tap of ours as its upstream.
+    """A proxy whose upstream is our tap.
 
     Args:
-        name: As shown.
-        url: The proxy, without `/v1`.
-        start: Starts the proxy, given the address of the tap; None for one that is running.
-        known_as: Identifies the proxy in the store; None keeps no answers.
-        headers: Sent with every request.
-        helper: The model that answers what the proxy asks on its own; None refuses.
-        host: Where the tap listens.
-        port: Its port; 0 takes a free one.
+        name: Name in the report.
+        url: Address of the proxy, without `/v1`.
+        start: Starts the proxy, given the address of the tap; None if it is running already.
+        known_as: Identifies the proxy in the store; None stores no answers.
+        headers: Headers of every request.
+        helper: Model that answers the proxy's own calls; None refuses them.
+        host: Host of the tap.
+        port: Port of the tap; 0 chooses a free one.
         timeout: Seconds for one request.
     """
 
@@ -215,7 +215,7 @@ class ProxyArm:
         return None if None in (self._known_as, helped) else f"replay proxy/2 {self._known_as}, helped by {helped}"
 
     async def prepare(self) -> None:
-        """Open the tap, and start the proxy if that is ours to do."""
+        """Open the tap, and start the proxy unless it is running already."""
         await self.tap.start()
         self._headers = {name: value.replace("{tap}", self.tap.url) for name, value in self._headers.items()}
         self._stack.push_async_callback(self.tap.stop)
@@ -230,13 +230,13 @@ class ProxyArm:
         await self._stack.aclose()
 
     async def send(self, api: str, body: dict[str, Any], thread: str, reply: Mapping[str, Any] | None) -> Sent:
-        """Send one request through the proxy; ConnectionFailed when nothing listens there."""
+        """Send one request through the proxy; raise ConnectionFailed if no server listens at its address."""
         form = get_form(api)
         path = f"/v1{form.route}"
         async with self._turn:
             self._upstream.expect(api, body, reply)
             whole = {key: value for key, value in body.items() if key != "stream"}
-            if form.default_max_tokens is not None:  # the API asks for a limit, and transcripts do not store it
+            if form.default_max_tokens is not None:  # the API requires a limit, and transcripts do not store it
                 whole.setdefault(form.limit_fields[0], MAX_REPLY_TOKENS)
             headers = {"content-type": "application/json", **form.headers, **_identify(thread), **self._headers}
             try:
@@ -255,7 +255,7 @@ class ProxyArm:
 
 
 def _identify(thread: str) -> dict[str, str]:
-    """Name the thread in the headers by which agents tell gateways their session."""
+    """Return the headers in which agents send their session id to gateways."""
     return {"x-claude-code-session-id": thread, "session_id": thread, "authorization": "Bearer replay"}
 
 
@@ -273,9 +273,9 @@ def _is_same_reply(read: Callable[[Mapping[str, Any]], Any], arrived: Any, reply
 
 
 class SystemArm:
-    """A system of this process: one that edits messages, or a compressor, which gets each result of a tool as context.
+    """A system in this process: one that edits messages, or a compressor, which gets each tool result as context.
 
-    A compressor compresses equal texts to equal texts once, as an agent would that compresses a result when it comes.
+    Equal texts are compressed only once, as by an agent that compresses each result when it arrives.
     """
 
     def __init__(self, system: Any) -> None:
@@ -295,10 +295,10 @@ class SystemArm:
         self._made.clear()
 
     async def send(self, api: str, body: dict[str, Any], _thread: str, _reply: Mapping[str, Any] | None) -> Sent:
-        """Return the request as the system edits it; what it raises is the request's error."""
+        """Return the request as edited by the system; an exception becomes the request's error."""
         try:
             return Sent(await asyncio.to_thread(self._edit, api, body))
-        except Exception as error:  # noqa: BLE001 - a system may be anybody's; the request is counted as failed
+        except Exception as error:  # noqa: BLE001 - systems are foreign code; the request counts as failed
             return Sent(None, error=describe(error))
 
     def _edit(self, api: str, body: dict[str, Any]) -> dict[str, Any]:

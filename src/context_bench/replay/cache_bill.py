@@ -1,7 +1,7 @@
-"""What a provider's prompt cache makes of recorded threads: as they were recorded, and as a proxy sent them on.
+"""Simulated prompt cache of a provider, for recorded threads and for the same threads as a proxy forwarded them.
 
-Recorded threads may lack the system text and the tools. Their size comes from a fit of billed tokens to counted ones,
-and whether they were cached when a thread began comes from the counters of its first request.
+Recorded threads may lack the system text and the tools. Their size comes from a fit of billed to counted tokens.
+Whether they were cached when a thread began comes from the counters of its first request.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.prompts import read_text
 
 DEFAULT_SLOPE = 1.25
-"""Billed tokens for each token of `cl100k_base` in sessions of Claude; for threads that are too short to fit."""
+"""Billed tokens per token of `cl100k_base` in Claude sessions; used for threads that are too short to fit."""
 
 FIRST_TOKEN_SECONDS = 2.0
-"""From the start of a request to the begin of its answer, when other threads can read what it wrote to the cache."""
+"""Seconds from a request to the start of its answer, when its cache entries become readable for other threads."""
 
 _LIFETIMES = {"5m": FIVE_MINUTES, "1h": HOUR}
-HALF_HOUR = HOUR / 2  # for which OpenAI's newer models keep what they write
-MAX_BLOCKS = 100_000  # no limit: these models look for their own breakpoints, however many blocks back
+HALF_HOUR = HOUR / 2  # lifetime of cache entries of OpenAI's newer models
+MAX_BLOCKS = 100_000  # in effect no limit: these models find breakpoints at any distance
 
 
 # --- blocks
 
 
 class BlockReader:
-    """Reads requests as blocks in the order of the cache; each block is counted once."""
+    """Reader that splits requests into blocks in cache order, and counts the tokens of each block once."""
 
     def __init__(self, count: Tokenizer) -> None:
         self._count = count
-        self._known: dict[tuple[bytes, float | None], Block] = {}  # the history comes again in every request
+        self._known: dict[tuple[bytes, float | None], Block] = {}  # every request repeats the history
 
     def read(self, body: Mapping[str, Any]) -> list[Block]:
-        """Return the blocks of a request with the breakpoints that it sets."""
+        """Return the blocks of a request, with its breakpoints."""
         conversation = body.get("messages", body.get("input"))
         conversation = [conversation] if isinstance(conversation, str) else conversation or []
         system = body.get("system", body.get("instructions"))
@@ -79,7 +79,7 @@ class BlockReader:
 
 
 def _read_role(message: Any) -> str:
-    """Return who speaks; results of tools count as a user's."""
+    """Return the role of a message; tool results count as `user`."""
     if not isinstance(message, Mapping):
         return "user"
     role = str(message.get("role") or message.get("type"))
@@ -87,7 +87,7 @@ def _read_role(message: Any) -> str:
 
 
 def _split_message(message: Any) -> list[Any]:
-    """Split a message into its blocks; one with more fields, such as the calls of a chat, is one block."""
+    """Split a message into its blocks; a message with further fields, such as tool calls, is one block."""
     if isinstance(message, Mapping) and set(message) == {"role", "content"}:
         return _list_blocks(message["content"])
     return [message]
@@ -100,7 +100,7 @@ def _list_blocks(content: Any) -> list[Any]:
 def mark_body(body: dict[str, Any]) -> dict[str, Any]:
     """Set the breakpoints of an agent that caches its whole history, as Claude Code does.
 
-    They stand on the last block of the system text, or of the tools, and of the last two messages of the user.
+    They are on the last block of the system text (or of the tools), and of the last two user messages.
     """
     marked = dict(body)
     for name in ("system", "tools"):
@@ -130,14 +130,14 @@ def _read_lifetime(mark: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How counted tokens of a thread become billed ones, and how much of its hidden start was cached at first."""
+    """Conversion of a thread's counted tokens to billed ones, and the cached size of its hidden start."""
 
     slope: float = 1.0
     hidden: int = 0  # tokens of system text and tools that the recording lacks
     warm: int = 0  # tokens that the first request read from the cache
 
     def scale(self, blocks: Sequence[Block], kind: bytes) -> list[Block]:
-        """Put the hidden start before the blocks, and give each block its billed tokens."""
+        """Prepend the hidden start to the blocks, and convert the tokens of each block to billed ones."""
         hidden = [Block(b"warm " + kind, self.warm, FIVE_MINUTES)] if self.warm else []
         if self.hidden > self.warm:
             hidden.append(Block(b"hidden " + kind, self.hidden - self.warm, FIVE_MINUTES))
@@ -146,12 +146,12 @@ class Scale:
 
 
 def fit_scales(threads: Sequence[Thread], count: Tokenizer, *, half: bool = False) -> dict[str, Scale]:
-    """Fit the scale of each thread by the usage that was recorded.
+    """Fit the scale of each thread to its recorded usage.
 
     Args:
-        threads: Of one session.
+        threads: Threads of one session.
         count: Counts tokens.
-        half: Use the first half of each thread alone, so that the other half can judge the fit.
+        half: Use only the first half of each thread, so that the other half can test the fit.
     """
     points = {thread.id: _list_points(thread, count, half=half) for thread in threads}
     slopes = [fit.slope for pairs in points.values() if (fit := fit_tokens(*_unzip(pairs))) is not None]
@@ -175,7 +175,7 @@ def _fit_scale(thread: Thread, points: Sequence[tuple[int, int]], slope: float) 
 
 
 def _list_points(thread: Thread, count: Tokenizer, *, half: bool) -> list[tuple[int, int]]:
-    """List counted and billed tokens of the prompts of a thread."""
+    """List the counted and billed tokens of each prompt of a thread."""
     counter = PromptCounter(count)
     requests = thread.requests[: max(2, len(thread.requests) // 2)] if half else thread.requests
     return [(counter.count_prompt(each), each.usage.prompt) for each in requests if each.usage is not None]
@@ -193,26 +193,26 @@ def _lacks_opening(thread: Thread) -> bool:
 # --- the simulation
 
 Requests = Mapping[tuple[str, int], Sequence[Sequence[Block]]]
-"""The blocks of each request by thread and place, as often as it was sent."""
+"""The blocks of each request by thread and place: one list for each time that it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """One request of a session as the cache serves it."""
+    """Cache use of one request of a session."""
 
     thread: Thread
-    place: int  # in its thread
-    uses: tuple[CacheUse, ...]  # one for each time that it was sent
+    place: int  # index in its thread
+    uses: tuple[CacheUse, ...]  # one for each time that the request was sent
     output: int = 0  # tokens of the reply
 
     @property
     def prompt(self) -> int:
-        """All tokens of the prompt, as often as it was sent."""
+        """Prompt tokens, summed over all times that the request was sent."""
         return sum(use.prompt for use in self.uses)
 
     @property
     def read(self) -> int:
-        """The tokens that were read from the cache when it was sent first."""
+        """Tokens read from the cache when the request was first sent."""
         return self.uses[0].read
 
     @property
@@ -220,30 +220,30 @@ class Billed:
         return self.thread.requests[self.place]
 
     def dollars(self, price: Price, *, without_cache: bool = False) -> float:
-        """Price it with the reply that was recorded."""
+        """Return the price of the request with its recorded reply."""
         uses = [CacheUse(use.prompt) for use in self.uses] if without_cache else self.uses
         each = (price.dollars(use.prompt, self.output, use.read, use.write_5m, use.write_1h) for use in uses)
         return sum(each)
 
 
 def price_recorded(request: Request, price: Price) -> float | None:
-    """Price a request by the usage that was recorded; None where none was."""
+    """Return the price of a request by its recorded usage; None without recorded usage."""
     return None if request.usage is None else price.cost({"completion_tokens": 0, **request.usage.as_counts()})
 
 
 def has_breakpoints(threads: Iterable[Thread]) -> bool:
-    """Tell whether a recording holds the breakpoints that were set."""
+    """Whether a recording contains cache breakpoints."""
     return any(b"cache_control" in orjson.dumps(thread.requests[-1].body()) for thread in threads if thread.requests)
 
 
 class Simulator:
-    """Runs the requests of a session through the prompt cache of their provider, in the order of their start.
+    """Simulator of the provider's prompt cache for the requests of a session, ordered by start time.
 
     Args:
-        threads: Of one session.
-        scales: Of each thread, by its id.
+        threads: Threads of one session.
+        scales: Scale of each thread, by its id.
         reader: Reads requests as blocks.
-        prices: Tell from how many tokens on a model's prompts are cached, and whether writing to the cache costs.
+        prices: Give the minimum number of tokens that a model caches, and the price of cache writes.
     """
 
     def __init__(
@@ -258,13 +258,13 @@ class Simulator:
         self._recorded: dict[tuple[str, int], list[list[Block]]] = {}
 
     def rescale(self, scales: Mapping[str, Scale]) -> Simulator:
-        """Return one with other scales, which reads no request again."""
+        """Return a copy with other scales that reuses the blocks already read."""
         other = copy(self)
         other._scales = scales
         return other
 
     def make_body(self, request: Request) -> dict[str, Any]:
-        """Build the body of a request; where the recording holds no breakpoints, it has those of an agent."""
+        """Build the body of a request; add an agent's breakpoints if the recording has none."""
         body = request.body()
         return mark_body(body) if self._sets_marks and request.api == "anthropic" else body
 
@@ -273,12 +273,11 @@ class Simulator:
         return self._reader.read(body)
 
     def run(self, sent: Requests | None = None, *, cold: bool = False) -> list[Billed]:
-        """Return how each request is served.
+        """Return the cache use of each request.
 
         Args:
-            sent: The blocks that were sent instead, for each time, by thread and place; those of the recording by
-                default.
-            cold: Nothing of a thread is cached before its first request.
+            sent: Blocks that were sent instead of the recorded ones, which are the default.
+            cold: Start each thread with an empty cache.
         """
         caches: dict[str | None, BreakpointCache | PrefixCache] = {}
         billed = []
@@ -303,7 +302,9 @@ class Simulator:
                     scaled[-1] = replace(scaled[-1], lifetime=HALF_HOUR)
                 if place == 0 and scale.warm and not cold:
                     cache.use(scaled[:1], at - 1)
-                uses.append(cache.use(scaled, answered if uses else at, answered))  # again: after the first answer
+                uses.append(
+                    cache.use(scaled, answered if uses else at, answered)
+                )  # repeats come after the first answer
             billed.append(Billed(thread, place, tuple(uses), output))
         return billed
 
@@ -314,7 +315,7 @@ class Simulator:
         return self._recorded[key]
 
     def _make_cache(self, request: Request) -> BreakpointCache | PrefixCache:
-        """Make the cache of a model; those of OpenAI that charge for writes keep the end of each request."""
+        """Make the cache of a model; OpenAI models that bill writes get a breakpoint at each request's end."""
         price = self.prices.of(request.model) if self.prices is not None else None
         minimum = CACHE_MINIMUM if price is None else price.cache_minimum
         if request.api == "anthropic":
@@ -324,12 +325,12 @@ class Simulator:
         return PrefixCache(minimum=minimum)
 
     def reads_best_case(self) -> bool:
-        """Tell whether the provider's cache misses now and then, so that simulated reads are the most there can be."""
+        """Whether the provider's real cache sometimes misses, so that simulated reads are an upper bound."""
         return any(isinstance(self._make_cache(each.requests[0]), PrefixCache) for each in self.threads)
 
 
 def _find_answered(thread: Thread, place: int, at: float) -> float:
-    """Return when an answer began: soon, and before the next request of its thread, whose time may be unknown."""
+    """Return when an answer began: after `FIRST_TOKEN_SECONDS`, but before the next request of its thread."""
     soon = at + FIRST_TOKEN_SECONDS
     if place + 1 == len(thread.requests):
         return soon
@@ -337,7 +338,7 @@ def _find_answered(thread: Thread, place: int, at: float) -> float:
 
 
 def order_requests(threads: Sequence[Thread]) -> Iterator[tuple[Thread, int, float]]:
-    """Yield the requests of a session by their start; one without a recorded time follows the one before at once."""
+    """Yield the requests of a session by start time; one without a time directly follows its predecessor."""
     found = []
     for thread in threads:
         at = 0.0
@@ -350,7 +351,7 @@ def order_requests(threads: Sequence[Thread]) -> Iterator[tuple[Thread, int, flo
 
 
 def _list_ids(blocks: Sequence[Block]) -> list[int]:
-    """Stand in for the ids of tokens: as many as a block has tokens, and alike as far as its text is alike."""
+    """Return substitutes for token ids: one per token of a block, equal as long as the texts are equal."""
     ids: list[int] = []
     for block in blocks:
         if not block.tokens:

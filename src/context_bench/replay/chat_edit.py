@@ -1,7 +1,7 @@
-"""Functions over the messages of a chat, applied to requests of the other APIs.
+"""Functions that edit chat messages, applied to requests of other APIs.
 
-A request is converted to a chat, edited, and converted back. What the function left alone comes back as it was
-recorded, with cache breakpoints and thinking blocks, so that only its own changes can break a prompt cache.
+A request is converted to a chat, edited, and converted back. Messages that the function left unchanged are restored
+as recorded, with cache breakpoints and thinking blocks, so that only its own changes can break a prompt cache.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Edit = Callable[..., tuple[list[Any], list[Any]]]
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A message of the chat, and what it was made of: blocks of one recorded message, or whole items."""
+    """A message of the chat and its origin: blocks of one recorded message, or whole items."""
 
     chat: Mapping[str, Any]
     origin: Sequence[Any]
-    owner: int | None  # the number of the recorded message whose blocks they are; None for whole messages or items
+    owner: int | None  # index of the recorded message with these blocks; None for whole messages or items
 
 
 def edit_as_chat(api: str, body: Mapping[str, Any], edit: Edit) -> dict[str, Any]:
-    """Return a request as a function over chat messages edits it.
+    """Return a request after a function has edited its chat messages.
 
     Raises:
-        DataError: It holds something that a chat cannot carry, such as an image.
+        DataError: The request contains something that a chat cannot represent, such as an image.
     """
     where, told = ("input", "instructions") if "input" in body else ("messages", "system")
     recorded = body[where] if isinstance(body[where], list) else [{"role": "user", "content": body[where]}]
@@ -56,7 +56,7 @@ def edit_as_chat(api: str, body: Mapping[str, Any], edit: Edit) -> dict[str, Any
 
 
 def _split_messages(messages: Sequence[Any]) -> Iterator[_Piece]:
-    """Split Anthropic's messages: each result of a tool is a message of its own in a chat."""
+    """Split Anthropic's messages: in a chat, each tool result is a separate message."""
     for owner, message in enumerate(messages):
         content = message.get("content")
         results = [block for block in content if _is_result(block)] if isinstance(content, list) else []
@@ -74,7 +74,7 @@ def _is_result(block: Any) -> bool:
 
 
 def _split_items(items: Sequence[Any]) -> Iterator[_Piece]:
-    """Split the items of the Responses API: what the model said, thought and called at once is one message."""
+    """Split the items of the Responses API: text, thinking and calls of one model turn are one message."""
     step: list[Any] = []
     for item in [*items, None]:
         kind = item.get("type") if isinstance(item, Mapping) else None
@@ -95,14 +95,14 @@ def _split_items(items: Sequence[Any]) -> Iterator[_Piece]:
 
 
 def _join(api: str, where: str, edited: Sequence[Any], pieces: Sequence[_Piece]) -> tuple[list[Any], list[str]]:
-    """Return the messages or items of an edited chat, and the system texts that cannot stand among them."""
+    """Return the messages or items of an edited chat, and the system texts that the API keeps apart from them."""
     waiting: dict[str, list[_Piece]] = defaultdict(list)
     for piece in pieces:
         waiting[dump_json(piece.chat)].append(piece)
     results = {piece.chat["tool_call_id"]: piece for piece in pieces if "tool_call_id" in piece.chat}
     joined: list[Any] = []
     beside: list[str] = []
-    owner: int | None = None  # of the blocks that the last message was made of
+    owner: int | None = None  # owner of the last message's blocks
     for message in edited:
         same = waiting.get(dump_json(message))
         found: _Piece | None = same.pop(0) if same else results.get(message.get("tool_call_id"))
@@ -122,7 +122,7 @@ def _join(api: str, where: str, edited: Sequence[Any], pieces: Sequence[_Piece])
 
 
 def _change_result(result: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
-    """Put a new text into the recorded result of a tool, which keeps its breakpoint and other fields."""
+    """Replace the text of a recorded tool result, and keep its breakpoint and other fields."""
     return {**result, "output" if "output" in result else "content": message.get("content") or ""}
 
 

@@ -1,9 +1,9 @@
-"""Text that the next call copied: what a model needed of its history, told by what it wrote next, without labels.
+"""Text that the next call copied: evidence of what a model needed from its history, without labels.
 
-A span is a path, identifier, number or quoted string in the arguments of the next tool call. It is evidence when it
-also stands in a tool result or a user's text of the request, and in no system text, tool or other session. It is lost
-when no copy of it is left in the request that was sent on. Some matches are chance: how many is estimated by giving
-each turn the reply of another session.
+A span is a path, identifier, number or quoted string in the arguments of the next tool call. It is evidence if it also
+occurs in a tool result or a user's text of the request, and in no system text, tool or other session. It is lost if the
+forwarded request has no copy of it. Some matches are chance: their number is estimated by giving each turn the reply of
+another session.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from context_bench.traffic.parts import Part, RecordedParts, list_parts, list_re
 from context_bench.traffic.sessions import Request, Session
 
 MIN_SPAN_CHARS = 8
-MIN_JUDGED_TURNS = 20  # true uses below which nothing is estimated
-MIN_SESSIONS = 10  # below this there is no interval
+MIN_JUDGED_TURNS = 20  # with fewer true uses, no loss is estimated
+MIN_SESSIONS = 10  # with fewer sessions, there is no interval
 
 _QUOTED = re.compile(r"\"([^\"\n]{8,200})\"|'([^'\n]{8,200})'|`([^`\n]{8,200})`")
 _WORD = re.compile(r"[\w./~:@+\-]{8,}")
@@ -33,7 +33,7 @@ _TRIM = ".,:;-+@/"
 
 
 def find_spans(text: str) -> set[str]:
-    """Find the paths, identifiers, numbers and quoted strings of a text."""
+    """Return the paths, identifiers, numbers and quoted strings of a text."""
     spans = {quoted for found in _QUOTED.finditer(text) if (quoted := (found[1] or found[2] or found[3]).strip())}
     for found in _WORD.finditer(text):
         word = found[0].strip(_TRIM) if not found[0].startswith(("/", "./", "~")) else found[0].rstrip(_TRIM)
@@ -43,13 +43,13 @@ def find_spans(text: str) -> set[str]:
 
 
 def _is_identifier(word: str) -> bool:
-    """Tell an identifier from a word of prose: it has an underscore, a digit, a dot or a capital inside."""
+    """Whether a word is an identifier: it has an underscore, or a digit, dot or capital after its first letter."""
     inside = word[1:]
     return "_" in word or "." in inside or any(sign.isdigit() or sign.isupper() for sign in inside)
 
 
 def list_call_spans(reply: Mapping[str, Any] | None) -> list[str]:
-    """List the spans in the arguments of the tools that a reply calls, in order."""
+    """List the spans in the arguments of a reply's tool calls, in order."""
     found: dict[str, None] = {}
     for message in list_reply_messages(reply):
         for part in list_parts(message, {}):
@@ -59,7 +59,7 @@ def list_call_spans(reply: Mapping[str, Any] | None) -> list[str]:
 
 
 def _unpack(arguments: str) -> str:
-    """Write the values of JSON arguments one a line, without their escapes."""
+    """Write the values of JSON arguments on separate lines, without JSON escapes."""
     try:
         document = orjson.loads(arguments)
     except orjson.JSONDecodeError:
@@ -84,7 +84,7 @@ def _list_leaves(value: Any) -> Iterator[str]:
 
 
 def read_sent(body: Mapping[str, Any]) -> str:
-    """Return every text of a body that was sent on, without the escapes of JSON."""
+    """Return all texts of a forwarded body, without JSON escapes."""
     conversation = body.get("messages", body.get("input"))
     conversation = [conversation] if isinstance(conversation, str) else conversation or []
     texts = [_unescape(part.text) for message in conversation for part in list_parts(message, {})]
@@ -105,13 +105,15 @@ def _digest(span: str) -> bytes:
 
 
 class SessionSpans:
-    """The spans of each session, so that those which stand in other sessions too can be told."""
+    """Index of the spans of all sessions, which finds spans that other sessions contain too."""
 
     def __init__(self) -> None:
-        self._texts: dict[bytes, dict[str, int]] = defaultdict(dict)  # by span and session: texts that hold it, up to 2
+        self._texts: dict[bytes, dict[str, int]] = defaultdict(
+            dict
+        )  # by span and session: number of texts with it, up to 2
 
     def add(self, session: Session) -> None:
-        """Add everything that a session's requests and replies hold; equal texts count once."""
+        """Add all texts of a session's requests and replies; equal texts count once."""
         seen: set[bytes] = set()
         known: set[int] = set()
         for thread in session.threads:
@@ -132,10 +134,10 @@ class SessionSpans:
             found[session] = min(2, found.get(session, 0) + 1)
 
     def is_elsewhere(self, span: str, session: str, source: str = "") -> bool:
-        """Tell whether a span stands in another session; `source` is the one that its reply comes from.
+        """Whether a span occurs in another session; `source` is the session of the span's reply.
 
-        Of `source` the text of that reply does not count, so that a reply that is put into another session is judged
-        as one of its own.
+        The reply itself does not count as an occurrence in `source`. So a reply that is put into another session is
+        judged like a reply of that session.
         """
         found = self._texts.get(_digest(span), {})
         return any(each != session and count > (each == source) for each, count in found.items())
@@ -146,19 +148,19 @@ class SessionSpans:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn copied of its history, and what of that was gone; the same for a reply of another session."""
+    """Spans that one turn copied from its history and those that were lost; also for a reply of another session."""
 
     copied: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    mendable: bool = False  # all that was lost can be had again: by a tool that was added, or by a second read
+    mendable: bool = False  # an added tool or a second read can recover all losses
     chance_copied: bool = False
     chance_lost: bool = False
-    sources: tuple[str, ...] = ()  # the tools whose results held what was lost
-    naive: tuple[int, ...] = (0, 0, 0, 0)  # as `NAIVE` names them
+    sources: tuple[str, ...] = ()  # tools whose results contained the lost spans
+    naive: tuple[int, ...] = (0, 0, 0, 0)  # in the order of `NAIVE`
 
 
 NAIVE = ("turns that match", "turns that lost", "foreign spans", "foreign spans that match")
-"""What a plain search finds, which takes each use and every match: counts that stand beside the rule's."""
+"""Counts of a plain search, which takes every use and every match: shown for comparison with the rule."""
 
 Foreign = tuple[str, Sequence[str]]
 """A reply of another session: the session's id, and the spans of its calls."""
@@ -167,7 +169,7 @@ _READS = re.compile(r"read|view|cat|open|grep|glob|search|list|ls|find|fetch|get
 
 
 class ThreadJudge:
-    """Judges the turns of a thread one after the other; of each span its first use counts."""
+    """Judge of the turns of a thread, in order; only the first use of each span counts."""
 
     def __init__(self, session: str, spans: SessionSpans, parts: RecordedParts) -> None:
         self._session, self._spans, self._parts = session, spans, parts
@@ -175,9 +177,9 @@ class ThreadJudge:
         self._chance_used: set[str] = set()
 
     def judge(self, request: Request, sent: Mapping[str, Any] | None, foreign: Foreign) -> Turn:
-        """Judge a turn: the recorded request, the body that was sent in its place, and a reply of another session.
+        """Judge a turn by its recorded request, the body sent instead, and a reply of another session.
 
-        Where nothing was sent, nothing is lost: the request failed, which is counted as such.
+        If no body was sent, no text counts as lost: the request counts as failed.
         """
         called = list_call_spans(request.reply)
         if not called and not foreign[1]:
@@ -206,14 +208,14 @@ class ThreadJudge:
 def _search_naively(
     history: _History, sent: str | None, called: Sequence[str], foreign: Sequence[str]
 ) -> tuple[int, ...]:
-    """Count what `NAIVE` names in one turn."""
+    """Return the counts of `NAIVE` for one turn."""
     found = [span for span in called if history.holds(span)]
     gone = sent is not None and any(span not in sent for span in found)
     return bool(found), gone, len(foreign), sum(map(history.holds, foreign))
 
 
 class _History:
-    """The tool results and users' texts of a request, without what stands in its system text and tools too."""
+    """The tool results and user texts of a request; spans that its system text or tools contain do not count."""
 
     def __init__(self, request: Request, parts: Iterable[Part]) -> None:
         self._parts = parts = list(parts)
@@ -225,16 +227,16 @@ class _History:
         return span not in self._opening and any(span in part.text for part in self._given)
 
     def holds(self, span: str) -> bool:
-        """Tell whether a span stands anywhere in the request."""
+        """Whether a span occurs anywhere in the request."""
         return span in self._opening or any(span in part.text for part in self._parts)
 
     def find_tool(self, span: str) -> str:
-        """Return the tool whose result holds a span; empty where only a user said it."""
+        """Return the tool whose result contains a span; "" if only a user's text does."""
         return next((part.tool for part in self._given if part.kind == "result" and span in part.text), "")
 
 
 def is_left(span: str, text: str) -> bool:
-    """Tell whether a copy of a span is left in a text, however its white space is spelled."""
+    """Whether a text still contains a span, ignoring differences in white space."""
     return span in text or (" " in span and " ".join(span.split()) in " ".join(text.split()))
 
 
@@ -243,15 +245,15 @@ def is_left(span: str, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The share of turns in which text that the next call copied was gone, with chance matches taken out."""
+    """Share of turns that lost text which the next call copied, corrected for chance matches."""
 
     turns: int
-    matched: int  # turns whose next call holds a span of the history
+    matched: int  # turns whose next call contains a span of the history
     matched_lost: int  # of these, turns that lost one
-    chance_matched: int  # turns in which a reply of another session holds one
+    chance_matched: int  # turns in which a reply of another session contains one
     chance_lost: int
-    uses: float  # true uses, as estimated
-    of_uses: float | None  # the share of true uses that lost text; None with too few
+    uses: float  # estimated number of true uses
+    of_uses: float | None  # share of true uses that lost text; None with too few uses
     by_turn: float | None  # the same as a share of all turns
     low: float | None = None  # 95% interval of `of_uses`, over sessions; None with too few sessions
     high: float | None = None
@@ -259,7 +261,7 @@ class Loss:
 
 
 def count_turns(turns: Iterable[Turn]) -> list[int]:
-    """Count the turns of a session: all, those that copied, that lost, and the same two by chance."""
+    """Count the turns of a session: all, those that copied, those that lost, and the last two by chance."""
     counts = [0] * 5
     for turn in turns:
         facts = (True, bool(turn.copied), bool(turn.lost), turn.chance_copied, turn.chance_lost)
@@ -268,12 +270,12 @@ def count_turns(turns: Iterable[Turn]) -> list[int]:
 
 
 def count_naively(turns: Iterable[Turn]) -> list[int]:
-    """Add up what `NAIVE` names."""
+    """Add up the counts of `NAIVE`."""
     return [sum(column) for column in zip(*(turn.naive for turn in turns))] or [0] * len(NAIVE)
 
 
 def estimate_loss(counts: Sequence[Sequence[int]]) -> Loss:
-    """Estimate the loss by a mixture of true uses and chance matches, from the counts of each session."""
+    """Estimate the loss from the counts of each session, as a mixture of true uses and chance matches."""
     total = [sum(column) for column in zip(*counts)] or [0] * 5
     uses, of_uses, by_turn = _solve(total)
     low = high = None
@@ -295,12 +297,12 @@ def _solve(counts: Sequence[int]) -> tuple[float, float | None, float | None]:
     uses = share * turns
     if uses < MIN_JUDGED_TURNS:
         return uses, None, None
-    gone = lost - (1 - share) * chance_lost  # below 0 by chance, where little was lost
+    gone = lost - (1 - share) * chance_lost  # may fall below 0 by chance if little was lost
     return uses, gone / uses, gone / turns
 
 
 def _find_limits(value: float, without_one: Sequence[float | None]) -> tuple[float | None, float | None]:
-    """Return the 95% limits of an estimate by the jackknife over sessions; the estimates are no shares yet."""
+    """Return the 95% limits of an estimate by the jackknife over sessions; estimates may lie outside 0 to 1."""
     known = [each for each in without_one if each is not None]
     number = len(known)
     if number < len(without_one):

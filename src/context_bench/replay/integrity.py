@@ -1,4 +1,4 @@
-"""What a request must keep whatever is compressed in it; a broken rule is a fault that no label is needed for."""
+"""Rules that every forwarded request must keep; a broken rule is a fault, found without labels."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from context_bench.wire.prompts import Prompt
 
 FAULTS = {
     "pairing": "a tool call without its result, or a result without its call",
-    "ids": "a tool call or a result under an id that was not recorded",
-    "order": "messages, tool calls or results in another order",
-    "roles": "a message with another role",
-    "images": "an image or a document is gone",
+    "ids": "a tool call or result with an id that was not recorded",
+    "order": "messages, tool calls or results in a different order",
+    "roles": "a message with a different role",
+    "images": "an image or a document was removed",
     "system": "the system text was changed",
-    "tools": "a tool or its schema was changed or dropped",
+    "tools": "a tool or its schema was changed or removed",
     "thinking": "a thinking block or its signature was changed",
-    "cache marks": "a breakpoint of the prompt cache is gone",
+    "cache marks": "a breakpoint of the prompt cache was removed",
 }
-"""Faults by name, with what each means."""
+"""Meaning of each fault, by name."""
 
 
 def find_faults(api: str, recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
-    """Compare a request with what was sent in its place, and list the faults."""
+    """Compare a recorded request with the one sent instead, and list the faults."""
     before, after = _read_conversation(recorded), _read_conversation(sent)
     form = get_form(api)
     old, new = form.read_tool_ids(before), form.read_tool_ids(after)
@@ -58,7 +58,7 @@ def _find_unpaired(ids: tuple[Sequence[Any], Sequence[Any]]) -> set[Any]:
 
 
 def _changes_order(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]]) -> bool:
-    """Tell whether what stands on both sides, once on each, has another order in one of these lists."""
+    """Whether values that occur exactly once on both sides have a different order in any of these lists."""
     for old, new in zip(before, after):
         once = _list_once(old) & _list_once(new)
         if [each for each in old if each in once] != [each for each in new if each in once]:
@@ -76,7 +76,7 @@ def _list_contents(messages: Sequence[Any]) -> list[str]:
 
 
 def _changes_roles(before: Sequence[Any], after: Sequence[Any]) -> bool:
-    """Tell whether a content that stands on both sides has another role."""
+    """Whether a content that occurs on both sides has a different role."""
     roles: dict[str, set[Any]] = {}
     for message in before:
         if isinstance(message, Mapping):
@@ -112,16 +112,16 @@ def _read_system(body: Mapping[str, Any]) -> list[str]:
 
 
 def _keeps_tools(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
-    """Tell whether each tool on offer is there as it was; tools that a proxy adds are no fault."""
+    """Whether all recorded tools are unchanged; tools that a proxy adds are no fault."""
     before = Counter(dump_json(tool) for tool in Prompt(tools=list(recorded.get("tools") or ())).as_read().tools)
     after = Counter(dump_json(tool) for tool in Prompt(tools=list(sent.get("tools") or ())).as_read().tools)
     return before <= after
 
 
 def _changes_thinking(before: Sequence[Any], after: Sequence[Any]) -> bool:
-    """Tell whether thinking was changed or added, or is gone from the model's last turn while that waits for a tool.
+    """Whether thinking was changed or added, or removed from a last model turn that waits for a tool.
 
-    Elsewhere it may be left out, as the API itself does.
+    Elsewhere thinking may be removed, as the API itself does.
     """
     old, new = (_find_waiting_turn(messages) for messages in (before, after))
     is_gone = bool(new and _list_thinking(old) - _list_thinking(new))
@@ -129,7 +129,7 @@ def _changes_thinking(before: Sequence[Any], after: Sequence[Any]) -> bool:
 
 
 def _find_waiting_turn(messages: Sequence[Any]) -> list[Any]:
-    """Return the model's last turn where it calls a tool."""
+    """Return the model's last turn if it calls a tool."""
     said = [message for message in messages if isinstance(message, Mapping) and message.get("role") == "assistant"]
     return said[-1:] if any(block.get("type") == "tool_use" for block in _list_blocks(said[-1:])) else []
 

@@ -1,4 +1,4 @@
-"""What a replay found, by system: the numbers that the tables, the page and the sentences show."""
+"""Results of a replay by system: the numbers behind its tables, its page and its conclusions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from context_bench.replay.copied_text import Loss, estimate_loss
 DAY_SECONDS = 86_400
 MONTH_DAYS = 365 / 12
 DEFAULT_HIT_RATE = 0.75
-"""Share of simulated reads that OpenAI's servers give, for recordings that do not tell: about a quarter misses."""
+"""Share of simulated reads that OpenAI's servers really serve, for recordings without counters."""
 DOLLARS = ("recorded", "sent", "recorded_cold", "sent_cold", "recorded_uncached", "sent_uncached")
-TURNS = (1, 11, 21, 51)  # of a thread, at which the parts of the table by turn begin
+TURNS = (1, 11, 21, 51)  # first turn of each line in the table by turn
 
 Turn = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOutcome:
-    """One session through one arm."""
+    """Results of one session with one arm."""
 
     session: str
     facts: Mapping[str, Any]
@@ -34,13 +34,13 @@ class SessionOutcome:
 
     @property
     def first_break(self) -> int | None:
-        """The turn of its thread in which the cache was first broken."""
+        """Turn of its thread in which the cache was first broken."""
         return min((turn["turn"] for turn in self.turns if "lost_reads" in turn), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """Dollars saved in a month, and how many requests that stands on."""
+    """Dollars saved in a month, and the basis of the estimate."""
 
     dollars: float
     basis: str
@@ -48,13 +48,13 @@ class Month:
 
 @dataclass(slots=True)
 class ArmOutcome:
-    """All sessions through one arm."""
+    """Results of all sessions with one arm."""
 
     name: str
     sessions: list[SessionOutcome] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)  # sessions that could not be replayed, with the reason
+    failed: dict[str, str] = field(default_factory=dict)  # reason why a session could not be replayed, by session
     is_control: bool = False
-    volume: float | None = None  # requests a month that the user expects; None goes by the recorded dates
+    volume: float | None = None  # expected requests a month; None uses the recorded dates
 
     @property
     def turns(self) -> list[Turn]:
@@ -62,19 +62,19 @@ class ArmOutcome:
 
     @property
     def saved_tokens(self) -> float | None:
-        """The share of billed prompt tokens that were not sent; None where no request got through."""
+        """Saved share of billed prompt tokens; None if every request failed."""
         if self.errors == len(self.turns):
             return None
         recorded = sum(turn["recorded_prompt"] for turn in self.turns)
         return 1 - sum(turn["prompt"] for turn in self.turns) / recorded if recorded else None
 
     def sum_dollars(self, key: str) -> float | None:
-        """Add up the dollars of all sessions: `recorded`, `sent`, or one of them `_cold`."""
+        """Add up one kind of dollars over all sessions: a name of `DOLLARS`."""
         known = [session.facts["dollars"][key] for session in self.sessions]
         return sum(known) if known and None not in known else None
 
     def find_saved_dollars(self, *, cold: bool = False) -> float | None:
-        """Return the share of the dollars that is saved; negative where the arm costs more."""
+        """Return the saved share of dollars; negative if the arm costs more."""
         end = "_cold" if cold else ""
         recorded, sent = self.sum_dollars(f"recorded{end}"), self.sum_dollars(f"sent{end}")
         if self.errors == len(self.turns) or not recorded or sent is None:
@@ -83,7 +83,7 @@ class ArmOutcome:
 
     @property
     def hit_rate(self) -> float | None:
-        """The share of the simulated cache reads that servers give; None where the simulation has no misses to add."""
+        """Share of the simulated cache reads that real servers serve; None for caches that never miss at random."""
         reads = [session.facts["cache_reads"] for session in self.sessions if session.facts["cache_reads"]]
         simulated = sum(each["simulated"] for each in reads)
         if not reads:
@@ -92,7 +92,7 @@ class ArmOutcome:
         return min(1.0, recorded / simulated) if simulated and recorded else DEFAULT_HIT_RATE
 
     def find_saved_with_misses(self) -> float | None:
-        """Return the share of the dollars that is saved when the cache misses as often as it does on real servers."""
+        """Return the saved share of dollars if the cache misses as often as on real servers."""
         rate = self.hit_rate
         recorded, sent = (self._sum_with_misses(side, 1.0 if rate is None else rate) for side in ("recorded", "sent"))
         return 1 - sent / recorded if rate is not None and recorded and sent is not None else None
@@ -108,7 +108,7 @@ class ArmOutcome:
 
     @property
     def month(self) -> Month | None:
-        """The dollars saved in a month; None where the price, or how many requests a month has, is not known."""
+        """Dollars saved in a month; None if the price or the number of requests in a month is unknown."""
         recorded, sent = self.sum_dollars("recorded"), self.sum_dollars("sent")
         if recorded is None or sent is None or not self.turns:
             return None
@@ -123,13 +123,13 @@ class ArmOutcome:
 
     @property
     def broken_turns(self) -> float | None:
-        """The share of turns, after the first of each thread, that read less from the cache than a stable prefix."""
+        """Share of turns, after the first of each thread, that read less from the cache than a stable prefix would."""
         later = [turn for turn in self.turns if turn["turn"] > 1]
         return sum("lost_reads" in turn for turn in later) / len(later) if later else None
 
     @property
     def damage_dollars(self) -> float | None:
-        """What lost reads cost; None where the price of a model is not known."""
+        """Cost of lost cache reads; None if the price of a model is unknown."""
         priced = self.turns and _is_priced(self.turns)
         return sum(turn.get("damage_dollars", 0.0) for turn in self.turns) if priced else None
 
@@ -139,7 +139,7 @@ class ArmOutcome:
 
     @property
     def faults(self) -> Counter[str]:
-        """Turns with each fault."""
+        """Number of turns with each fault."""
         return Counter(fault for turn in self.turns for fault in turn["faults"])
 
     @property
@@ -152,13 +152,13 @@ class ArmOutcome:
 
     @property
     def mendable(self) -> tuple[int, float | None]:
-        """Turns whose losses could be had again, and the dollars of one more turn for each."""
+        """Number of turns whose losses the model could recover, and the dollars of one more turn for each."""
         turns = [turn for turn in self.turns if turn["mendable"]]
         return len(turns), sum(turn["dollars"] for turn in turns) if _is_priced(turns) else None
 
     @property
     def naive(self) -> dict[str, float | None]:
-        """What a plain search finds that counts each use and every match; shares, to stand beside the estimate."""
+        """Shares from a plain search that counts every use and match, for comparison with the estimate."""
         counts = [session.facts["naive"] for session in self.sessions]
         matched, lost, foreign, found = [sum(column) for column in zip(*counts)] or [0] * 4
         return {
@@ -169,12 +169,12 @@ class ArmOutcome:
 
     @property
     def saved_by_turns(self) -> float | None:
-        """The share of the dollars that is saved, by the turns; None without a price."""
+        """Saved share of dollars, added up over turns; None without a price."""
         recorded = sum(turn.get("recorded_dollars", 0.0) for turn in self.turns)
         return 1 - sum(turn["dollars"] for turn in self.turns) / recorded if recorded else None
 
     def split_by_turn(self) -> list[tuple[str, ArmOutcome]]:
-        """Split the outcome by how far a turn is in its thread."""
+        """Split the outcome by the position of turns in their thread."""
         found = []
         for first, last in zip(TURNS, [*TURNS[1:], None]):
             parts = [
@@ -187,9 +187,9 @@ class ArmOutcome:
         return found
 
     def find_break_even(self) -> int | None:
-        """Return the turn from which on the median session is not dearer than as recorded.
+        """Return the turn from which the median session costs no more than recorded.
 
-        None where most sessions are dearer to their end, or all of them together.
+        None if most sessions cost more to the end, or if all of them together do.
         """
         saved = self.find_saved_dollars()
         if not _is_priced(self.turns) or saved is None or saved < 0:
@@ -208,7 +208,7 @@ def _is_priced(turns: Sequence[Turn]) -> bool:
 
 
 def _find_repaid(turns: Sequence[Turn]) -> int | None:
-    """Return the number of requests after which the sum of dollars stays at or below the recorded one."""
+    """Return the first request from which the total cost stays at or below the recorded one."""
     place, gained = 1, 0.0
     for number, turn in enumerate(turns, 1):
         gained += turn.get("recorded_dollars", 0.0) - turn.get("dollars", 0.0)
@@ -217,7 +217,7 @@ def _find_repaid(turns: Sequence[Turn]) -> int | None:
 
 
 def gather(rows: Iterable[Any], controls: Sequence[str] = (), volume: float | None = None) -> list[ArmOutcome]:
-    """Gather the rows of a replay by arm; `volume` is how many requests a month are expected."""
+    """Group the rows of a replay by arm; `volume` is the expected number of requests a month."""
     arms: dict[str, ArmOutcome] = {}
     for row in rows:
         arm = arms.setdefault(row.system, ArmOutcome(row.system, is_control=row.system in controls, volume=volume))

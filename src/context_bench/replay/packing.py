@@ -1,7 +1,7 @@
-"""A replay as JSON: recorded sessions, and what was sent on in the place of their requests.
+"""A replay as JSON: recorded sessions, and the requests that arms forwarded instead.
 
-Each message stands once. Of what was sent on, only the parts that the recording does not hold are written down: with it
-at hand, everything that a replay measured can be measured again.
+Each message is written once. Of forwarded requests, only the parts that the recording lacks are written: together with
+the recording, they are enough to repeat all measurements of a replay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PLAIN = tuple(each.name for each in fields(Request) if each.name not in _SHARED
 
 
 def digest_session(session: Session) -> str:
-    """Identify all requests of a session, with their replies."""
+    """Return a hash of all requests of a session and their replies."""
     digest = blake2b(digest_size=16)
     for thread in session.threads:
         for request in thread.requests:
@@ -33,7 +33,7 @@ def digest_session(session: Session) -> str:
 
 
 def pack_session(session: Session) -> dict[str, Any]:
-    """Write a session down; values that several requests share stand once."""
+    """Convert a session to JSON; values that several requests share are written once."""
     pool = _Pool()
     threads = []
     for thread in session.threads:
@@ -52,7 +52,7 @@ def pack_session(session: Session) -> dict[str, Any]:
 
 
 def unpack_session(packed: Mapping[str, Any]) -> Session:
-    """Return the session that was written down; what was shared is shared again."""
+    """Rebuild a session from its JSON; shared values become shared objects again."""
     values = packed["values"]
     histories: dict[int, list[Any]] = {}
     threads = []
@@ -69,11 +69,11 @@ def unpack_session(packed: Mapping[str, Any]) -> Session:
 
 
 class _Pool:
-    """Values by their places; the same object has the same place."""
+    """List of values without repetition: the same object always gets the same index."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
-        self._places: dict[int, tuple[int, Any]] = {}  # by identity; the object is held, so that no other gets it
+        self._places: dict[int, tuple[int, Any]] = {}  # by id(); holding the object keeps its id from being reused
 
     def add(self, value: Any, written: Any = None) -> int:
         if id(value) not in self._places:
@@ -82,20 +82,20 @@ class _Pool:
         return self._places[id(value)][0]
 
 
-# --- what was sent on
+# --- forwarded requests
 
 _BODIES = ("body", "repeated")
 
 
 class SentPacker:
-    """Writes down the bodies that were sent on in a session."""
+    """Writer of the bodies that were forwarded in a session."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, Any] = {}  # the parts that the recording does not hold, by their names
+        self.texts: dict[str, Any] = {}  # parts that the recording lacks, by name
         self._known: set[str] = set()
 
     def pack(self, body: Mapping[str, Any], sent: Sent) -> dict[str, Any]:
-        """Pack what was sent in the place of a recorded body."""
+        """Pack what was sent instead of a recorded body."""
         self._known.update(name for name, _ in _list_parts(body))
         packed = {each.name: getattr(sent, each.name) for each in fields(Sent) if each.name not in _BODIES}
         bodies = [self._pack_body(each) for each in (sent.body, *sent.repeated) if each is not None]
@@ -109,13 +109,13 @@ class SentPacker:
 
 
 class SentReader:
-    """Reads what `SentPacker` wrote, with the recorded bodies at hand."""
+    """Reader of what `SentPacker` wrote, given the recorded bodies."""
 
     def __init__(self, texts: Mapping[str, Any]) -> None:
         self._known = dict(texts)
 
     def read(self, body: Mapping[str, Any], packed: Mapping[str, Any]) -> Sent:
-        """Return what was sent in the place of a recorded body; KeyError where a part is missing."""
+        """Return what was sent instead of a recorded body; raise KeyError if a part is missing."""
         self._known.update(_list_parts(body))
         plain = {name: value for name, value in packed.items() if name != "bodies"}
         bodies: list[Mapping[str, Any]] = [self._read_body(each) for each in packed.get("bodies", ())]
@@ -129,7 +129,7 @@ class SentReader:
 
 
 def _list_parts(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the messages, tools and other fields of a body, each with its name."""
+    """Yield the messages, tools and other fields of a body, each with its hash as name."""
     for value in body.values():
         parts: Sequence[Any] = value if isinstance(value, list) else [value]
         yield from ((_name(part), part) for part in parts)

@@ -1,4 +1,4 @@
-"""The page of a replay: the conclusion, the systems, a timeline of tokens and dollars, and the worst losses."""
+"""HTML page of a replay: conclusion, systems, timeline of tokens and dollars, worst losses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_CHART_POINTS = 200
 
 
 def render_page(arms: Sequence[ArmOutcome]) -> str:
-    """Write the page as one HTML file, which asks nothing of any server."""
+    """Return the page as one HTML file that loads nothing from a server."""
     measured = [arm for arm in arms if not arm.is_control]
     told = [conclude(arm) for arm in measured]
     if len(told) != 1:
@@ -42,7 +42,7 @@ def render_page(arms: Sequence[ArmOutcome]) -> str:
         "sessions": ("By session", join(_show_table(table_of_sessions(arms)), _note("Saved: tokens, dollars."))),
         "turns": ("By turn", _show_table(table_of_turns(measured))),
         "tools": ("By tool", _show_tools(measured)),
-        "losses": ("Text that the next call copied and that was gone", _show_losses(measured)),
+        "losses": ("Lost text that the next call copied", _show_losses(measured)),
         "method": ("How it was measured", _describe_method(arms)),
     }
     return plain_page("context-bench replay", parts, *top)
@@ -56,14 +56,14 @@ def _show_timelines(arms: Sequence[ArmOutcome]) -> Markup:
     arms = [arm for arm in arms if arm.turns]
     if not arms:
         return element("p", None, "No session was replayed.")
-    charts = [_draw_timeline(arms, "prompt", "tokens of prompts, in all", "tokens")]
+    charts = [_draw_timeline(arms, "prompt", "total prompt tokens", "tokens")]
     if all("dollars" in turn for arm in arms for turn in arm.turns):
-        charts.append(_draw_timeline(arms, "dollars", "dollars, in all", "dollars"))
+        charts.append(_draw_timeline(arms, "dollars", "total dollars", "dollars"))
     return join(*map(draw_figure, charts))
 
 
 def _draw_timeline(arms: Sequence[ArmOutcome], key: str, title: str, what: str) -> Chart:
-    """Draw the sum so far of what was billed, request by request, as recorded and through each system."""
+    """Draw the cumulative bill by request, as recorded and with each system."""
     recorded = list(accumulate(turn[f"recorded_{key}"] for turn in arms[0].turns))
     sent = {arm.name: list(accumulate(turn[key] for turn in arm.turns)) for arm in arms}
     step = max(1, len(recorded) // MAX_CHART_POINTS)
@@ -78,7 +78,7 @@ def _draw_timeline(arms: Sequence[ArmOutcome], key: str, title: str, what: str) 
     return Chart(
         f"timeline-{what}",
         f"{what} turn by turn",
-        f"{what.capitalize()} so far, with and without",
+        f"Cumulative {what}, with and without each system",
         ["Dashed: as recorded."],
         Plane(
             Axis("requests", Scale(0.0, float(len(recorded)))),
@@ -87,25 +87,25 @@ def _draw_timeline(arms: Sequence[ArmOutcome], key: str, title: str, what: str) 
             lines,
             [Key(name, series=number) for number, name in enumerate(sent)],
         ),
-        ["system", f"{what} in all"],
+        ["system", f"total {what}"],
         [[name, show(end)] for name, end in ends.items()],
     )
 
 
 def _write_tick(value: float) -> str:
-    """Write a number of tokens as short as the axis has room for."""
+    """Write a number of tokens short enough for an axis."""
     return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"
 
 
 def _show_tools(arms: Sequence[ArmOutcome]) -> Markup:
-    """Show what was sent of the results of each tool, and how many turns lost text of them."""
+    """Show the saved share of each tool's results, and the number of turns that lost text from them."""
     sums: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for arm in arms:
         for session in arm.sessions:
             for tool, facts in session.facts["tools"].items():
                 sums[tool][arm.name].update(facts)
     if not sums:
-        return element("p", None, "No result of a tool was replayed.")
+        return element("p", None, "No tool results were replayed.")
     largest = sorted(sums, key=lambda tool: -max(each["tokens"] for each in sums[tool].values()))[:MAX_TOOLS]
     names = [arm.name for arm in arms if arm.sessions]
     lines = [
@@ -113,7 +113,7 @@ def _show_tools(arms: Sequence[ArmOutcome]) -> Markup:
         for tool in largest
     ]
     note = (
-        "Tokens of results as often as they were sent. Lost: turns whose next call copied text of them that was gone."
+        "Results are counted each time they were sent. Lost: turns whose next call copied text that was gone from them."
     )
     return join(table(["tool", "tokens", *names], lines), _note(note))
 
@@ -133,7 +133,7 @@ def _show_losses(arms: Sequence[ArmOutcome]) -> Markup:
         for loss in session.facts["losses"]
     ]
     if not found:
-        return element("p", None, "No text that a next call copied was gone.")
+        return element("p", None, "No text that a next call copied was lost.")
     shown = []
     for name, session, loss in found[:MAX_LOSSES]:
         where = f"session {shorten(session, MAX_NAME)}"
@@ -144,12 +144,12 @@ def _show_losses(arms: Sequence[ArmOutcome]) -> Markup:
                 element("pre", None, *(_show_segment(*segment) for segment in loss.get("diff", ()))),
             )
         )
-    more = [_note(f"{len(found) - MAX_LOSSES} more are in the JSON.")] if len(found) > MAX_LOSSES else []
+    more = [_note(f"{len(found) - MAX_LOSSES} more are in the JSON output.")] if len(found) > MAX_LOSSES else []
     return join(*shown, *more)
 
 
 def _show_segment(kind: str, old: str, new: str) -> Markup:
-    """Show a stretch of a diff: what was recorded and gone, and what was sent in its place."""
+    """Show a segment of a diff: removed text, and the text sent instead."""
     if kind == "kept":
         return join(old)
     return join(*(element(tag, None, text) for tag, text in (("del", old), ("ins", new)) if text))
@@ -165,36 +165,36 @@ def _describe_method(arms: Sequence[ArmOutcome]) -> Markup:
         *list_notes(arms),
         OPEN_LOOP,
         *(_tell_naive(arm) for arm in measured if not arm.is_control),
-        "Dollars are those of a simulated prompt cache, which was run over the recorded requests first. Below is how "
-        "far it is from the recorded counters in the second half of each thread, fitted on the first half.",
+        "Dollars come from a simulated prompt cache. The table below compares it with the recorded counters in the "
+        "second half of each thread, after a fit to the first half.",
     ]
     faults = [element("li", None, f"{name}: {meaning}") for name, meaning in FAULTS.items()]
     return join(
         *(element("p", None, each) for each in dict.fromkeys(sentences)),
         _show_errors(measured[0].sessions if measured else []),
-        element("p", None, "Faults that are looked for in each request:"),
+        element("p", None, "Each request is checked for these faults:"),
         element("ul", None, *faults),
     )
 
 
 def _tell_naive(arm: ArmOutcome) -> str:
-    """Tell what a plain search finds, so that nobody takes it for a loss."""
+    """Describe the results of a plain search, to show that they are not losses."""
     shares = {name: "–" if value is None else f"{value:.0%}" for name, value in arm.naive.items()}
     loss = arm.loss
     return (
         f"{arm.name}: a plain search finds a span of the next call in {shares['matched_turns']} of turns, and "
-        f"{shares['lost_of_matched_turns']} of these lost one; but it finds {shares['foreign_spans_matched']} of the "
-        f"spans of another session's calls too. By the rule, {loss.matched} of {loss.turns} turns copied text and "
-        f"{loss.matched_lost} lost it; with another session's calls {loss.chance_matched} did and {loss.chance_lost}."
+        f"{shares['lost_of_matched_turns']} of these lost one. But it also finds {shares['foreign_spans_matched']} of "
+        f"the spans in another session's calls. By our rule, {loss.matched} of {loss.turns} turns copied text, and "
+        f"{loss.matched_lost} lost some; with another session's calls, {loss.chance_matched} and {loss.chance_lost}."
     )
 
 
 def _show_errors(sessions: Sequence[SessionOutcome]) -> Markup:
-    """Show how far the simulation is from the recorded counters, by session, beside the trivial model."""
+    """Compare the errors of the simulation and of the trivial model, by session."""
     found = [(session.session, error) for session in sessions if (error := session.facts["simulation"])]
     if not found:
         return element("p", None, "No cache counters were recorded, so the simulation cannot be checked here.")
-    heads = ["off by, in tokens", "requests", "reads", "reads, trivial", "writes", "writes, trivial", "dollars"]
+    heads = ["error in tokens", "requests", "reads", "reads, trivial", "writes", "writes, trivial", "dollars"]
     lines = [
         [
             shorten(name, MAX_NAME),
@@ -207,13 +207,13 @@ def _show_errors(sessions: Sequence[SessionOutcome]) -> Markup:
     nearer, farther = (sum(error[key] for _, error in found) for key in ("nearer", "farther"))
     total = sum(error["requests"] for _, error in found)
     if nearer or farther:
-        compared = f"The simulation tells the reads of {nearer} of {total} requests better, and of {farther} worse."
+        compared = f"The simulation is closer for the reads of {nearer} of {total} requests, and farther for {farther}."
     else:
         compared = (
-            "Here both are the same: a session that only appends has no misses, so it cannot show whether misses are "
-            "simulated right."
+            "Here both agree: sessions that only append have no cache misses, so they cannot show whether misses are "
+            "simulated correctly."
         )
-    note = f"Median / 95th percentile / worst. The trivial model reads all of the request before. {compared}"
+    note = f"Median / 95th percentile / worst. The trivial model reads the whole previous request. {compared}"
     return join(table(heads, lines), _note(note))
 
 

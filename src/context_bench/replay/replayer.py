@@ -1,8 +1,8 @@
-"""A session as an example of a run, and the system that sends its requests through an arm and judges what became of it.
+"""Sessions as examples of a run, and the system that sends their requests through an arm and judges the results.
 
-An example is a whole session: its threads share a prompt cache, and a proxy may keep a state for each of them. So a run
-that is interrupted goes on with the sessions that are left. Requests go one after the other, in the order in which they
-started. Of their texts the parts that an arm changed are kept, and a few passages around what was lost.
+An example is a whole session: its threads share a prompt cache, and a proxy may keep state for each session. So an
+interrupted run continues with the remaining sessions. Requests are sent one at a time, ordered by start. The result
+keeps the parts that an arm changed, and a few passages around lost text.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.forms import read_prompt
 
-MAX_REPLIES = 500  # of a session, that are put into the turns of others
+MAX_REPLIES = 500  # of one session that are given to turns of other sessions
 MAX_OPEN_SESSIONS = 4
-MAX_LOSSES = 3  # passages that are kept of a session
+MAX_LOSSES = 3  # passages kept for each session
 MAX_PASSAGE_CHARS = 400
-MAX_SILENT = 3  # requests in a row without an answer in time, after which a session is given up
+MAX_SILENT = 3  # timeouts in a row that end a session
 BROKEN_TOKENS = 64
-"""Tokens read less than from a stable prefix, from which on the cache counts as broken."""
-BROKEN_STEPS = 256  # the same where the cache reads whole steps of 128 tokens
+"""The cache counts as broken if it reads this many tokens fewer than with a stable prefix."""
+BROKEN_STEPS = 256  # the same for caches that read in steps of 128 tokens
 
 
 @dataclass
 class Recording:
-    """The sessions of some files: what is known of all of them together, and each of them when it is asked for."""
+    """Recorded sessions of some files: their common facts, and each session on demand."""
 
     paths: list[str]
     findings: Findings = field(default_factory=Findings)
@@ -73,14 +73,13 @@ class Recording:
 
     @classmethod
     def read(cls, paths: Sequence[str | Path]) -> Recording:
-        """Read all files once; DataError when one that is named is no recording."""
+        """Read all files once; raise DataError if a named file is no recording."""
         recording = cls([str(path) for path in paths])
         for session in read_sessions(recording.paths, recording.findings):
             recording.add(session)
         return recording
 
     def add(self, session: Session) -> None:
-        """Add a session."""
         self.spans.add(session)
         source = random.Random(session.id)
         spans = [list_call_spans(request.reply) for request in session.requests]
@@ -98,11 +97,11 @@ class Recording:
 
     @property
     def digest(self) -> str:
-        """Identify all sessions together: which text counts as copied depends on the others."""
+        """Return a hash of all sessions: the judgement of one depends on all others."""
         return blake2b(dump_json([each["digest"] for each in self.examples]).encode(), digest_size=8).hexdigest()
 
     def open(self, example: Example) -> Session:
-        """Return a session; the few that were opened last are kept."""
+        """Return a session; the most recent ones stay in memory."""
         identity = str(example["id"])
         if identity not in self._open:
             self._open[identity] = open_session(example)
@@ -111,7 +110,7 @@ class Recording:
         return self._open[identity]
 
     def draw_replies(self, session: str) -> Iterator[Foreign]:
-        """Yield replies of other sessions at random, the same ones for every system; without others, empty ones."""
+        """Yield random replies of other sessions, the same for every system; without other sessions, empty ones."""
         others = [(other, spans) for other, replies in self._replies.items() if other != session for spans in replies]
         source = random.Random(session)
         while True:
@@ -119,13 +118,13 @@ class Recording:
 
 
 def open_session(example: Example) -> Session:
-    """Read the session that an example stands for from its files."""
+    """Read an example's session from its files."""
     found = read_sessions(example["meta"]["files"])
     return next(session for session in found if session.id == example["meta"]["session"])
 
 
 class Replayer:
-    """Replays sessions through an arm; the answer to an example is what became of its requests."""
+    """System that replays sessions through an arm; its output describes the outcome of each request."""
 
     def __init__(self, arm: Arm, recording: Recording, prices: Prices, count: Tokenizer) -> None:
         self.arm, self.name = arm, arm.name
@@ -142,7 +141,7 @@ class Replayer:
         return None if own is None else f"{own}, replay/4 of {self._recording.digest}"
 
     def process(self, example: Example) -> Example:
-        """Call `aprocess` for a caller without an event loop."""
+        """Run `aprocess` for callers without an event loop."""
         return run_sync(self.aprocess(example))
 
     async def aprocess(self, example: Example) -> Example:
@@ -161,12 +160,12 @@ class Replayer:
                 raise SystemFailure(f"at request {number}: {failure}") from None
             if sent.refused:
                 raise SystemFailure(
-                    f"not replayable: in request {number} {self.name} asked a model about the conversation on its own; "
-                    "add --tap-model local to let a small model of this machine answer"
+                    f"not replayable: in request {number} {self.name} asked a model about the conversation; "
+                    "add --tap-model local to let a small local model answer"
                 )
             silent = silent + 1 if sent.timed_out else 0
             if silent == MAX_SILENT:
-                raise SystemFailure(f"given up at request {number}: {sent.error}, {MAX_SILENT} times in a row")
+                raise SystemFailure(f"gave up at request {number}: {sent.error}, {MAX_SILENT} times in a row")
             job.take(thread.id, place, request, body, sent)
             replayed.append(packer.pack(body, sent))
         kept = {"sent": replayed, "texts": packer.texts}
@@ -176,7 +175,7 @@ class Replayer:
 def replay_again(
     session: Session, recording: Recording, replayed: Mapping[str, Any], prices: Prices, count: Tokenizer
 ) -> dict[str, Any]:
-    """Judge what was sent on in a session again, from what the replay kept of it."""
+    """Judge the forwarded requests of a session again, from the stored output of its replay."""
     job, reader = SessionJob(session, recording, count, prices), SentReader(replayed["texts"])
     for (thread, place, _), packed in zip(order_requests(session.threads), replayed["sent"]):
         body = job.make_body(thread.requests[place])
@@ -185,7 +184,7 @@ def replay_again(
 
 
 class SessionJob:
-    """What becomes of one session, request by request."""
+    """Judge of one session, request by request."""
 
     def __init__(self, session: Session, recording: Recording, count: Tokenizer, prices: Prices) -> None:
         self._session, self._count, self._prices = session, count, prices
@@ -203,10 +202,10 @@ class SessionJob:
         self._tools: dict[str, ToolFacts] = defaultdict(ToolFacts)
 
     def take(self, thread: str, place: int, request: Request, body: Mapping[str, Any], sent: Sent) -> None:
-        """Take what was sent in the place of one request."""
+        """Judge what was sent instead of one request."""
         turn = self._judges[thread].judge(request, sent.body, next(self._foreign))
         self._turns.append(turn)
-        # What never reached the model is billed as it was recorded: nothing is saved by failing.
+        # A request that did not reach the model is billed as recorded: failures save nothing.
         bodies = [body] if sent.body is None else [sent.body, *sent.repeated]
         self._blocks[thread, place] = [self._simulator.read(each) for each in bodies]
         before = _count_body(body, self._count)
@@ -233,11 +232,10 @@ class SessionJob:
         if turn.lost and sent.body is not None:
             loss = {"thread": thread, "turn": place + 1, "lost": len(turn.lost)}
             self._losses.append(loss | _show_loss(turn.lost[0], request, sent.body))
-            # The worst are kept: the turns that lost most.
             self._losses = sorted(self._losses, key=lambda each: -each["lost"])[:MAX_LOSSES]
 
     def summarize(self) -> dict[str, Any]:
-        """Bill the session by the simulated cache, and describe what became of it."""
+        """Bill the session with the simulated cache, and return all its facts."""
         prices = self._prices
         runs = {
             "recorded": self._simulator.run(),
@@ -271,7 +269,7 @@ class SessionJob:
         }
 
     def _take_results(self, request: Request, bodies: Sequence[Mapping[str, Any]], turn: Turn) -> int:
-        """Take the results of each tool on both sides; return the tokens of those that were recorded."""
+        """Add up the tool results on both sides; return the recorded tokens."""
         before = self._count_results(self._parts.list(request.messages))
         for tool, tokens in before.items():
             self._tools[tool].tokens += tokens
@@ -284,7 +282,7 @@ class SessionJob:
         return before.total()
 
     def _count_results(self, parts: Iterable[Part]) -> Counter[str]:
-        """Count the tokens of tool results by tool."""
+        """Count the tokens of results by tool."""
         found: Counter[str] = Counter()
         for part in parts:
             if part.kind == "result":
@@ -297,11 +295,11 @@ class SessionJob:
 
 @dataclass(slots=True)
 class ToolFacts:
-    """The results of one tool in all requests of a session, as often as they were sent."""
+    """Totals of one tool's results in a session, counted each time they were sent."""
 
     tokens: int = 0
     sent_tokens: int = 0
-    lost: int = 0  # turns that lost text of its results
+    lost: int = 0  # turns that lost text from its results
 
 
 def _count_body(body: Mapping[str, Any] | None, count: Tokenizer) -> int:
@@ -310,7 +308,7 @@ def _count_body(body: Mapping[str, Any] | None, count: Tokenizer) -> int:
 
 
 def _show_loss(span: str, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Show the passage of the recorded request that held a lost span, as a diff with what was sent in its place."""
+    """Return the recorded passage around a lost span, as a diff with what was sent instead."""
     held = next((part for part in _list_given(request.messages) if span in part.text), None)
     if held is None:
         return {"span": span}
@@ -327,7 +325,7 @@ def _show_loss(span: str, request: Request, sent: Mapping[str, Any]) -> dict[str
 
 
 def _list_given(messages: Any) -> list[Part]:
-    """List the results of tools and the users' texts."""
+    """List the tool results and user texts."""
     tools: dict[str, str] = {}
     listed = messages if isinstance(messages, list) else []
     parts = [part for message in listed for part in list_parts(message, tools)]
@@ -335,11 +333,11 @@ def _list_given(messages: Any) -> list[Part]:
 
 
 def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: Prices) -> Iterator[dict[str, Any]]:
-    """Yield the buckets of each request on both sides, its dollars where the model has a price, and cache damage.
+    """Yield the cache use of each request on both sides, its dollars if the model has a price, and the cache damage.
 
-    With a stable prefix a request reads the same share of the one before in its thread as in the recording.
+    With a stable prefix, a request reads the same share of its predecessor in the thread as in the recording.
     """
-    last: dict[str, tuple[int, int]] = {}  # of each thread, the prompt before: recorded, sent
+    last: dict[str, tuple[int, int]] = {}  # previous prompt of each thread: recorded, sent
     for old, new in zip(recorded, sent):
         facts: dict[str, Any] = {
             "recorded_prompt": old.prompt,
@@ -367,14 +365,14 @@ _SIDES = ("recorded", "sent")
 
 
 def _sum_reads(billed: Sequence[Billed]) -> dict[str, int]:
-    """Add up simulated and recorded cache reads of the requests whose cache was recorded."""
+    """Add up simulated and recorded cache reads of the requests with recorded reads."""
     known = [(each.read, each.request.usage.cache_read) for each in billed if each.request.usage is not None]
     reported = [(simulated, read) for simulated, read in known if read is not None]
     return {"simulated": sum(each for each, _ in reported), "recorded": sum(each for _, each in reported)}
 
 
 def _sum_dollars(billed: Sequence[Billed], prices: Prices, *, without_cache: bool = False) -> float | None:
-    """Add up the dollars of all requests; None where the price of a model is not known."""
+    """Add up the dollars of all requests; None if the price of a model is unknown."""
     known = [(each, prices.of(each.request.model)) for each in billed]
     spent = [each.dollars(price, without_cache=without_cache) for each, price in known if price is not None]
     return sum(spent) if len(spent) == len(known) else None

@@ -1,4 +1,4 @@
-"""What a replay found, as tables and as the one sentence that answers the question."""
+"""Report of a replay: tables, notes and a conclusion for each system."""
 
 from __future__ import annotations
 
@@ -13,63 +13,63 @@ from context_bench.replay.copied_text import MIN_SESSIONS, Loss
 from context_bench.replay.integrity import FAULTS
 from context_bench.replay.outcome import DOLLARS, ArmOutcome, SessionOutcome
 
-MAX_NOTES = 3  # beside the one that is always said
-MAX_NAME = 24  # columns of a session's name
-MAX_SESSIONS = 12  # lines of the table by session
-LEAST_DOLLARS = 0.005  # of a month, that are worth a word
-MAX_REASON = 300  # signs
-OPEN_LOOP = "Replay is open loop: the recorded replies put text back in that the model might not have written."
+MAX_NOTES = 3  # besides `OPEN_LOOP`
+MAX_NAME = 24  # characters of a session's name
+MAX_SESSIONS = 12  # rows in the table by session
+LEAST_DOLLARS = 0.005  # smaller savings of a month are not shown
+MAX_REASON = 300  # characters
+OPEN_LOOP = "Replay is open loop: the recorded replies stay, even if the model would have answered differently."
 
 
 # --- sentences
 
 
 def conclude(arm: ArmOutcome) -> str:
-    """Say in one sentence what an arm would have saved, and what would have been gone."""
+    """Return the conclusion on an arm: its savings and losses."""
     saved, saved_dollars, loss, broken = arm.saved_tokens, arm.find_saved_dollars(), arm.loss, arm.broken_turns
     if saved is None:
         return f"{arm.name}: not measured ({_find_reason(arm)})."
     words = [f"{arm.name} would have {_tell_change(saved, 'tokens')}"]
     if saved_dollars is None:
         unpriced = sorted({model for session in arm.sessions for model in session.facts["unpriced"]})
-        words.append(f" (dollars unknown: no price for {', '.join(unpriced)}; --prices adds one)")
+        words.append(f" (cost unknown: no price for {', '.join(unpriced)}; add one with --prices)")
     else:
-        change = _tell_change(saved_dollars, "dollars", verb=(saved_dollars >= 0) != (saved >= 0))
+        change = _tell_change(saved_dollars, "cost", verb=(saved_dollars >= 0) != (saved >= 0))
         words.append(f" and {change}{_tell_more(arm)}")
-    words.append(f"; {_tell_loss(arm, loss)}")
+    words.append(f". {_tell_loss(arm, loss)}")
     if broken:
         first = min(each for session in arm.sessions if (each := session.first_break) is not None)
-        words.append(f"; the prompt cache was broken in {broken:.0%} of turns, from turn {first} on")
+        words.append(f". The prompt cache was broken in {broken:.0%} of turns, first in turn {first}")
     return "".join(words) + "."
 
 
 def _tell_more(arm: ArmOutcome) -> str:
-    """Tell the dollars of a month, and what is saved where the cache misses as often as on real servers."""
+    """Describe the savings of a month, and the savings if the cache misses as often as on real servers."""
     more = []
     if (month := arm.month) is not None and abs(month.dollars) >= LEAST_DOLLARS:
         less = "less" if month.dollars >= 0 else "more"
         more.append(f"{dollars(abs(month.dollars))} {less} a month {month.basis}")
     missing = arm.find_saved_with_misses()
     if missing is not None:
-        more.append(f"{missing:.1%} when {1 - (arm.hit_rate or 0):.0%} of cache reads miss")
+        more.append(f"saving {missing:.1%} when {1 - (arm.hit_rate or 0):.0%} of cache reads miss")
     return f" ({'; '.join(more)})" if more else ""
 
 
 def _tell_change(share: float, what: str, *, verb: bool = True) -> str:
     done = "saved" if share >= 0 else "added"
-    return f"{done + ' ' if verb else ''}{abs(share):.1%} of {what}"
+    return f"{done + ' ' if verb else ''}{abs(share):.1%} {'of' if share >= 0 else 'to'} the {what}"
 
 
 def _tell_loss(arm: ArmOutcome, loss: Loss) -> str:
     sessions = len(arm.sessions)
     if loss.of_uses is None:
-        return f"too few turns reuse earlier text to judge a loss ({round(loss.uses)}; 20 are needed)"
+        return f"Too few turns reuse earlier text to judge losses ({round(loss.uses)} of the 20 needed)"
     where = (
         "" if sessions >= MIN_SESSIONS else " in this session" if sessions == 1 else f" in these {sessions} sessions"
     )
     limits = f" [{loss.low:.1%}, {loss.high:.1%}]" if loss.low is not None and loss.high is not None else ""
     return (
-        f"text that the next call copied was gone in {loss.of_uses:.1%}{limits} of the {round(loss.uses)} turns that "
+        f"Text that the next call copied was gone in {loss.of_uses:.1%}{limits} of the {round(loss.uses)} turns that "
         f"reuse earlier text ({loss.uses / loss.turns:.0%} of all turns){where}"
     )
 
@@ -82,7 +82,7 @@ def _count(number: int, noun: str, plural: str = "") -> str:
 
 
 def render(arms: Sequence[ArmOutcome], width: int | None) -> str:
-    """Write the tables, at most three notes, and a conclusion for each arm."""
+    """Return the tables, notes, and a conclusion for each arm."""
     parts = [fit_columns(table_of_arms(arms), width, ("turns", "break-even", "$ saved, cold", "$ damage", "faults"))]
     by_session = table_of_sessions(arms)
     if len(by_session) > 2:
@@ -98,7 +98,7 @@ def render(arms: Sequence[ArmOutcome], width: int | None) -> str:
 
 
 def table_of_arms(arms: Sequence[ArmOutcome]) -> list[list[str]]:
-    """Return the table of all systems, its head first."""
+    """Return the table of all systems, header first."""
     heads = ["system", "turns", "tokens saved", "$ saved", "$ saved, cold", "break-even", "lost", "cache broken"]
     lines = [[*heads, "$ damage", "faults"]]
     for arm in arms:
@@ -128,7 +128,7 @@ def _tell_break_even(arm: ArmOutcome) -> str:
 
 
 def table_of_turns(arms: Sequence[ArmOutcome]) -> list[list[str]]:
-    """Return what each system saved and lost by how far a turn is in its thread; its head first."""
+    """Return the table of savings and losses by position of a turn in its thread, header first."""
     lines = [["turns of a thread", "requests", "tokens saved", "$ saved", "lost", "cache broken"]]
     for span, part in ((span, part) for arm in arms for span, part in arm.split_by_turn()):
         copied = sum(turn["copied"] > 0 for turn in part.turns)
@@ -141,7 +141,7 @@ def table_of_turns(arms: Sequence[ArmOutcome]) -> list[list[str]]:
 
 
 def table_of_sessions(arms: Sequence[ArmOutcome]) -> list[list[str]]:
-    """Return what each system saved in each session, tokens and dollars; its head first."""
+    """Return the table of saved tokens and dollars by session, header first."""
     shown = [arm for arm in arms if not arm.is_control and arm.sessions]
     found = {arm.name: {session.session: session for session in arm.sessions} for arm in shown}
     names = dict.fromkeys(name for sessions in found.values() for name in sessions)
@@ -166,7 +166,7 @@ def _share(value: float | None) -> str:
 
 
 def list_notes(arms: Sequence[ArmOutcome]) -> list[str]:
-    """List what has to be known to read the numbers, the most important first."""
+    """List the notes that readers need to judge the numbers, most important first."""
     notes = [note for arm in arms for note in _list_mishaps(arm)]
     sessions = [session for arm in arms[:1] for session in arm.sessions]
     off = [
@@ -174,19 +174,19 @@ def list_notes(arms: Sequence[ArmOutcome]) -> list[str]:
     ]
     if off:
         told = " to ".join(dict.fromkeys((f"{min(off):+.1%}", f"{max(off):+.1%}")))
-        notes.append(f"The simulated cache is off by {told} of the recorded dollars of a session, in unseen requests.")
+        notes.append(f"Simulated dollars of a session differ by {told} from recorded ones (requests outside the fit).")
     reconstructed = sorted({each for session in sessions for each in session.facts["reconstructed"]})
     if not all(session.facts["has_usage"] for session in sessions):
-        notes.append("No usage was recorded: sizes are our own counts, and what is not stored counts nothing.")
+        notes.append("No usage was recorded: sizes are our own counts, and parts that were not recorded count as zero.")
     if reconstructed:
-        notes.append(f"Reconstructed: {'; '.join(reconstructed)}. Sizes are fitted to the usage where it is recorded.")
+        notes.append(f"Reconstructed: {'; '.join(reconstructed)}. Sizes are fitted to the recorded usage, if any.")
     return [*notes, *(_tell_mendable(arm) for arm in arms if not arm.is_control and arm.mendable[0])]
 
 
 def _tell_mendable(arm: ArmOutcome) -> str:
     mendable, spent = arm.mendable
     lossy = sum(bool(turn["lost"]) for turn in arm.turns)
-    price = "" if spent is None else f", for {dollars(spent)} in all"
+    price = "" if spent is None else f", for {dollars(spent)} in total"
     return (
         f"{arm.name}: in {mendable} of {_count(lossy, 'turn')} with a loss, one more turn could get the text back by a "
         f"second read or an added tool{price}."
@@ -194,18 +194,18 @@ def _tell_mendable(arm: ArmOutcome) -> str:
 
 
 def _list_mishaps(arm: ArmOutcome) -> list[str]:
-    """List what a system did beside passing each request on once."""
+    """List failed requests, and everything that a system did besides forwarding each request once."""
     notes = []
     if arm.errors or arm.failed:
         told = [f"{_count(len(arm.failed), 'session')} could not be replayed"] if arm.failed else []
         told += [f"{_count(arm.errors, 'request')} failed, billed as recorded"] if arm.errors else []
         notes.append(f"{arm.name}: {' and '.join(told)} ({_find_reason(arm)}).")
     if side_calls := arm.count("side_calls"):
-        notes.append(f"{arm.name} asked a model {_count(side_calls, 'time')} on its own, which is not billed here.")
+        notes.append(f"{arm.name} called a model {_count(side_calls, 'time')} by itself; this is not billed here.")
     if repeated := arm.count("repeated"):
-        notes.append(f"{arm.name} asked the model again in {_count(repeated, 'request')}; each time is billed.")
+        notes.append(f"{arm.name} sent {_count(repeated, 'repeated request')}; each is billed.")
     if changed := arm.count("changed_reply"):
-        notes.append(f"{arm.name} returned {_count(changed, 'reply', 'replies')} that are not the recorded ones.")
+        notes.append(f"{arm.name} changed {_count(changed, 'recorded reply', 'recorded replies')} on the way back.")
     return notes
 
 
@@ -219,7 +219,7 @@ def _find_reason(arm: ArmOutcome) -> str:
 
 
 def describe(arms: Sequence[ArmOutcome]) -> dict[str, Any]:
-    """Describe everything as JSON: by arm, by session and by turn."""
+    """Return all results as JSON: by arm, by session and by turn."""
     return {"note": OPEN_LOOP, "faults": FAULTS, "systems": [_describe_arm(arm) for arm in arms]}
 
 

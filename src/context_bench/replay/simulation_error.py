@@ -1,4 +1,4 @@
-"""How far the simulated prompt cache is from the recorded counters, on requests that the fit has not seen."""
+"""Error of the simulated prompt cache against the recorded counters, on requests outside the fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from context_bench.utils.tokens import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """How far simulated tokens are from the recorded ones, by request."""
+    """Distribution of the absolute difference between simulated and recorded tokens of a request."""
 
     median: float
     p95: float
@@ -28,20 +28,20 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class SimulationError:
-    """The simulated cache against the recorded counters, on requests that the fit has not seen."""
+    """Errors of the simulated cache on requests outside the fit."""
 
     requests: int
     reads: Deviation
     writes: Deviation
-    trivial_reads: Deviation  # of the model that reads all tokens of the request before
+    trivial_reads: Deviation  # errors of a model that reads the whole previous request
     trivial_writes: Deviation
-    nearer: int  # requests whose reads it tells better than that model
+    nearer: int  # requests whose reads the simulation predicts better than that model
     farther: int
-    dollars: float | None  # simulated ones against recorded ones, as a share; None without a price
+    dollars: float | None  # simulated / recorded - 1; None without a price
 
 
 def judge_simulation(simulator: Simulator, count: Tokenizer) -> SimulationError | None:
-    """Fit the first half of each thread, simulate all of it, and compare the second half with what was recorded."""
+    """Fit the first half of each thread, simulate all of it, and compare the second half with the recording."""
     threads, prices = simulator.threads, simulator.prices
     run = simulator.rescale(fit_scales(threads, count, half=True)).run()
     simulated = {(each.thread.id, each.place): each for each in run}
