@@ -74,7 +74,7 @@ def test_the_compression_of_a_proxy_is_not_measured_in_all_four() -> None:
     assert math.isnan(result.summary["proxy"]["compression_ratio"])
     assert in_json(result)["proxy"]["compression_ratio"] is None
     assert table(result)["proxy"]["saved"] == "not measured"
-    assert result.notes["proxy"]["compression_ratio"].startswith("not measured: it sends its request elsewhere")
+    assert result.notes["proxy"]["compression_ratio"].startswith("not measured: it forwards its request")
     assert json.loads(result.to_json())["notes"] == result.notes
     assert "compression_ratio" not in next(csv.reader(io.StringIO(CsvReporter().render(result))))
     assert result.summary["proxy"]["mean_output_tokens"] == 1.0  # the tokens of its answer, which were counted
@@ -86,7 +86,7 @@ def test_the_cost_of_pass_of_a_plain_proxy_counts_replies_only_and_says_so() -> 
     cells, text = table(result)["proxy"], TableReporter().render(result)
     assert cells["cost of pass"].startswith("4*")
     assert (
-        "* cost of pass: it counts the tokens of replies only: without a tap, what the model read is not seen" in text
+        "* cost of pass: it counts reply tokens only: without a tap, the tokens that the model read are unknown" in text
     )
 
 
@@ -193,7 +193,7 @@ def test_a_score_that_no_metric_reads_is_named() -> None:
         def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
             return {"depth": 0.5, "width": 1.0}
 
-    with pytest.warns(UserWarning, match=r"choose one with score_field \(--score-field\): depth, width"):
+    with pytest.warns(UserWarning, match=r"choose another score with score_field \(--score-field\): depth, width"):
         result = evaluate(half, QUESTIONS, evaluators=[Two()], progress=False)
     assert math.isnan(result.summary["half"]["mean_score"])
     chosen = evaluate(half, QUESTIONS, evaluators=[Two()], score_field="depth", threshold=0.5, progress=False)
@@ -226,7 +226,7 @@ def test_one_dataset_of_two_without_a_score_is_told() -> None:
 
     data = [{**each, "dataset": tag} for tag in "ab" for each in QUESTIONS]
     metrics = [MeanScore(), CostOfPass(), PerDatasetBreakdown("score")]
-    with pytest.warns(UserWarning, match="nothing of b could be scored for half"):
+    with pytest.warns(UserWarning, match="nothing in b could be scored for half"):
         result = evaluate(half, data, evaluators=[OnlyA()], metrics=metrics, progress=False)
     values = result.summary["half"]
     assert (values["mean_score"], values["dataset:a"]) == (1.0, 1.0)
@@ -277,7 +277,7 @@ def test_the_cause_is_told_also_where_another_evaluator_gave_a_score() -> None:
     def length(original: dict[str, Any], processed: dict[str, Any]) -> float:
         return 1.0
 
-    with pytest.warns(UserWarning, match=r"RuntimeError: no judge .*; there are other scores: .*: length"):
+    with pytest.warns(UserWarning, match=r"RuntimeError: no judge .*; choose another score .*: length"):
         evaluate(half, QUESTIONS, evaluators=[Broken(), length], score_field="zed", progress=False)
 
 
@@ -313,10 +313,10 @@ def test_bounds_stand_beside_the_numbers_of_each_dataset_too() -> None:
     summary = summarize(rows, ["s"], [EvidenceShares()])
     for key in ("evidence_survival", "evidence_survival@a", "evidence_survival@b"):
         assert summary.numbers["s"][key] == 1.0
-        assert summary.notes["s"][key].endswith("so it lies from 50.0% to 100.0%")
+        assert summary.notes["s"][key].endswith("it lies from 50.0% to 100.0%")
     nothing = summarize(unknown, ["s"], [EvidenceShares()])
     assert math.isnan(nothing.numbers["s"]["evidence_survival"])
-    assert nothing.notes["s"]["evidence_survival"].endswith("so it lies from 0.0% to 100.0%")
+    assert nothing.notes["s"]["evidence_survival"].endswith("it lies from 0.0% to 100.0%")
 
 
 # --- one name for one score
@@ -435,7 +435,7 @@ def test_where_a_threshold_means_little_the_numbers_say_so() -> None:
         assert "13.6%" in result.notes["cat"][key]
     assert table(result)["cat"]["pass rate"].startswith("★50.0%*")
     assert "pareto_rank" not in values
-    assert "give --threshold" in result.notes["cat"]["pareto_rank"]
+    assert "set --threshold" in result.notes["cat"]["pareto_rank"]
     chosen = evaluate([cat, answer], SUMMARIES, threshold=0.7, progress=False)
     assert chosen.summary["cat"]["pareto_rank"] == 1.0
     assert chosen.summary["cat"]["pass_rate"] == 0.5
@@ -492,7 +492,7 @@ def test_a_headline_over_unlike_scores_says_that_it_is_one() -> None:
     data = [{**QUESTIONS[0], "dataset": "needle"}, {**SUMMARIES[0]}]
     result = evaluate(cat, data, progress=False)
     note = result.notes["cat"]["mean_score"]
-    assert note == "a mean over unlike scores: contains for needle, rouge_l_f1 for dialogsum"
+    assert note == "a mean of different scores: contains for needle, rouge_l_f1 for dialogsum"
     assert table(result)["cat"]["score"].split()[0].endswith("*")
 
 

@@ -168,9 +168,7 @@ def test_the_workflow_on_a_pull_request(tmp_path: Path) -> None:
     code, said = repository.step("Compare with main", UNDECIDED="warn")
     assert code == 1
     (annotation, *_) = [line for line in said.splitlines() if line.startswith("::error")]
-    assert annotation.startswith(
-        "::error title=context-bench::own.py:compress: fail if score drops 0.02: the gate fails"
-    )
+    assert annotation.startswith("::error title=context-bench::own.py:compress: fail if score drops 0.02: failed")
     assert "### The gate fails" in (tmp_path / "comment.md").read_text()
 
     repository.write(KEEPS.replace("compress", "renamed"), "renamed")  # a system that main has is gone

@@ -1,7 +1,7 @@
-"""Which numbers of a summary mean nothing, or less than their name suggests, and why.
+"""Notes on numbers of a summary that mean nothing, or less than their name suggests.
 
-A metric's `compute()` keeps its formula whatever it is given. In the summary of a run, a value that means nothing for a
-system becomes NaN with a note, and one that needs explaining keeps its value and gets a note.
+A metric's `compute()` applies its formula to any rows. In the summary of a run, a value that means nothing for a system
+becomes NaN with a note; a value that needs an explanation keeps its number and gets a note.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
 NO_CONTEXT = "response against prompt"
-"""Begins the note on a compression ratio that says nothing of a prompt: an answer is shorter than what was asked."""
+"""Start of the note on a ratio of answer to prompt: answers are short, so it does not measure compression."""
 
 _MAX_CAUSES = 100
-"""Different reasons that are counted; a reason may contain the id of its example, so that there may be many."""
+"""Distinct reasons to count. A reason may contain the id of its example, so there may be as many as examples."""
 
 _MAX_SHOWN = 3
 _JUDGE = "llm-judge"
 _BOUNDED = ("prompt_savings_best", "untouched_share_best", "evidence_survival_best")
-_BOTH_KINDS = "it returned contexts on some examples and answers on others, which have no score in common"
+_BOTH_KINDS = "it returned contexts for some examples and answers for others; no score applies to both"
 _BY_THRESHOLD = [key for key, number in NUMBERS.items() if number.by_threshold]
 
 
 class Census:
-    """Counts the rows of one system, or of one of its datasets, and the reasons for those without a score."""
+    """Counts the rows of one system, in all or on one dataset, and the reasons why rows have no score."""
 
     __slots__ = (
         *("causes", "empty", "errors", "kinds", "not_applied", "outputs", "rows", "score_field", "score_keys"),
@@ -92,7 +92,7 @@ class Census:
         self.score_keys.update(row.scores)
         causes = [f"{evaluator}: {reason}" for evaluator, reason in row.unscored.items()]
         if len(causes) > 1 and len(reasons := set(row.unscored.values())) == 1:
-            causes = list(reasons)  # no evaluator's own affair
+            causes = list(reasons)  # the same reason everywhere: name no evaluator
         for cause in causes:
             if cause in self.causes or len(self.causes) < _MAX_CAUSES:
                 self.causes[cause] += 1
@@ -112,7 +112,7 @@ class Census:
 
     @property
     def not_applicable(self) -> int:
-        """Count the rows without the score whose gold answer stands in no context."""
+        """Count unscored rows whose context never contained the gold answer."""
         return sum(count for cause, count in self.causes.items() if cause.endswith(NOT_IN_CONTEXT))
 
     @property
@@ -121,24 +121,24 @@ class Census:
 
     @property
     def never_applied(self) -> bool:
-        """Whether the system could do its work on no row at all."""
+        """Whether the system could not do its work on any row that did not fail."""
         return 0 < self.not_applied.total() == self.rows - self.errors
 
     def explain_not_applied(self) -> str:
-        """Say on how many rows the system could not do its work, and why."""
+        """Say on how many rows the system could not do its work, and why; "" for none."""
         shown = [
             f"on {count:,} of {self.rows:,} rows: {why}" for why, count in self.not_applied.most_common(_MAX_SHOWN)
         ]
         return f"not applied {'; '.join(shown)}" if shown else ""
 
     def explain_unjudged(self) -> str:
-        """Say how many answers the judge gave no rating, and why."""
+        """Say how many answers the judge did not rate, and why."""
         shown = [f"{why} ({count:,} rows)" for why, count in self.unjudged.most_common(_MAX_SHOWN)]
         return f"the judge did not rate {self.unjudged.total():,} of {self.rows:,} answers: {'; '.join(shown)}"
 
     @property
     def nothing_scored(self) -> bool:
-        """Whether rows that did not fail are there, and none of them has the score."""
+        """Whether some rows succeeded and none of these has the score."""
         return self.unscored > 0 and self.errors + self.unscored == self.rows
 
     def explain(self) -> str:
@@ -149,7 +149,7 @@ class Census:
             shown.append(f"and {more} more reasons")
         if self.score_keys:
             keys = ", ".join(sorted(self.score_keys))
-            shown.append(f"there are other scores: choose one with score_field (--score-field): {keys}")
+            shown.append(f"choose another score with score_field (--score-field): {keys}")
         return "; ".join(shown) or "no evaluator applies"
 
 
@@ -161,7 +161,7 @@ def add_caveats(
     datasets: Mapping[str, Census],
     config: Mapping[str, Any],
 ) -> None:
-    """Set what means nothing for a system to NaN, and note what has to be known of the rest."""
+    """Set values that mean nothing for a system to NaN, and add the notes that the others need."""
     settings = read_settings(config)
     _explain_missing_scores(values, notes, census, datasets)
     if len(census.kinds) > 1 and settings.score_field == "score":
@@ -178,9 +178,9 @@ def add_caveats(
     elif census.empty and MEAN_SCORE in values:
         notes[MEAN_SCORE] = f"{census.empty:,} of {census.rows:,} answers were empty"
     elif census.all_failed and MEAN_SCORE in values:
-        notes[MEAN_SCORE] = "all failed: every row is an error, which counts as 0"
+        notes[MEAN_SCORE] = "all failed: every row is an error and counts as 0"
     elif MEAN_SCORE in values and (unlike := _unlike_scores(config, unread=census.unread)):
-        notes.setdefault(MEAN_SCORE, f"a mean over unlike scores: {unlike}")
+        notes.setdefault(MEAN_SCORE, f"a mean of different scores: {unlike}")
     if census.not_applicable and not census.nothing_scored and MEAN_SCORE in values:
         notes.setdefault(MEAN_SCORE, f"{census.not_applicable:,} of {census.rows:,} unscored: {NOT_IN_CONTEXT}")
     if census.all_failed and values.get(COST_PER_1K_USD) == 0:
@@ -207,7 +207,7 @@ def _explain_missing_scores(
 def _judge_compression(
     name: str, values: dict[str, float], notes: dict[str, str], census: Census, config: Mapping[str, Any]
 ) -> None:
-    """A compression ratio compares contexts; a system that returns an answer alone has none to compare."""
+    """Explain or drop compression ratios of answers: the ratio compares contexts."""
     settings = read_settings(config)
     if "response" not in census.outputs:
         return
@@ -218,31 +218,31 @@ def _judge_compression(
         if elsewhere:
             values[key] = math.nan
             tapped = name in settings.reports
-            notes[key] = "not measured: it sends its request elsewhere and returns an answer; " + (
-                "what it sent on is prompt_savings"
+            notes[key] = "not measured: it forwards its request and returns an answer; " + (
+                "see prompt_savings for its compression"
                 if PROMPT_SAVINGS in values
-                else "nothing that it sent on was seen at the tap"
+                else "the tap saw no forwarded request"
                 if tapped
-                else "a tap sees what it sends on"
+                else "a tap (--tap) measures its compression"
             )
         else:
-            notes[key] = f"{NO_CONTEXT}: it returned no context, so its answer is held against what it was given"
+            notes[key] = f"{NO_CONTEXT}: it returned no context, so the ratio compares its answer with its input"
     if elsewhere and name not in settings.reports and not math.isnan(values.get(COST_OF_PASS, math.nan)):
-        notes[COST_OF_PASS] = "it counts the tokens of replies only: without a tap, what the model read is not seen"
+        notes[COST_OF_PASS] = "it counts reply tokens only: without a tap, the tokens that the model read are unknown"
 
 
 def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
-    """Beside a headline that leaves out what could not be told: its best and its worst case, by dataset too."""
+    """Add the best and worst case to numbers that leave out calls which could not be attributed."""
     for best in [key for key in values if key.startswith(_BOUNDED)]:
         key, worst = best.replace("_best", "", 1), best.replace("_best", "_worst", 1)
         values.setdefault(key, math.nan)
-        known = "not measured" if math.isnan(values[key]) else "not sure"
+        known = "not measured" if math.isnan(values[key]) else "uncertain"
         between = f"from {values[worst]:.1%} to {values[best]:.1%}"
-        said = f"{known}: some calls could not be told to be its own, so it lies {between}"
+        said = f"{known}: some calls at the tap could not be attributed to it; it lies {between}"
         notes[key] = f"{said}; {notes[key]}" if key in notes else said
     if "prompt_savings_worst" in values:
         for key in [key for key in values if key.startswith("prompt_savings@")]:
-            notes.setdefault(key, "not sure: some calls could not be told to be its own; the pooled number has bounds")
+            notes.setdefault(key, "uncertain: some calls could not be attributed to it; the pooled number has bounds")
 
 
 def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
@@ -260,7 +260,7 @@ def _weak_threshold(key: str, config: Mapping[str, Any]) -> str:
 
 
 def explain_unranked(census: Census, cost_field: str, config: Mapping[str, Any]) -> str:
-    """Say why a system cannot be ranked; empty when it can."""
+    """Say why a system cannot be ranked; "" if it can."""
     settings = read_settings(config)
     if census.all_failed:
         return "all failed"
@@ -270,20 +270,20 @@ def explain_unranked(census: Census, cost_field: str, config: Mapping[str, Any])
         return census.explain_not_applied()
     weak = settings.weak_thresholds
     if weak and not census.unread and not settings.threshold_given and cost_field.endswith(COST_OF_PASS):
-        return f"the cost of a pass at the default threshold means little for {', '.join(weak)}; give --threshold"
+        return f"the cost of a pass means little at the default threshold for {', '.join(weak)}; set --threshold"
     return ""
 
 
 def find_unscored(
     numbers: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]], config: Mapping[str, Any]
 ) -> list[str]:
-    """Give a sentence for each dataset that has gold, or a field that was asked for, and no score.
+    """Return a sentence for each dataset that has no score, though it has gold or a score was asked for by name.
 
     Systems with the same cause share a sentence.
     """
     settings = read_settings(config)
     if settings.evaluators is not None and not settings.evaluators:
-        return []  # nobody was to score anything
+        return []  # the run was told to score nothing
     found: dict[tuple[str, str], list[str]] = {}
     gold: Mapping[str, bool] = settings.gold
     asked = settings.score_field != "score"
@@ -297,8 +297,8 @@ def find_unscored(
                 said = (notes.get(name, {}).get(key) for key in (f"dataset:{tag}", f"{PASS_RATE}{at}", MEAN_SCORE))
                 cause = next((note for note in said if note), None)
                 if cause is None:
-                    continue  # no number is made of scores
-                # a context that no model has read, and that held no gold answer: tokens and time are all there is
+                    continue  # no number depends on scores
+                # contexts that no model read and that lack the gold answer have only tokens and times
                 if asked or name not in unread or f"{NOT_IN_CONTEXT} ({unscored:.0f} rows)" not in cause:
                     found.setdefault((tag, cause.removeprefix("not measured: ")), []).append(name)
     unjudged: dict[str, list[str]] = {}
@@ -306,6 +306,6 @@ def find_unscored(
         if math.isnan(values.get(JUDGE_SCORE, 0.0)) and (why := notes.get(name, {}).get(JUDGE_SCORE)):
             unjudged.setdefault(why.removeprefix("not measured: "), []).append(name)
     return [f"no judge score for {', '.join(names)}: {why}" for why, names in unjudged.items()] + [
-        f"nothing{f' of {tag}' if tag else ''} could be scored for {', '.join(names)}: {cause}"
+        f"nothing{f' in {tag}' if tag else ''} could be scored for {', '.join(names)}: {cause}"
         for (tag, cause), names in found.items()
     ]

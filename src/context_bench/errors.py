@@ -4,21 +4,20 @@ ContextBenchError
 ├── UsageError                  a wrong flag, name or parameter; the CLI exits with 2
 │   ├── UnknownName             a name that no component has; carries the nearest ones
 │   ├── MissingExtra            a feature whose optional dependency is not installed
-│   ├── StartFailed             the proxy under test was started, and did not come up: the last that it said
-│   └── DataError               a file or an example that cannot be used: where, and what is wrong
+│   ├── StartFailed             the proxy under test did not start; carries the end of its output
+│   └── DataError               a file or an example that cannot be used: where, and why
 ├── StoreError                  the store cannot be read or written: a full disk, a damaged file
 ├── ScoreClash                  two evaluators emitted one key, or a score is not a number
 └── SystemFailure               a system did not answer; becomes `EvalRow.error`, the run goes on
-    ├── BadOutput               it returned something that is no result
-    └── RequestFailed           an HTTP request did not succeed; carries status and body
+    ├── BadOutput               it returned something that is not a result
+    └── RequestFailed           an HTTP request failed; carries status and body
         ├── ConnectionFailed    no connection, or it was cut
-        ├── LocalShortage       this machine had no file or port left for a connection
+        ├── LocalShortage       this machine ran out of files or ports for connections
         └── TimedOut            no answer within the deadline
 
-Interrupted                     Ctrl-C during a run; a KeyboardInterrupt that carries what was finished
+Interrupted                     Ctrl-C during a run; a KeyboardInterrupt that carries the finished part
 
-All of them can be pickled, since workers in other processes raise them too: `args` is what the
-constructor takes.
+All of them can be pickled, because workers in other processes raise them too: `args` are the constructor's arguments.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ __all__ = [
     "suggest_file", "warn",
 ]  # fmt: skip
 
-MAX_LISTED_NAMES = 20  # names beyond which a list is no help in a sentence
+MAX_LISTED_NAMES = 20  # a sentence with more names does not help
 
 
 class ContextBenchError(Exception):
-    """The root of the tree."""
+    """Base class of all errors that context-bench raises on purpose."""
 
 
 class UsageError(ContextBenchError):
-    """The user asked for something that cannot be; one sentence says what to do instead."""
+    """The user asked for something impossible; the message says what to do instead."""
 
 
 class UnknownName(UsageError, KeyError):
-    """No component has that name; `advice` says what is meant where that is known. Also a KeyError, as in a look-up."""
+    """No component has that name; `advice` replaces the suggestion of similar names. Also a KeyError."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], advice: str = "") -> None:
         self.kind, self.name, self.known, self.advice = kind, name, sorted(known), advice
@@ -69,7 +68,7 @@ class UnknownName(UsageError, KeyError):
 
 
 class MissingExtra(UsageError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
@@ -86,21 +85,21 @@ class DataError(UsageError):
 
 
 class StartFailed(UsageError):
-    """The proxy under test was started, and did not come up."""
+    """The proxy under test did not start."""
 
 
 class StoreError(ContextBenchError):
-    """The store cannot be used, or not any more; what was stored before stays readable."""
+    """The store cannot be used, or no longer; earlier results stay readable."""
 
 
 class ScoreClash(ContextBenchError):
-    """Evaluators that cannot be combined: two of them emit one key."""
+    """Evaluators cannot be combined, because two of them emit the same key."""
 
 
 class SystemFailure(ContextBenchError):
     """A system failed on one example.
 
-    `metadata` is kept on the row: attempts made, seconds waited.
+    The row keeps `metadata`, such as the number of attempts and the seconds waited.
     """
 
     def __init__(self, message: str, metadata: dict[str, Any] | None = None) -> None:
@@ -109,19 +108,19 @@ class SystemFailure(ContextBenchError):
 
 
 class BadOutput(SystemFailure):
-    """A system returned something that is no result.
+    """A system returned something that is not a result.
 
-    `wrong_form` says that a server's answer has nothing of the form that was asked for: it is another API.
+    `wrong_form` means that the server speaks another API: its answer has none of the expected fields.
     """
 
     wrong_form = False
 
 
 class RequestFailed(SystemFailure):
-    """An HTTP request did not succeed.
+    """An HTTP request failed.
 
-    `url` is what was asked, `said` the start of the server's answer; `tapped` is what a tap behind the server saw of
-    it, if there is one; `held` are the seconds for which our own event loop was held up meanwhile.
+    `said` is the start of the server's answer. `tapped` lists the calls that a tap behind the server recorded for it,
+    if there is a tap. `held` is the number of seconds that our own event loop was blocked during the request.
     """
 
     def __init__(self, message: str, *, status: int | None = None, metadata: dict[str, Any] | None = None) -> None:
@@ -134,9 +133,9 @@ class RequestFailed(SystemFailure):
 
 
 class ConnectionFailed(RequestFailed):
-    """No connection could be made, or it was cut before the reply was complete.
+    """No connection could be made, or it broke before the reply was complete.
 
-    `never_connected` tells the first from the second: nothing was sent. `reason` is the message without the place.
+    `never_connected` means the former: nothing was sent. `reason` is the message without the server's address.
     """
 
     never_connected = False
@@ -144,7 +143,7 @@ class ConnectionFailed(RequestFailed):
 
 
 class LocalShortage(RequestFailed):
-    """No file descriptor, port or buffer was left here for a connection; it says nothing of the server."""
+    """This machine had no file descriptor, port or buffer left for a connection; the server may be fine."""
 
 
 class TimedOut(RequestFailed):
@@ -152,7 +151,7 @@ class TimedOut(RequestFailed):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user stopped a run; `result` holds what was finished, `advice` says how to go on where that is known."""
+    """The user stopped a run; `result` holds the finished part, `advice` says how to continue, if known."""
 
     def __init__(self, result: Any) -> None:
         super().__init__("interrupted")
@@ -161,33 +160,33 @@ class Interrupted(KeyboardInterrupt):
 
 
 def attach_result(error: Exception, result: Any) -> Exception:
-    """Put what was finished before an error into its `result`, for whoever catches it."""
+    """Attach the part of a run that was finished before an error to the error, as `result`."""
     error.result = result  # type: ignore[attr-defined]
     return error
 
 
 def find_result(error: BaseException) -> Any:
-    """Return what was finished before an error ended a run; None when nothing is known of that."""
+    """Return the result that `attach_result` attached; None for none."""
     return getattr(error, "result", None)
 
 
 def describe(error: BaseException) -> str:
-    """One line for a row: the type and the message, with nothing that speaks to a terminal."""
+    """Return the error's type and message in one line, without control characters."""
     try:
         text = printable(str(error))
-    except Exception:  # noqa: BLE001 - an exception of somebody else may fail at that too
+    except Exception:  # noqa: BLE001 - an exception's own __str__ may fail
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def suggest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
-    """Ask for the names that a mistyped one may stand for; "" where none is as like it as `cutoff`, from 0 to 1."""
+    """Return "did you mean ...?" with names similar to a mistyped one (`cutoff` from 0 to 1); "" for none."""
     near = difflib.get_close_matches(name, list(known), n=3, cutoff=cutoff)
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def suggest_file(path: str | Path, cutoff: float = 0.75) -> str:
-    """Ask, after a semicolon, for the files beside a missing one that it may stand for; "" where none is like it."""
+    """Return "; did you mean ...?" with files in the folder of a missing file; "" if none is similar."""
     try:
         beside = [each.name for each in Path(path).parent.iterdir()]
     except OSError:
@@ -197,7 +196,7 @@ def suggest_file(path: str | Path, cutoff: float = 0.75) -> str:
 
 
 def printable(text: str) -> str:
-    """One line that says nothing to a terminal, whatever was in the text."""
+    """Return the text in one line, without control characters."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
@@ -205,11 +204,11 @@ def printable(text: str) -> str:
 
 
 _INNER_PACKAGES = {"context_bench", "asyncio", "concurrent", "threading"}
-_caller: list[tuple[dict[str, Any], str, int]] = []  # the one that called last, for warnings from threads
+_caller: list[tuple[dict[str, Any], str, int]] = []  # the last caller from outside, for warnings from threads
 
 
 def warn(message: str) -> None:
-    """Warn at the line that called this package, which may be in another thread: it is what a user can change."""
+    """Warn at the user's line that called this package, which may be in another thread."""
     found = _find_caller(sys._getframe(1))
     for globals_, file, line in [found] if found is not None else _caller:
         registry = globals_.setdefault("__warningregistry__", {})
@@ -219,7 +218,7 @@ def warn(message: str) -> None:
 
 
 def remember_caller() -> None:
-    """Let warnings from threads point at the line that calls this package now."""
+    """Remember the user's line that calls this package now: warnings from threads will point to it."""
     found = _find_caller(sys._getframe(1))
     if found is not None:
         _caller[:] = [found]
@@ -234,23 +233,23 @@ def _find_caller(frame: FrameType | None) -> tuple[dict[str, Any], str, int] | N
     return None
 
 
-DISTRIBUTION = "ctxbench"  # the distribution that this package is installed as
+DISTRIBUTION = "ctxbench"  # its name on the package index
 _NAMESAKE = "context-bench"
-"""Another project on the package index, which also installs `context_bench`. Two distributions with one import name
-overwrite each other's files, so that what fails then fails for no visible reason."""
+"""Another project on the package index that also installs `context_bench`. Two distributions with the same import name
+overwrite each other's files, which causes errors without a visible reason."""
 
 
 def describe_install(extra: str) -> str:
-    """Say how an extra is installed, from the package index and in a checkout."""
+    """Say how to install an extra, from the package index and in a checkout."""
     return f"pip install '{DISTRIBUTION}[{extra}]' (in a checkout: pip install '.[{extra}]')"
 
 
 @cache
 def find_namesake() -> str:
-    """Return one sentence when the other distribution is in this environment, else an empty text."""
+    """Return a sentence if the other distribution is installed in this environment, else ""."""
     if not any(map(_holds_namesake, sys.path)):
         return ""
-    from importlib.metadata import PackageNotFoundError, version  # 17 ms, which hardly anybody needs
+    from importlib.metadata import PackageNotFoundError, version  # takes 17 ms and is seldom needed
 
     try:
         found = version(_NAMESAKE)
@@ -263,10 +262,10 @@ def find_namesake() -> str:
 
 
 def _holds_namesake(folder: str) -> bool:
-    """Whether a folder of the import path has the metadata of the other distribution."""
+    """Whether a folder of the import path contains the metadata of the other distribution."""
     try:
         names = os.listdir(folder or ".")
-    except OSError:  # an archive, or a folder that is gone
+    except OSError:  # an archive, or a missing folder
         return False
     wanted = _NAMESAKE.replace("-", "_")
     return any(

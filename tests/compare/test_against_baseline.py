@@ -329,15 +329,15 @@ def test_costs_that_are_not_known_of_both() -> None:
     before: list[float | None] = [0.002] * 400
     rows = [*_priced("a", before), *_priced("b", [None] * 400), *_priced("c", [0.001] * 300 + [None] * 100)]
     found = _must(_compare(rows, "a", "b", "c")).savings
-    assert found["b"].note == "not priced: there is no example whose cost is known of both systems"
-    assert found["c"].note == "100 examples whose cost is known of one system alone are left out"
+    assert found["b"].note == "not priced: no example has a known cost for both systems"
+    assert found["c"].note == "100 examples are left out: the cost of one system is unknown"
     assert (found["c"].pairs, found["c"].per_1k.value) == (300, pytest.approx(1.0))
     assert _must(_compare([*_rows("a", BASELINE), *_rows("b", SYSTEM)])).savings == {}
 
 
 def test_an_estimate_says_so() -> None:
     rows = [*_priced("a", [0.002] * 400), *_priced("b", [0.001] * 400, cost_is_estimate=True)]
-    assert _must(_compare(rows)).savings["b"].note == "an estimate for 400 of 400 examples"
+    assert _must(_compare(rows)).savings["b"].note == "estimated for 400 of 400 examples"
 
 
 def test_a_system_without_scores_on_a_dataset_is_compared_on_the_others_and_named() -> None:
@@ -349,7 +349,7 @@ def test_a_system_without_scores_on_a_dataset_is_compared_on_the_others_and_name
     ]
     found = _must(_compare(rows, "a", "b", "c"))
     assert [(each.name, each.n) for each in found.verdicts] == [("b", 5), ("c", 10)]
-    assert found.notes == ("b is compared without y, where it and the baseline do not both have a score",)
+    assert found.notes == ("b is compared without y: it or the baseline has no score there",)
 
 
 def test_examples_that_one_side_alone_has_a_score_of_are_told() -> None:
@@ -358,7 +358,7 @@ def test_examples_that_one_side_alone_has_a_score_of_are_told() -> None:
     rows += [make_row(None, system="b", example_id=5), make_row(1.0, system="b", example_id=99)]
     found = _must(_compare(rows))
     assert found.verdicts[0].n == 5
-    assert found.notes == ("b: 6 examples are left out of the verdict, with a score of one side alone",)
+    assert found.notes == ("b: 6 examples are left out of the verdict: scored on one side only",)
     assert _must(_compare([*_rows("a", BASELINE), *_rows("b", SYSTEM)])).notes == ()
     repeated = [*rows, *_rows("a", BASELINE), *_rows("b", SYSTEM[:4])]
     assert _must(_compare(repeated, repeats=2)).notes == found.notes
@@ -367,15 +367,15 @@ def test_examples_that_one_side_alone_has_a_score_of_are_told() -> None:
 def test_scores_on_another_scale_say_what_the_margin_and_a_failure_mean() -> None:
     ratings = _must(_compare([*_rows("a", [1, 5]), *_rows("b", [2, 4])]))
     assert ratings.notes == (
-        "scores lie between 1 and 5, and the margin of 0.02 is in their unit; losses that were not seen are not "
-        "bounded, as no bound is known for such scores",
+        "scores lie between 1 and 5, so the margin of 0.02 is in their unit; losses in unseen examples are not "
+        "bounded, because these scores have no known limits",
     )
     # b answers worse (-0.6 against -0.5) and fails on half of the examples, which count as 0: "better" by +0.2
     rows = _rows("a", [-0.5] * 200) + _rows("b", [-0.6] * 200)
     rows = [failed_row(system="b", example_id=row.example_id) if _is_even(row) else row for row in rows]
     found = _must(_compare(rows))
     assert (found.verdicts[0].word, found.verdicts[0].word_without_errors) == ("better", "worse")
-    assert found.notes[1] == "a failed example counts as 0, which is more than an answer with a score below 0"
+    assert found.notes[1] == "a failed example counts as 0, which is better than a negative score"
 
 
 def _is_even(row: EvalRow) -> bool:
@@ -394,4 +394,4 @@ def test_a_dataset_without_scores_of_both_sides_is_said_to_be_in_no_verdict() ->
     rows += [make_row(None, system="a", dataset="y"), failed_row(system="b", dataset="y")]
     found = _must(_compare(rows))
     assert (found.metric, found.verdicts[0].n) == ("mean_score", 20)
-    assert found.notes == ("y is in no verdict: it has no scores of both sides",)
+    assert found.notes == ("y is in no verdict: one side lacks scores",)

@@ -217,7 +217,7 @@ def test_what_this_data_cannot_tell_is_claimed_nowhere() -> None:
     assert result.summary["passthrough"].get("pareto_front") != 0
     shown = TableReporter().render(result)
     assert "largest share saved that is not worse than passthrough: truncate none is shown" in shown
-    assert conclude(result).count("this data cannot tell") == 1  # of both settings at once
+    assert conclude(result).count("this data cannot show a loss") == 1  # of both settings at once
     page = HtmlReporter().render(result)
     assert page.count("equivalent</span>, and so is truncation<small>") == 4  # in two tables
     assert "no setting is shown to save tokens without being worse" in page
@@ -227,7 +227,7 @@ def test_contexts_without_the_answer_are_not_spoken_of() -> None:
     """They have no score, so that the verdict leaves them out, and "every context" would be false."""
     data = [*_make(0.05), *({**each, "id": f"other {each['id']}", "answer": "nowhere"} for each in _make(0.5))]
     said = conclude(_run(data, "truncate:ratio=0.5"))
-    assert f"of every context that holds it ({N} of {2 * N})" in said
+    assert f"of every context that contains it ({N} of {2 * N})" in said
 
 
 def test_what_few_contexts_hold_takes_no_claim_away() -> None:
@@ -239,7 +239,7 @@ def test_what_few_contexts_hold_takes_no_claim_away() -> None:
         spots.add(make_row(1.0, system="s", example_id=place, metadata=facts if place < N else {}), 1.0)
     found = spots.judge(["s"])["s"]
     assert (found.word, found.n) == ("undecided", N)
-    assert found.reason.endswith(f"only {N} of {3 * N} contexts hold the answer")
+    assert found.reason.endswith(f"only {N} of {3 * N} contexts contain the answer")
 
 
 def test_a_system_that_is_ahead_of_a_cut_within_the_margin_is_not_called_no_better() -> None:
@@ -251,7 +251,7 @@ def test_a_system_that_is_ahead_of_a_cut_within_the_margin_is_not_called_no_bett
         spots.add(make_row(1.0, system="s", example_id=place, metadata=facts), 1.0)
     found = spots.judge(["s"])["s"]
     assert found.word == "none"
-    assert found.reason == "shown to lose no more than the margin, and so is truncation (head) at its size"
+    assert found.reason == "shown to lose no more than the margin, but so is truncation (head) at its size"
 
 
 class _Right:
@@ -429,10 +429,10 @@ def test_ten_of_ten_planted_sets_are_named() -> None:
     plain = _make(0.5)
     spread = [{**each, "id": at} for at, each in enumerate(each for at in range(10) for each in _make(at / 22)[:16])]
     read_as_run: dict[str, tuple[list[dict[str, Any]], str]] = {
-        "evidence early": (_make(0.05), "the answer stands in the first"),
-        "evidence late": (_make(0.93), "the answer stands in the last"),
-        "always in the last line": (_make(1.0), "the answer stands in the last 1% of every context"),
-        "saturated": (_make(0.0, copies=40), "this data cannot tell"),
+        "evidence early": (_make(0.05), "the answer is in the first"),
+        "evidence late": (_make(0.93), "the answer is in the last"),
+        "always in the last line": (_make(1.0), "the answer is in the last 1% of every context"),
+        "saturated": (_make(0.0, copies=40), "this data cannot show a loss"),
         "control as good": (spread, "no better than truncation (head)"),
     }
     for kind, (data, said) in read_as_run.items():

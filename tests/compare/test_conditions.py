@@ -12,7 +12,7 @@ from context_bench.compare.conditions import Condition, parse_condition
 from context_bench.errors import UsageError
 from context_bench.stats import Difference, Interval, Verdict, decide_verdict
 
-SAID = {"holds": "the gate holds", "fails": "the gate fails", "too few": "too few examples to tell"}
+SAID = {"holds": "passed", "fails": "failed", "too few": "too few examples to tell"}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_reading(text: str, condition: Condition) -> None:
         ("score drops -0.02", "must not be below 0"),
         ("verdict is bad", "write one like"),
         ("a b < 3", "write one like"),
-        ("verdict is not worse", 'a gate names what must not be; write "verdict is worse"'),
+        ("verdict is not worse", 'a gate names what must not happen; write "verdict is worse"'),
     ],
 )
 def test_what_is_not_a_condition_is_told_in_one_sentence(text: str, said: str) -> None:
@@ -98,7 +98,7 @@ def test_judging_by_an_interval(text: str, low: float, high: float, outcome: str
 def test_the_sentence() -> None:
     sentence = parse_condition("score drops 0.02").judge(Interval(-0.04, -0.051, -0.029, 0.9, 1500)).sentence
     assert sentence == (
-        "fail if score drops 0.02: the gate fails; the difference from the baseline is -0.040, its 90% interval "
+        "fail if score drops 0.02: failed; the difference from the baseline is -0.040, 90% interval "
         "[-0.051, -0.029] with 1,500 examples"
     )
 
@@ -106,14 +106,14 @@ def test_the_sentence() -> None:
 def test_what_was_not_measured_cannot_be_told() -> None:
     gate = parse_condition("prompt_savings < 0.3")
     nothing = gate.judge(Interval(math.nan, math.nan, math.nan))
-    said = "fail if prompt_savings < 0.3: cannot be told; it was not measured"
+    said = "fail if prompt_savings < 0.3: cannot be decided; it was not measured"
     assert (nothing.outcome, nothing.sentence) == ("too few", said)
     few = gate.judge(Interval(0.2, math.nan, math.nan, n=3))
-    assert few.sentence == "fail if prompt_savings < 0.3: cannot be told; 3 examples give no interval"
+    assert few.sentence == "fail if prompt_savings < 0.3: cannot be decided; 3 examples give no interval"
     one = gate.judge(Interval(0.2, math.nan, math.nan, n=1))
-    assert one.sentence == "fail if prompt_savings < 0.3: cannot be told; 1 example gives no interval"
+    assert one.sentence == "fail if prompt_savings < 0.3: cannot be decided; 1 example gives no interval"
     alike = gate.judge(Interval(0.2, math.nan, math.nan, n=9, groups=1))
-    assert alike.sentence.endswith("cannot be told; 9 examples of one document or conversation give no interval")
+    assert alike.sentence.endswith("cannot be decided; 9 examples of one document or conversation give no interval")
 
 
 @pytest.mark.parametrize(
@@ -127,15 +127,15 @@ def test_what_was_not_measured_cannot_be_told() -> None:
 def test_what_no_number_of_examples_can_tell(text: str, interval: Interval) -> None:
     judged = parse_condition(text).judge(interval)
     assert judged.outcome == "too few"
-    assert judged.sentence.startswith(f"fail if {text}: cannot be told; ")
-    assert judged.sentence.endswith(" with 30 examples: no number of examples can tell, so allow for a little")
+    assert judged.sentence.startswith(f"fail if {text}: cannot be decided; ")
+    assert judged.sentence.endswith(" with 30 examples: more examples cannot decide this, so allow a small tolerance")
 
 
 def test_a_verdict_that_is_withheld_says_why_there_is_no_interval() -> None:
     unknown = Interval(0.0, math.nan, math.nan, n=150)
     verdict = replace(_verdict(0.0, 0.005), word="undecided", reason="f1 says little", narrow=unknown)
     judged = parse_condition("score drops 0.02").judge(verdict)
-    said = "fail if score drops 0.02: cannot be told; f1 says little"
+    said = "fail if score drops 0.02: cannot be decided; f1 says little"
     assert (judged.outcome, judged.sentence) == ("too few", said)
 
 
@@ -173,7 +173,7 @@ def test_a_verdict_that_errors_decide_says_so() -> None:
 def test_a_sentence_over_the_first_examples_says_so() -> None:
     interval = Interval(0.5, 0.4, 0.6, n=100, mark="first")
     sentence = parse_condition("prompt_savings < 0.3").judge(interval).sentence
-    assert sentence.endswith("[0.40, 0.60] (the first examples, not a random draw) with 100 examples")
+    assert sentence.endswith("[0.40, 0.60] (first examples, not a random sample) with 100 examples")
 
 
 def test_a_verdict_brings_its_90_percent_interval() -> None:

@@ -38,7 +38,7 @@ def result_of(systems: dict[str, tuple[int, Sequence[float]]], **config: Any) ->
 def test_points_area_and_differences() -> None:
     (curve,) = result_of(FOUR).curves()
     assert (curve.name, curve.knob, curve.baseline, curve.meter) == ("k", "r", "passthrough", "output_tokens")
-    assert curve.tokens_title == "tokens of the context that was returned, for each example"  # no model was asked
+    assert curve.tokens_title == "tokens of the returned context, per example"  # no model was asked
     assert curve.metric == "mean_score"
     assert [(point.setting, point.tokens) for point in curve.points] == [("1", 20), ("2", 60), ("3", 100)]
     assert [point.saving for point in curve.points] == pytest.approx([0.8, 0.4, 0])
@@ -124,7 +124,7 @@ def test_what_reached_the_model_counts_where_it_is_known() -> None:
     ]
     (curve,) = EvalResult(rows, {row.system: {} for row in rows}).curves()
     assert (curve.meter, curve.baseline) == ("upstream_tokens", "direct")
-    assert curve.tokens_title == "tokens that reached the model, for each example"
+    assert curve.tokens_title == "tokens that reached the model, per example"
     assert [(point.setting, point.tokens, point.saving) for point in curve.points] == [
         ("high", 25, 0.75),
         ("low", 50, 0.5),

@@ -71,7 +71,7 @@ def test_recall_is_of_what_the_reader_got_within_the_budget() -> None:
     assert {row.scores["retrieval_recall"] for row in rows} == {1.0}
 
 
-@pytest.mark.filterwarnings("ignore:nothing of conversations could be scored")
+@pytest.mark.filterwarnings("ignore:nothing in conversations could be scored")
 @pytest.mark.parametrize("system", [Writing, Remembering])
 def test_quality_is_not_measured_where_a_script_stood_in_for_the_model(system: Any) -> None:
     result = run(system, answerer=Scripted.from_text("text:noted"), quiet=0.05, answers=["reader"])

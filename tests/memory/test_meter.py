@@ -19,7 +19,7 @@ from context_bench.utils.tokens import count_tokens
 from servers import Server, completion, reply
 from toy_memories import Remembering, Writing, make_conversations
 
-pytestmark = pytest.mark.filterwarnings("ignore:nothing of conversations could be scored")
+pytestmark = pytest.mark.filterwarnings("ignore:nothing in conversations could be scored")
 """A script stands in for the model: what it costs is measured here, and no quality."""
 
 PRICES = Prices({"m": Price(input=1.0, output=2.0), "e": Price(input=0.5, output=0.0)})

@@ -44,7 +44,7 @@ def list_facts(result: EvalResult) -> list[Any]:
     return facts
 
 
-@pytest.mark.filterwarnings("ignore:nothing of conversations could be scored")
+@pytest.mark.filterwarnings("ignore:nothing in conversations could be scored")
 def test_it_finds_and_costs_the_same_as_one_after_the_other() -> None:
     given: dict[str, Any] = {"model": "m", "embedding_model": "e", "prices": PRICES}
     one, several = (

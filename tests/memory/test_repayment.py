@@ -103,7 +103,7 @@ def test_nothing_is_claimed_for_one_that_is_worse_or_undecided() -> None:
     assert "not claimed" in TableReporter(wide=True).render(result)
 
 
-@pytest.mark.filterwarnings("ignore:nothing of conversations could be scored")
+@pytest.mark.filterwarnings("ignore:nothing in conversations could be scored")
 def test_nothing_is_claimed_where_a_script_stood_in_for_the_model() -> None:
     result = run(Writing, answerer=Scripted.from_text("text:noted"))
     assert "writing[budget=30]" not in find_repayments(result)

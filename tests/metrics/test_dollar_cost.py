@@ -84,7 +84,7 @@ def test_a_judge_stands_apart() -> None:
     values = DollarCost().compute(rows)
     assert (values["cost_usd"], values["judge_cost_usd"]) == (pytest.approx(0.02), pytest.approx(0.005))
     partly = tally(*rows, priced(0.01, **asked))
-    assert partly.notes()["judge_cost_usd"].startswith("not sure: not known for 1 of 3 ratings")
+    assert partly.notes()["judge_cost_usd"].startswith("uncertain: not known for 1 of 3 ratings")
     unpriced = tally(priced(0.01, **asked))
     assert math.isnan(unpriced.result()["judge_cost_usd"])
     assert unpriced.notes()["judge_cost_usd"].startswith("not priced")

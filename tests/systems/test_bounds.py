@@ -93,7 +93,7 @@ def test_an_oracle_with_evidence_needs_no_note() -> None:
 def test_of_documents_the_oracle_keeps_the_relevant_ones() -> None:
     example = {"id": 1, "context": "Paris\n\nRome\n\nOslo", "documents": DOCUMENTS, "relevant_ids": ["c", "b"]}
     assert [item["id"] for item in Oracle().process(example)["documents"]] == ["b", "c"]
-    with pytest.warns(UserWarning, match="choose one with score_field .*: mrr, ndcg, recall_at_k"):
+    with pytest.warns(UserWarning, match="choose another score with score_field .*: mrr, ndcg, recall_at_k"):
         row = _run(Oracle(), example)
     assert row.response == "Rome\n\nOslo"
     assert row.scores["ndcg"] == 1.0

@@ -161,7 +161,7 @@ def test_a_late_call_bounds_the_savings() -> None:
     assert result.summary["toy"]["prompt_savings"] == 0.0  # as far as rows can tell
     assert result.summary["toy"]["prompt_savings_best"] == 0.0
     assert result.summary["toy"]["prompt_savings_worst"] == pytest.approx(1 - (sent + sum(late)) / sent)
-    assert "not sure" in result.notes["toy"]["prompt_savings"]
+    assert "uncertain" in result.notes["toy"]["prompt_savings"]
     assert EvalResult.from_json(result.to_json()).summary["toy"] == result.summary["toy"]
 
 
@@ -191,7 +191,7 @@ def test_calls_that_nobody_recognises_bound_the_savings() -> None:
     assert facts(result, "most_upstream_tokens") == [each + SIDE for each in sent]
     values = result.summary["toy"]
     assert math.isnan(values["prompt_savings"])
-    assert "some calls could not be told to be its own" in result.notes["toy"]["prompt_savings"]
+    assert "some calls at the tap could not be attributed to it" in result.notes["toy"]["prompt_savings"]
     assert values["prompt_savings_best"] == 0.0
     assert values["prompt_savings_worst"] == pytest.approx(1 - sum(recorder.read) / sum(sent))
     # The reply's id tells which call answered, whoever sent the other one.

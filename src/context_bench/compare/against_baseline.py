@@ -1,8 +1,8 @@
-"""Compares the systems of one run with its baseline, as the rows come.
+"""Compares the systems of one run with its baseline while the rows arrive.
 
-Only sums are kept, so that a run that keeps no rows has verdicts too. A failed row counts as 0, as in every mean; the
-verdict without failed pairs is given as well. The answers of a system to one example are averaged first. A dataset on
-which one of the sides could not be scored at all is left out of the comparison.
+Only sums are kept, so runs that keep no rows have verdicts too. A failed row counts as 0, as in every mean; a second
+verdict leaves out pairs with a failure. Repeated answers to an example are averaged first. A dataset is left out of the
+comparison if one of the sides could not be scored on it at all.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def _kept_prompt(row: EvalRow) -> bool:
-    """Whether a context reached its reader as it was; a system that answers by itself may send its model another."""
+    """Whether a context reached its reader unchanged; a system that answers may send its model another context."""
     return row.metadata.get("unchanged") is True and (is_unread_row(row) or row.upstream_tokens is not None)
 
 
@@ -68,12 +68,12 @@ class _Seen:
     failed: int = 0
     unchanged: int = 0
     compresses: bool = False
-    examples: int = 0  # examples that have a score, of several answers their mean
+    examples: int = 0  # with a score; repeated answers count once
     scored: bool = False
     unscored: bool = False  # whether a row that did not fail has no score
     nonzero: bool = False
     imperfect: bool = False
-    kinds: set[bool] = field(default_factory=set)  # whether rows are contexts that no model has read
+    kinds: set[bool] = field(default_factory=set)  # one of: unread contexts (True), answers (False)
 
 
 class Comparer:
@@ -81,12 +81,12 @@ class Comparer:
 
     Args:
         systems: All systems of the run.
-        baseline: One of them.
-        read: Reads the number that is compared off a row.
-        threshold: The lowest score that passes: for flips.
-        repeats: How often each example is answered: the answers to one example are then not independent.
-        twin: The second run of the baseline, if there is one.
-        keep_apart: Whether contexts that no model has read are not compared with answers, which have another score.
+        baseline: The one that all others are compared with.
+        read: Returns the compared number of a row.
+        threshold: The lowest score that passes, for counting flips.
+        repeats: How often each example is answered; answers to the same example are not independent.
+        twin: The second run of the baseline, if any.
+        keep_apart: Never compare contexts that no model has read with answers: they have different scores.
     """
 
     def __init__(
@@ -113,11 +113,10 @@ class Comparer:
 
     @property
     def waiting(self) -> int:
-        """How many examples are kept because a row of them has not come."""
+        """The number of examples that wait in memory for further rows."""
         return self._pairing.waiting
 
     def add(self, rows: Iterable[EvalRow]) -> None:
-        """Take in rows of any system."""
         for row in rows:
             score = self._read(row)
             self._look_at(row, score)
@@ -159,7 +158,7 @@ class Comparer:
             self._flips += (own.value >= self._threshold) != (baseline.value >= self._threshold)
 
     def _list_measured(self) -> dict[str, Pairs]:
-        """List what was paired on datasets where both sides could be scored."""
+        """Return the pairs of each system, on datasets where both sides could be scored."""
         found = {}
         for name, pairs in self._pairs.items():
             if self.is_unlike(name):
@@ -170,7 +169,7 @@ class Comparer:
         return found
 
     def _is_known(self, name: str, tag: str) -> bool:
-        """Whether a side has scores, and none of the two lacks them though it did not fail."""
+        """Whether at least one side has scores, and a side without scores has only failures."""
         sides = [self._seen[name, tag], self._seen[self.baseline, tag]]
         return any(side.scored for side in sides) and all(side.scored or not side.unscored for side in sides)
 
@@ -182,14 +181,14 @@ class Comparer:
         settled: Mapping[str, Verdict] | None = None,
         fixed_groups: bool = False,
     ) -> Comparison | None:
-        """Judge what was paired so far; None where no pair has a score on both sides.
+        """Judge the pairs so far; None if no pair has a score on both sides.
 
         Args:
-            metric: The name of what is compared; by default that of the score.
-            margin: A difference within it does not matter.
+            metric: The name of the compared number; by default that of the score.
+            margin: The largest difference that does not matter.
             controls: Systems that never win.
-            settled: Verdicts by looks, on systems that those stopped. They replace all others, also by dataset.
-            fixed_groups: Whether the documents or conversations of the run are all that matter.
+            settled: Verdicts of systems that interim looks stopped. They replace all others, also by dataset.
+            fixed_groups: Judge only the documents or conversations of this run, not others like them.
         """
         if self._pairing.is_open:
             return self._close_copy().compare(metric, margin, controls, settled, fixed_groups)
@@ -211,7 +210,7 @@ class Comparer:
             if name not in NEUTRAL
             and any(seen.compresses for (system, _), seen in self._seen.items() if system == name)
         }
-        void -= {each.name for each in verdicts if each.word == "worse"}  # by its failures
+        void -= {each.name for each in verdicts if each.word == "worse"}  # worse because of its failures
         verdicts = [withhold_verdict(each, VOID) if each.name in void else each for each in verdicts]
         by_dataset: dict[str, list[Verdict]] = {}
         if len(tags) > 1 and not settled:
@@ -233,11 +232,11 @@ class Comparer:
         ]
         said += [] if settled else self._explain_one_sided(paired)
         unscored = sorted({tag for sums in self._pairs.values() for tag in sums.datasets}.difference(tags))
-        said += [f"{tag or 'data without a tag'} is in no verdict: it has no scores of both sides" for tag in unscored]
+        said += [f"{tag or 'data without a tag'} is in no verdict: one side lacks scores" for tag in unscored]
         if metric in SCORE_NAMES:
             metric = choose_score_key(len(tags))
         elif len(tags) > 1:
-            said.append(f"{metric} is the mean over the datasets, each with the same weight")
+            said.append(f"{metric} is the mean of the datasets with equal weights")
         tested = [name for name in paired if name not in never_win | void]
         known = {verdict.name: verdict for verdict in verdicts}
         savings = {name: sums.describe(known.get(name)) for name, sums in self._dollars.items() if name != self._twin}
@@ -254,14 +253,14 @@ class Comparer:
         ).withhold_blind()
 
     def _close_copy(self) -> Comparer:
-        """Return a copy that waits for no more of the repeated answers; more may come to this one."""
+        """Return a copy that averages the repeated answers so far; this object can still take more."""
         closed = copy.deepcopy(self)
         closed._pairing.close()
         closed._blind_spots.close()
         return closed
 
     def has_only_zeros(self, system: str, tag: str | None = None) -> bool:
-        """Whether neither a system nor the baseline has a score but 0, on a dataset or on any."""
+        """Whether a system and the baseline scored nothing but 0, on one dataset or on all."""
         tags = [each for name, each in self._seen if name == system] if tag is None else [tag]
         sides = [self._seen.get((side, each)) for side in (system, self.baseline) for each in tags]
         return not any(side.nonzero for side in sides if side is not None)
@@ -270,11 +269,11 @@ class Comparer:
         return set().union(*(seen.kinds for (name, _), seen in self._seen.items() if name == system))
 
     def is_unlike(self, system: str) -> bool:
-        """Whether a system and the baseline do not both answer, or both return contexts that no model has read."""
+        """Whether one of a system and the baseline answers, and the other returns unread contexts."""
         return self._keep_apart and len(self._find_kinds(system) | self._find_kinds(self.baseline)) > 1
 
     def explain_unlike(self) -> dict[str, str]:
-        """Say of the systems that cannot be compared with the baseline which returns contexts, and which answers."""
+        """Explain, by system, why unread contexts and answers cannot be compared."""
         unlike = [name for name in self._pairs if self.is_unlike(name)]
         return {
             name: UNLIKE.format(*((name, self.baseline) if True in self._find_kinds(name) else (self.baseline, name)))
@@ -282,7 +281,7 @@ class Comparer:
         }
 
     def is_perfect(self, tag: str | None = None) -> bool:
-        """Whether every system that is compared has the best score on every example, of a dataset or of all."""
+        """Whether all compared systems have a perfect score on every example, of one dataset or of all."""
         if self._pairing.is_open:
             return self._close_copy().is_perfect(tag)
         names = [self.baseline, *self._list_measured()]
@@ -291,20 +290,20 @@ class Comparer:
         )
 
     def _explain_one_sided(self, paired: Mapping[str, Pairs]) -> list[str]:
-        """Say of how many examples only one of two systems has a score: no verdict can count those."""
+        """Say how many examples are in no verdict because only one side has a score."""
         found = []
         for name, pairs in paired.items():
             scored = sum(self._seen[side, tag].examples for side in (name, self.baseline) for tag in pairs.datasets)
             if left := scored - 2 * pairs.n:
                 many = f"{count_things(left, 'example')} {'is' if left == 1 else 'are'}"
-                found.append(f"{name}: {many} left out of the verdict, with a score of one side alone")
+                found.append(f"{name}: {many} left out of the verdict: scored on one side only")
         return found
 
     def _find_unchanged(self, paired: Mapping[str, Pairs], controls: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Find the systems that passed on as it was every example on which they did not fail: they tested nothing.
+        """Find the systems that left every example unchanged on which they did not fail: they tested nothing.
 
         Returns:
-            By name, on how many examples that was, of how many.
+            For each name, the number of unchanged examples and of all examples.
         """
         found = {}
         for name in paired:
@@ -315,19 +314,19 @@ class Comparer:
         return found
 
     def _explain_scale(self, margin: float) -> list[str]:
-        """Say what scores that do not lie between 0 and 1 mean for the verdicts."""
+        """Say what scores outside 0 to 1 mean for the verdicts."""
         if self._least >= 0 and self._most <= 1:
             return []
         said = [
-            f"scores lie between {self._least:.4g} and {self._most:.4g}, and the margin of {margin:g} is in their "
-            "unit; losses that were not seen are not bounded, as no bound is known for such scores"
+            f"scores lie between {self._least:.4g} and {self._most:.4g}, so the margin of {margin:g} is in their unit; "
+            "losses in unseen examples are not bounded, because these scores have no known limits"
         ]
         if self._failed and self._least < 0:
-            said.append("a failed example counts as 0, which is more than an answer with a score below 0")
+            said.append("a failed example counts as 0, which is better than a negative score")
         return said
 
     def _find_noise(self, measured: dict[str, Pairs]) -> NoiseFloor | None:
-        """Find what the baseline differs from itself by."""
+        """Find how much the baseline differs from itself."""
         twin = measured.get(self._twin or "")
         if twin is not None:
             sums = PairedSums()
@@ -336,7 +335,7 @@ class Comparer:
             noise = noise_of_twins(sums, flips=self._flips)
             if noise.nothing_seen:
                 return noise
-            width = twin.difference().interval()  # by clusters and over several datasets, as the differences are
+            width = twin.difference().interval()  # by cluster and dataset, like the differences
             return replace(noise, floor=(width.high - width.low) / 2)
         if self._again is None:
             return None
@@ -345,10 +344,10 @@ class Comparer:
 
 
 def _explain_left_out(paired: Mapping[str, Pairs], tags: Sequence[str]) -> list[str]:
-    """Say which systems are not compared on all datasets that others are."""
+    """Name the systems that are not compared on all datasets."""
     missing = {name: [tag for tag in tags if tag not in sums.datasets] for name, sums in paired.items()}
     return [
-        f"{name} is compared without {', '.join(lost)}, where it and the baseline do not both have a score"
+        f"{name} is compared without {', '.join(lost)}: it or the baseline has no score there"
         for name, lost in missing.items()
         if lost
     ]
@@ -357,7 +356,7 @@ def _explain_left_out(paired: Mapping[str, Pairs], tags: Sequence[str]) -> list[
 def compare_systems(
     result: EvalResult, baseline: str | None, metric: str | None, margin: float | None
 ) -> Comparison | None:
-    """Compare every system of a result with one of them, as `EvalResult.compare` says."""
+    """Compare the systems of a result with a baseline, for `EvalResult.compare`."""
     settings = result.settings
     controls, twin = settings.controls, settings.twin
     systems = [name for name in result.systems if name != twin]
@@ -369,7 +368,7 @@ def compare_systems(
     if chosen is None or (same and metric in SCORE_NAMES):
         return known if metric in SCORE_NAMES and (same or margin is None) else None
     if not result.rows:
-        raise UsageError("this result has no rows: run again without keep_rows=False (--no-rows) to compare more")
+        raise UsageError("this result has no rows to compare again: run without keep_rows=False (--no-rows)")
     score_field = settings.score_field
     fields = {name for row in result.rows for name in row.scores}
     if metric not in (*SCORE_NAMES, PASS_RATE) and metric not in fields:

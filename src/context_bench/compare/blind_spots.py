@@ -1,10 +1,10 @@
-"""Could the data have shown a loss? Compares each system with naive cuts to the size that it reached.
+"""Could the data have shown a loss? Compares each system with naive cuts of the size that it reached.
 
-A cut that keeps one stretch of the context, or deletes sentences at random, knows nothing about the question. Where it
-is not worse than the whole context, "equivalent" says more about where the evidence stands than about the system. The
-cuts are judged by the rule of every verdict, never by their mean alone. Rows hold what each cut would have kept
-(`matched_controls`), so all of this can be computed from rows. With `--controls=matched` a model answers from the cuts:
-then these answers are judged, in place of where the evidence stands.
+A naive cut keeps one stretch of the context or deletes sentences at random, without knowing the question. If it is not
+worse than the whole context, "equivalent" says more about the place of the evidence than about the system. Cuts are
+judged by the same rule as systems, never by their mean alone. Rows record the share of the evidence that each cut would
+keep (`matched_controls`), so rows suffice to compute all of this. With `--controls=matched` a model answers from the
+cuts, and these answers are judged instead of the place of the evidence.
 """
 
 from __future__ import annotations
@@ -27,48 +27,44 @@ CONTROL_NAMES = {
     "middle": "truncation (middle)",
     "random-drop": "random deletion",
 }
-"""Keys of `matched_controls`, and how a sentence names them."""
+"""Names of the cuts in sentences, by their keys in `matched_controls`."""
 
 MIN_SAVING = 0.10
-"""Share of the tokens from which on a system must do better than a naive cut: smaller cuts seldom lose anything."""
+"""Smaller savings are not compared with naive cuts, which seldom lose anything at that size."""
 
-
-_NOT_SHOWN = "not shown that this data could have failed"
+_NOT_SHOWN = "not shown that this data could reveal a loss"
 
 ASK = "--controls=matched has the model answer from such cuts"
 
 VOID = "it changed nothing on any example, so nothing was tested"
-"""Why a system that should change something has no verdict."""
+"""The reason why a system that should change contexts has no verdict."""
 
 NEUTRAL = ("passthrough", "direct")  # systems that are meant to change nothing
 
-
 _COMPRESSOR_FACTS = ("compressor_seconds", "claimed_tokens_saved", "vendor")
-"""Keys in the metadata of answers by systems that are meant to change what a model reads; a gateway has none."""
+"""Metadata keys of systems that are meant to change what a model reads; a gateway has none of them."""
 
 
 def is_compressed_row(row: EvalRow) -> bool:
-    """Whether a row is of a compressor, of a vendor's proxy, or of a proxy that claims savings."""
+    """Whether a compressor, a vendor's proxy or a proxy that claims savings made this row."""
     return row.metadata.get("output") == "context" or any(key in row.metadata for key in _COMPRESSOR_FACTS)
 
 
 @dataclass(frozen=True)
 class MatchedControl:
-    """A naive cut to the sizes that a system reached."""
+    """A naive cut to the size that a system reached, on each example."""
 
     name: str  # a key of `CONTROL_NAMES`
-    kept: float  # the mean share of the evidence that it keeps; of cuts that a model answered from, the mean score
-    loss: Verdict  # the verdict on it against the whole context
-    gain: Verdict | None = None  # the verdict on the system against it; None where what the system kept is not known
+    kept: float  # mean share of the evidence that it keeps, or mean score if a model answered from the cuts
+    loss: Verdict  # verdict on the cut against the whole context
+    gain: Verdict | None = None  # verdict on the system against the cut; None if the system's share is unknown
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
         gain = None if self.gain is None else self.gain.to_dict()
         return {"name": self.name, "kept": self.kept, "loss": self.loss.to_dict(), "gain": gain}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> MatchedControl:
-        """Read back what `to_dict` wrote."""
         gain = None if stored["gain"] is None else Verdict.from_dict(stored["gain"])
         return cls(stored["name"], stored["kept"], Verdict.from_dict(stored["loss"]), gain)
 
@@ -77,15 +73,15 @@ class MatchedControl:
 class Sensitivity:
     """Whether the data of a run could have shown that a system loses information."""
 
-    # `none`: a naive cut of its size is shown not worse than the whole context. `shown`: all of them are shown worse.
-    # `undecided`: neither. `small saving`: it saves less than 10%, so that nothing follows. `void`: it changed nothing
+    # `none`: a naive cut of its size is shown not worse than the whole context. `shown`: all cuts are shown worse.
+    # `undecided`: neither. `small saving`: below 10%, so nothing follows. `void`: the system changed nothing.
     word: str
-    saving: float  # the share of the tokens that it saved, over the examples whose evidence is known
-    n: int  # how many these are
-    controls: tuple[MatchedControl, ...] = ()  # the cuts
+    saving: float  # share of tokens saved, over the examples whose evidence is known
+    n: int  # the number of these examples
+    controls: tuple[MatchedControl, ...] = ()
     reason: str = ""  # one sentence, without the name of the system
-    beats_controls: bool = False  # whether the system is shown to keep more than each of them
-    needed_n: int | None = None  # where it is undecided, the examples that would tell
+    beats_controls: bool = False  # whether the system is shown to keep more than each cut
+    needed_n: int | None = None  # the number of examples that would decide; None unless undecided
     asked: bool = False  # whether a model answered from the cuts
 
     def name_blind_cuts(self) -> str:
@@ -94,28 +90,24 @@ class Sensitivity:
         return " and ".join(dict.fromkeys(CONTROL_NAMES[each.name].partition(" (")[0] for each in blind))
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
         return {**vars(self), "controls": [each.to_dict() for each in self.controls]}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Sensitivity:
-        """Read back what `to_dict` wrote."""
         return cls(**{**stored, "controls": tuple(map(MatchedControl.from_dict, stored["controls"]))})
 
 
 def write_sensitivity(found: Mapping[str, Sensitivity]) -> dict[str, Any]:
-    """Write what is known of each system as JSON can hold it."""
     return {name: each.to_dict() for name, each in found.items()}
 
 
 def read_sensitivity(stored: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Sensitivity]:
-    """Read back what `write_sensitivity` wrote."""
     return {name: Sensitivity.from_dict(each) for name, each in (stored or {}).items()}
 
 
 @dataclass
 class _Arm:
-    """What is added up of one system: its cuts against the whole context, and itself against its cuts."""
+    """Sums for one system: its cuts against the whole context, and itself against its cuts."""
 
     losses: dict[str, Pairs] = field(default_factory=lambda: {name: Pairs() for name in CONTROL_NAMES})
     gains: dict[str, Pairs] = field(default_factory=lambda: {name: Pairs() for name in CONTROL_NAMES})
@@ -123,8 +115,8 @@ class _Arm:
     whole_tokens: int = 0
     kept_tokens: int = 0
     rows: int = 0
-    unplaced: int = 0  # rows whose context does not hold the evidence
-    unplaced_scored: int = 0  # those of them that have a score, so that the verdict counts them
+    unplaced: int = 0  # rows whose context lacks the evidence
+    unplaced_scored: int = 0  # those with a score, which the verdict counts
     least_depth: float = 1.0
     most_depth: float = 0.0
     unplaced_sizes: tuple[int, int] = (0, 0)  # the tokens of those rows, whole and kept
@@ -142,21 +134,21 @@ class _Arm:
 
 
 def find_matched(systems: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Find the controls that a model answers for, by their names: the system and the cut of each."""
+    """Find the matched controls among systems: by name, the system and the cut that each belongs to."""
     names = list(systems)
     every = {f"{system} ({cut})": (system, cut) for system in names for cut in CONTROL_NAMES}
     return {name: every[name] for name in names if name in every}
 
 
 class BlindSpots:
-    """Adds up the naive cuts of all systems of a run, as the rows come.
+    """Adds up the naive cuts of all systems of a run while rows arrive.
 
-    The baseline is the one that sends the whole context.
+    The baseline must send the whole context.
     """
 
     def __init__(self, systems: Iterable[str] = (), baseline: str = "", repeats: int = 1) -> None:
         self._arms: dict[tuple[str, str], _Arm] = {}  # by system and dataset
-        self._asked: dict[tuple[str, str], _Arm] = {}  # the same, of cuts that a model answered from
+        self._asked: dict[tuple[str, str], _Arm] = {}  # the same, for cuts that a model answered from
         self._matched = find_matched(systems)
         against = {baseline, *(system for system, _ in self._matched.values())} if self._matched else ()
         self._pairings = {
@@ -170,7 +162,7 @@ class BlindSpots:
         self._baseline = baseline
 
     def add_answer(self, row: EvalRow, answer: ScoredAnswer) -> None:
-        """Take in the answer of a system, or of a control that a model answered for."""
+        """Add an answer of a system or of a matched control."""
         if row.system in self._pairings:
             self._pairings[row.system].add(row.system, answer)
         elif row.system in self._matched and row.error is None and "not_applied" not in row.metadata:
@@ -183,7 +175,7 @@ class BlindSpots:
                 arm.whole_tokens, arm.kept_tokens = arm.whole_tokens + whole, arm.kept_tokens + kept
 
     def close(self) -> None:
-        """Average the answers that have come where some of an example have not."""
+        """Average the answers so far of examples that lack some repeats."""
         for each in self._pairings.values():
             each.close()
 
@@ -197,11 +189,11 @@ class BlindSpots:
             arm.rows = max(arm.rows, arm.losses[cut].n)
 
     def add(self, row: EvalRow, score: float | None) -> None:
-        """Take in a row; repeated answers say nothing here.
+        """Add a row; repeats are skipped.
 
         Args:
-            row: The answer.
-            score: The score that is compared: of a context that no model has read, what the system kept.
+            row: The row.
+            score: The compared score. For an unread context it is the share of the evidence that the system kept.
         """
         scores = row.metadata.get("matched_controls")
         if row.repeat or row.error is not None:
@@ -236,9 +228,9 @@ class BlindSpots:
         margin: float = DEFAULT_MARGIN,
         fixed_groups: bool = False,
     ) -> dict[str, Sensitivity]:
-        """Judge whether the data could have shown a loss, for each of the systems whose cuts are known.
+        """Judge for each system with known cuts whether the data could have shown a loss.
 
-        Several datasets are judged together; by default all.
+        The datasets (default: all) are judged together.
         """
         found: dict[str, Sensitivity] = {}
         for name in systems:
@@ -261,7 +253,7 @@ def _is_memory_row(row: EvalRow) -> bool:
 
 
 def _read_survival(row: EvalRow) -> float | None:
-    """Read whether all evidence reached the reader: behind a tap, or of the turns that a memory retrieved."""
+    """Return 1 if all evidence reached the reader: seen at the tap, or among the turns that a memory retrieved."""
     recall = row.scores.get("retrieval_recall")
     return row.scores.get("evidence_survived") if recall is None else float(recall == 1)
 
@@ -309,11 +301,11 @@ def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:
     )
     tell = partial(Sensitivity, saving=saving, n=arm.rows, controls=controls, asked=arm.asked)
     if saving < MIN_SAVING:
-        return tell("small saving", reason="it saves too little to tell from a naive cut")
+        return tell("small saving", reason="it saves too little to be compared with a naive cut")
     blind = [each for each in controls if each.loss.not_worse]
     if blind and arm.unplaced_scored > arm.rows:
         held = f"{arm.rows:,} of {arm.rows + arm.unplaced_scored:,}"
-        return tell("undecided", reason=f"{_NOT_SHOWN}: only {held} contexts hold the answer")
+        return tell("undecided", reason=f"{_NOT_SHOWN}: only {held} contexts contain the answer")
     if blind:
         best = max(blind, key=lambda each: each.kept)
         asking = f" (judged by its place: {ASK})" if arm.read and not arm.asked else ""
@@ -326,30 +318,30 @@ def _judge_arm(arm: _Arm, margin: float, fixed_groups: bool) -> Sensitivity:
         return tell("shown", reason=reason, beats_controls=beats)
     needed = [each.loss.needed_n for each in controls if each.loss.word == "undecided" and each.loss.needed_n]
     most = max(needed, default=None)
-    enough = f"; about {most:,} examples would tell" if most else ""
+    enough = f"; about {most:,} examples would decide" if most else ""
     return tell("undecided", reason=f"{_NOT_SHOWN}{enough}", needed_n=most)
 
 
 def _name_equal(control: MatchedControl) -> str:
-    """Name the cut that is as good; a system that is shown ahead of it, within the margin, is not "no better"."""
+    """Say that a cut is as good; "no better than" only if the system is not shown ahead of it."""
     name = f"{CONTROL_NAMES[control.name]} at its size"
     ahead = control.gain is not None and control.gain.difference > 0 and control.gain.p_holm <= 0.05
-    return f"shown to lose no more than the margin, and so is {name}" if ahead else f"no better than {name}"
+    return f"shown to lose no more than the margin, but so is {name}" if ahead else f"no better than {name}"
 
 
 def _explain_places(control: MatchedControl, arm: _Arm) -> str:
-    """Say where the evidence stands, where a cut keeps all of it in every example."""
+    """Say where the evidence is, if the cut keeps all of it in every example."""
     if control.kept < 1 or arm.asked:
         return ""
-    held = f" that holds it ({arm.rows:,} of {arm.rows + arm.unplaced:,})" if arm.unplaced else ""
+    held = f" that contains it ({arm.rows:,} of {arm.rows + arm.unplaced:,})" if arm.unplaced else ""
     everywhere = f"every context{held}"
     if control.name == "head":
-        place = f"the answer stands in the first {_percent(arm.most_depth)} of {everywhere}"
+        place = f"the answer is in the first {_percent(arm.most_depth)} of {everywhere}"
     elif control.name == "tail":
-        place = f"the answer stands in the last {_percent(1 - arm.least_depth)} of {everywhere}"
+        place = f"the answer is in the last {_percent(1 - arm.least_depth)} of {everywhere}"
     else:
         place = f"the cut keeps the answer in {everywhere}"
-    return f"; this data cannot tell: {place}"
+    return f"; this data cannot show a loss: {place}"
 
 
 def _percent(share: float) -> str:

@@ -1,7 +1,7 @@
-"""Conditions of a gate, such as `score drops 0.02`: read from text, judged with intervals.
+"""Conditions of a gate, such as `score drops 0.02`: parsed from text, judged by intervals.
 
-A gate *fails* when the whole interval meets the condition, *holds* when none of it does, and between the two there are
-*too few* examples to tell. Of a difference it is the 90% interval: each of its sides is wrong in 5% of cases.
+A gate *fails* if the whole interval meets the condition and *holds* if no part does; else there are *too few* examples
+to tell. A difference is judged by its 90% interval: each side of it is wrong in 5% of cases.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from context_bench.stats.verdicts import WORDS, Verdict
 from context_bench.text import count_things
 
 HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
-_SAID = {HOLDS: "the gate holds", FAILS: "the gate fails", TOO_FEW: "too few examples to tell"}
+_SAID = {HOLDS: "passed", FAILS: "failed", TOO_FEW: "too few examples to tell"}
 
 FORMS = (
     '"score drops 0.02", "latency_p95 rises 0.5", "prompt_savings < 0.3", "error_rate > 0.01" (also <= and >=), '
@@ -30,7 +30,7 @@ _VERDICT = re.compile(r"verdict is (not )?(" + "|".join(WORDS) + ")")
 
 @dataclass(frozen=True)
 class GateJudgement:
-    """The outcome of a gate: holds, fails or too few; and one sentence."""
+    """The outcome of a gate (holds, fails or too few) and a sentence that explains it."""
 
     outcome: str
     sentence: str
@@ -40,8 +40,8 @@ class GateJudgement:
 class Condition:
     """A condition under which a gate fails.
 
-    `kind` is drops, rises, <, <=, >, >= or verdict. `metric` is the key of the number that is judged; for drops and
-    rises it is judged by the interval of its difference from the baseline.
+    `kind` is drops, rises, <, <=, >, >= or verdict. `metric` is the key of the judged number; drops and rises judge the
+    interval of its difference from the baseline.
     """
 
     text: str
@@ -53,11 +53,10 @@ class Condition:
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether it is about a difference from the baseline."""
         return self.kind in ("drops", "rises", "verdict")
 
     def judge(self, found: Interval | Verdict) -> GateJudgement:
-        """Judge it by a 90% interval (of the difference, for drops and rises), or by a verdict, which brings one."""
+        """Judge it by a 90% interval (of the difference, for drops and rises) or by a verdict, which has one."""
         if isinstance(found, Interval):
             return self._judge_interval(found)
         if self.kind == "verdict":
@@ -68,12 +67,11 @@ class Condition:
         return self._judge_interval(interval)
 
     def conclude(self, outcome: str, why: str) -> GateJudgement:
-        """Say the outcome and its reason in one sentence."""
         return GateJudgement(outcome, f"fail if {self.text}: {_SAID[outcome]}; {why}")
 
     def leave_open(self, why: str) -> GateJudgement:
-        """Say why there is nothing to judge it by."""
-        return GateJudgement(TOO_FEW, f"fail if {self.text}: cannot be told; {why}")
+        """Return "too few", with the reason why it cannot be judged."""
+        return GateJudgement(TOO_FEW, f"fail if {self.text}: cannot be decided; {why}")
 
     def _judge_verdict(self, verdict: Verdict) -> GateJudgement:
         met = (verdict.word == self.word) != self.negated
@@ -101,11 +99,11 @@ class Condition:
         what = "the difference from the baseline" if self.needs_baseline else self.metric
         shown = f"{what} is {_write(interval)} with {interval.n:,} examples"
         if outcome == TOO_FEW and self._never_tells(interval, limit):
-            return self.leave_open(f"{shown}: no number of examples can tell, so allow for a little")
+            return self.leave_open(f"{shown}: more examples cannot decide this, so allow a small tolerance")
         return self.conclude(outcome, shown)
 
     def _never_tells(self, interval: Interval, limit: float) -> bool:
-        """Whether more of the same examples change nothing: the limit is no drop at all, or the end of the range."""
+        """Whether more such examples would not help: the value equals a limit of 0 or at the end of the interval."""
         at_the_end = interval.value in (interval.low, interval.high)
         return interval.value == limit and (at_the_end or (self.needs_baseline and limit == 0))
 
@@ -122,8 +120,8 @@ def _write(interval: Interval) -> str:
     places = interval.find_decimals()
     limits = f"[{interval.low:.{places}f}, {interval.high:.{places}f}]"
     if interval.mark == FIRST:
-        limits += " (the first examples, not a random draw)"
-    return f"{interval.value:.{max(3, places)}f}, its {interval.level:.0%} interval {limits}"
+        limits += " (first examples, not a random sample)"
+    return f"{interval.value:.{max(3, places)}f}, {interval.level:.0%} interval {limits}"
 
 
 def _read_number(text: str, condition: str) -> float:
@@ -145,10 +143,10 @@ def _explain_percent(text: str) -> str:
 
 
 def parse_condition(text: str) -> Condition:
-    """Read a condition; one sentence says what may be written when it is not one."""
+    """Parse a condition; an error shows the valid forms."""
     words = " ".join(text.split())
-    if words == "verdict is not worse":  # the word "not worse", or anything but "worse": either way it fails the good
-        raise UsageError(f'{words!r} is not a condition: a gate names what must not be; write "verdict is worse"')
+    if words == "verdict is not worse":  # whichever of two meanings it has, good systems would fail
+        raise UsageError(f'{words!r} is not a condition: a gate names what must not happen; write "verdict is worse"')
     if found := _VERDICT.fullmatch(words):
         return Condition(words, "verdict", word=found[2], negated=bool(found[1]))
     if found := _CHANGE.fullmatch(words):

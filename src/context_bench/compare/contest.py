@@ -1,4 +1,4 @@
-"""A contest: one system against its baseline, in one run or in two, with their pairs and what changed."""
+"""A contest: one system against its baseline, within a run or between two runs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAn
 from context_bench.compare.run_inputs import RunInput
 from context_bench.stats import Contrast, Difference, ScoreSums, Verdict, average_differences, compare_means
 
-SYSTEM, BASELINE = "system", "baseline"  # the two sides of a contest: both may have the same name, in two runs
+SYSTEM, BASELINE = "system", "baseline"  # sides of a contest; systems of two runs may have the same name
 
-MAX_LISTED = 1000  # fixed or broken examples that are listed for one system; all are counted
+MAX_LISTED = 1000  # fixed or broken examples to list for one system; all are counted
 
 
 @dataclass
 class Changes:
-    """Examples that pass on one side alone: all are counted, the first of them listed by dataset and id."""
+    """Examples that pass on one side only: all are counted, the first ones listed by dataset and id."""
 
     count: int = 0
     examples: list[tuple[str, str]] = field(default_factory=list)
@@ -37,25 +37,25 @@ class Contest:
     baseline_system: str
     control: bool = False
     pairs: Pairs = field(default_factory=Pairs)  # sums over the examples that both answered
-    scores: dict[str, ScoreSums] = field(default_factory=dict)  # what the system scored by dataset, paired or not
+    scores: dict[str, ScoreSums] = field(default_factory=dict)  # its scores by dataset, paired or not
     baseline_scores: dict[str, ScoreSums] = field(default_factory=dict)  # the same for the baseline
-    fixed: Changes = field(default_factory=Changes)  # examples that pass with the system alone
-    broken: Changes = field(default_factory=Changes)  # examples that pass with the baseline alone
-    same_content: int = 0  # pairs whose contents are known to agree; the others agree in their id
-    other_content: int = 0  # examples with the same id on both sides, and another content
+    fixed: Changes = field(default_factory=Changes)  # examples that pass only with the system
+    broken: Changes = field(default_factory=Changes)  # examples that pass only with the baseline
+    same_content: int = 0  # pairs with the same known content; the others have only the same id
+    other_content: int = 0  # examples with the same id and different content
     only_here: int = 0  # examples that the baseline lacks
     only_in_baseline: int = 0  # examples that the system lacks
     verdict: Verdict | None = None  # on the headline number
     by_dataset: dict[str, Verdict] = field(default_factory=dict)  # on each dataset
-    context_unneeded: str = ""  # why the examples cannot show that it lost nothing; empty where they can
+    context_unneeded: str = ""  # why the examples cannot show that it lost nothing; empty if they can
 
     @property
     def sensitivity(self) -> Sensitivity | None:
-        """Whether the data of its run could have shown a loss at its size; None where that is not known."""
+        """Whether the data of its run could have shown a loss at its size; None if unknown."""
         return self.source.sensitivity.get(self.system)
 
     def start_pairing(self, threshold: float) -> Pairing:
-        """Return a pairing that adds what it matches to this contest; `threshold` is the lowest score that passes."""
+        """Return a pairing that adds its pairs to this contest; `threshold` is the lowest score that passes."""
 
         def add_example(side: str, answer: ScoredAnswer) -> None:
             if answer.value is not None:
@@ -75,7 +75,7 @@ class Contest:
         return Pairing([SYSTEM], BASELINE, add_pair, repeats=repeats, baseline_repeats=others, on_example=add_example)
 
     def list_datasets(self) -> list[str]:
-        """List the datasets that both sides have scores for."""
+        """List the datasets on which both sides have scores."""
         return sorted(self.scores.keys() & self.baseline_scores.keys())
 
     def get_pairs(self, tag: str) -> DatasetPairs:
@@ -87,9 +87,9 @@ class Contest:
         return n >= 2 and 2 * n >= min(self.scores[tag].n, self.baseline_scores[tag].n)
 
     def contrast(self, tags: Sequence[str]) -> Contrast:
-        """Return the difference on some datasets, of several their mean: over pairs where it can be, or of two means.
+        """Return the difference on some datasets (for several, the mean): over pairs if possible, else of two means.
 
-        Without errors it is given where all datasets are paired.
+        The difference without errors requires that all datasets are paired.
         """
         clean = self._average(tags, without_errors=True) if all(map(self.is_paired, tags)) else None
         return Contrast(self.name, self._average(tags), clean, self.control)
@@ -104,7 +104,7 @@ class Contest:
         return parts[0] if len(parts) == 1 else average_differences(parts)
 
     def find_means(self) -> tuple[float, float]:
-        """Return the scores of the system and of the baseline over what is compared, as the headline counts them."""
+        """Return the mean scores of the system and the baseline over the compared examples."""
         means = []
         for tag in self.list_datasets():
             pairs = self.get_pairs(tag)
@@ -116,5 +116,5 @@ class Contest:
         return sum(one for one, _ in means) / len(means), sum(other for _, other in means) / len(means)
 
     def count_changes(self) -> tuple[int, int] | None:
-        """Count the examples that were fixed and those that were broken; None where nothing is paired."""
+        """Count the fixed and the broken examples; None if nothing is paired."""
         return (self.fixed.count, self.broken.count) if self.pairs.n else None

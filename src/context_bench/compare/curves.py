@@ -1,4 +1,4 @@
-"""Curves: the quality of a system with a knob against the tokens that reached the model, one point for each setting."""
+"""Curves: quality against the tokens that reached the model, with one point for each setting of a system's knob."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 class Point:
     system: str  # the name of the system with this setting
     setting: str  # the value of the knob
-    tokens: float  # tokens that reached the model, for each example on average; NaN where that is not known
-    saving: float  # the share of the baseline's tokens that is saved on the same examples; NaN where that is not known
+    tokens: float  # mean tokens that reached the model per example; NaN if unknown
+    saving: float  # share of the baseline's tokens saved on the same examples; NaN if unknown
     quality: Interval  # the score with its interval
-    difference: Interval | None  # the score less the baseline's, with its 95% interval; None for the baseline itself
+    difference: Interval | None  # score minus the baseline's, with its 95% interval; None for the baseline
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -47,28 +47,28 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Quality against tokens for one system with a knob."""
+    """Quality against tokens of one system with a knob, a parameter with several settings."""
 
     name: str  # the system, without the knob
-    knob: str  # the parameter that was swept
+    knob: str  # the swept parameter
     metric: str  # the key of the score, which depends on whether there are several datasets
-    meter: str  # where the tokens are from: `upstream_tokens`, `output_tokens`, or empty where that is not known
-    points: tuple[Point, ...]  # the settings, the fewest tokens first
-    baseline: str  # what savings and differences are against: a system of the run
-    margin: float  # a difference within it does not matter
-    # the range of tokens that every curve of the run covers; None if there is none
+    meter: str  # source of the tokens: `upstream_tokens`, `output_tokens`, or "" if unknown
+    points: tuple[Point, ...]  # the setting with the fewest tokens first
+    baseline: str  # the system that savings and differences refer to
+    margin: float  # the largest difference that does not matter
+    # the range of tokens that all curves of the run cover, if any
     span: tuple[float, float] | None = None
-    area: Interval | None = None  # the area under the curve over the span divided by its length: the mean quality there
-    area_difference: Interval | None = None  # the area less that of the first curve of the run; None for the first
-    # the system with the largest saving that is not worse than the baseline by the margin, if there is one
+    area: Interval | None = None  # area under the curve divided by the span: the mean quality there
+    area_difference: Interval | None = None  # area minus that of the run's first curve; None for the first
+    # the system with the largest saving that is not worse than the baseline (by the margin), if any
     best: str | None = None
-    note: str = ""  # what has to be known to read it
+    note: str = ""
 
     @property
     def tokens_title(self) -> str:
-        """The name of its tokens: those that a model got, or those of the context, where none was seen to get it."""
+        """The axis title: tokens that reached a model, or tokens of returned contexts if no model read them."""
         seen = self.meter != "output_tokens"
-        return f"tokens {'that reached the model' if seen else 'of the context that was returned'}, for each example"
+        return f"tokens {'that reached the model' if seen else 'of the returned context'}, per example"
 
     @property
     def best_point(self) -> Point | None:
@@ -98,14 +98,13 @@ class _SweptSystem:
 
 
 def draw_curves(result: EvalResult, baseline: str | None = None, margin: float | None = None) -> list[Curve]:
-    """Draw a curve for each system with several settings of a knob; a result without rows has none.
+    """Compute a curve for each system with several settings of a knob; none for a result without rows.
 
-    Savings and differences are against the baseline: by default the run's, else `direct`, else `passthrough`, else the
-    setting that keeps the most tokens. A difference within the margin does not matter; by default the run's, else
-    `DEFAULT_MARGIN`.
+    Savings and differences are relative to the baseline: by default the run's, else `direct`, else `passthrough`, else
+    the setting that keeps the most tokens. The margin is by default the run's, else `DEFAULT_MARGIN`.
     """
     if baseline is not None:
-        choose_baseline(result.systems, baseline)  # refuses one that is not there
+        choose_baseline(result.systems, baseline)  # raises if it is unknown
     sweeps = find_sweeps(result.summary)
     if not sweeps or not result.rows:
         return []
@@ -125,10 +124,10 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
         meter = _find_meter(each for name in sweep.settings for each in rows[name])
         names = dict.fromkeys((*sweep.settings, *(() if chosen is None else (chosen,))))
         arms = {name: _make_arm(rows[name], field, meter) for name in names}
-        # One setting of a knob is a baseline for the others only if somebody asked for it.
+        # A setting of a knob is the baseline of the others only if the caller chose it.
         held = None if baseline is None and chosen in sweep.settings else chosen
         if held is not None and any(are_unlike(result.config, name, held) for name in sweep.settings):
-            held = None  # a context and an answer have no score in common
+            held = None  # no score applies to both contexts and answers
         curve = _draw_curve(sweep, arms, held, margin, meter)
         blind = (
             "" if curve.best is None or result.comparison is None else result.comparison.explain_blindness(curve.best)
@@ -142,7 +141,7 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
 
 
 def _find_meter(rows: Iterable[EvalRow]) -> str:
-    """Find what tells how many tokens reached the model: what was seen of it, else the context that was returned."""
+    """Choose the token count: of requests seen upstream, else of returned contexts."""
     meter = ""
     for row in rows:
         if row.upstream_tokens is not None:
@@ -204,14 +203,12 @@ def _explain(meter: str, own: bool, base: _SweptSystem, points: Sequence[Point])
     notes = []
     if own:
         notes.append(
-            "the baseline is the setting that keeps the most tokens: add a system that keeps all (passthrough; naive)"
+            "the baseline is the setting that keeps the most tokens: add one that keeps all (passthrough or naive)"
         )
     if not meter or any(math.isnan(point.tokens) for point in points):
-        notes.append(
-            "not measured: tokens that reached the model (a tap, or a system that returns its context, has them)"
-        )
+        notes.append("not measured: tokens that reached the model (needs a tap, or a system that returns its context)")
     elif not base.tokens:
-        notes.append("savings are not measured: the baseline's tokens are not known by the same count")
+        notes.append("savings are not measured: the baseline's tokens were counted in another way")
     return "; ".join(notes)
 
 
@@ -222,7 +219,7 @@ def _find_saving(tokens: Tokens, base: Tokens) -> float:
 
 
 def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _SweptSystem]]]) -> list[Curve]:
-    """Add the area of each curve over the range that all of them cover, and its difference from the first."""
+    """Add each curve's area over the range that all cover, and its difference from the first curve's."""
     measured = [curve for curve, _ in drawn if all(math.isfinite(point.tokens) for point in curve.points)]
     meters = {curve.meter for curve in measured}
     span = None
@@ -247,7 +244,7 @@ def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _SweptSystem]]]) -> lis
 
 
 def _weigh(arms: Sequence[_SweptSystem], weights: Sequence[float]) -> Answers:
-    """Compute each example's own area, its scores weighted; examples that lack a setting are left out."""
+    """Compute the area of each example from its weighted scores, without examples that lack a setting."""
     used = [(arm.scores, weight) for arm, weight in zip(arms, weights) if weight]
     areas = {}
     for key, answer in used[0][0].items():
@@ -258,7 +255,7 @@ def _weigh(arms: Sequence[_SweptSystem], weights: Sequence[float]) -> Answers:
 
 
 def estimate_score(answers: Answers) -> Interval:
-    """Estimate the mean score, of several datasets the mean of their means, by clusters where examples share them."""
+    """Estimate the mean score (for several datasets, the mean of their means), by cluster if examples have one."""
     sums: dict[str, ScoreSums] = {}
     for each in answers.values():
         sums.setdefault(each.dataset, ScoreSums()).add(each.value or 0.0, each.group)

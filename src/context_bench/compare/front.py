@@ -1,9 +1,10 @@
-"""Cost against quality: the Pareto front by what the data show and not by points, and the dollars that systems save.
+"""Cost against quality: the Pareto front by significant differences, and the dollars that systems save.
 
-A puts B off the front when one axis is better by a paired 95% interval and the other is not shown to be worse. "Cannot
-be told apart" is not transitive, so there are no ranks here, only who is on the front. A failure counts on both axes:
-it scores 0, and costs what the dearest system paid for the same example, since somebody has to answer it. Only sums are
-kept; an example waits until all systems have answered it. Dollars saved are claimed for systems that are not worse.
+A dominates B if one axis is better by a paired 95% interval and the other is not shown to be worse. "Not significantly
+different" is not transitive, so there are no ranks, only membership of the front. A failure counts on both axes: it
+scores 0 and costs as much as the most expensive system for that example, because another system has to answer it. Only
+sums are kept; an example waits until all systems have answered it. Dollar savings are claimed only for systems that are
+not worse.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class _PricedAnswer(NamedTuple):
-    """What the front needs of a row; the costs of a failed one are not known."""
+    """The score and costs of one row; the costs of a failed row are unknown."""
 
     scored: ScoredAnswer
     costs: tuple[float | None, ...]
 
 
 class _Cost:
-    """Sum of what one system paid."""
+    """The total cost of one system and the number of examples in it."""
 
     __slots__ = ("n", "total")
 
@@ -42,13 +43,13 @@ class _Cost:
 
 @dataclass
 class _Pair:
-    """Sums over the examples that two systems share."""
+    """Sums over the examples that two systems both answered."""
 
     quality: Pairs = field(default_factory=Pairs)
     costs: tuple[PairSums, ...] = field(default_factory=lambda: tuple(PairSums() for _ in PARETO_COSTS))
 
     def compare(self, axis: int) -> tuple[int, int]:
-        """Say how the first system compares in quality and in cost: 1 is shown better, -1 shown worse, 0 neither."""
+        """Compare the first system with the second in quality and cost: 1 shown better, -1 shown worse, 0 neither."""
         quality = _read_sign(self.quality.difference().interval()) if self.quality.n else 0
         costs = self.costs[axis]
         return quality, -_read_sign(costs.difference(scores=False).interval()) if costs.n else 0
@@ -60,14 +61,14 @@ def _read_sign(interval: Interval) -> int:
 
 @dataclass(frozen=True)
 class Front:
-    key: str  # the cost that it goes by, one of `PARETO_COSTS`
+    key: str  # the cost of the front's axis, one of `PARETO_COSTS`
     costs: dict[str, float]  # the cost of each system, failures included
     names: tuple[str, ...]  # the systems on the front
-    reasons: dict[str, str]  # of each that is not, which system puts it off and how
+    reasons: dict[str, str]  # for each other system, which system dominates it and how
 
 
 class FrontTally:
-    """Pairs the rows of all systems, example by example; only those in `paired` are compared with each other."""
+    """Pairs the rows of all systems by example; only systems in `paired` are compared with each other."""
 
     def __init__(
         self, systems: Iterable[str], paired: Collection[str], read: Callable[[EvalRow], float | None], repeats: int = 1
@@ -80,7 +81,6 @@ class FrontTally:
         self._outputs: set[str] = set()
 
     def add(self, rows: Iterable[EvalRow]) -> None:
-        """Take in rows of any system."""
         for row in rows:
             key = (row.dataset, row.example_id)
             self._waiting.setdefault(key, {}).setdefault(row.system, []).append(self._take(row))
@@ -123,9 +123,9 @@ class FrontTally:
                         pairs.add(first, second, group)
 
     def result(self, competing: Collection[str], baseline: str | None = None) -> Front | None:
-        """Find the front of the systems that compete; a baseline that does not compete can put them off it too.
+        """Find the front of the competing systems; a baseline that does not compete can dominate them too.
 
-        None where no cost is known, or where only the tokens returned are, and some returned a context, some an answer.
+        None if no cost is known, or if the only cost is returned tokens and some systems return contexts, some answers.
         """
         if self._waiting:
             closed = copy.deepcopy(self)
@@ -142,7 +142,7 @@ class FrontTally:
             if two in beaten_by and (how := self._explain(one, two, axis)):
                 beaten_by[two][one] = how
         names = [name for name, ways in beaten_by.items() if not ways]
-        if not names:  # they put each other off in a circle
+        if not names:  # all are dominated, in a circle
             names = [name for name, ways in beaten_by.items() if baseline not in ways]
         reasons = {}
         for name, ways in beaten_by.items():
@@ -159,7 +159,7 @@ class FrontTally:
         return counts.index(max(counts)) if max(counts) > 1 else None
 
     def _explain(self, one: str, two: str, axis: int) -> str:
-        """Say how one system puts another off the front; empty where it does not."""
+        """Say how one system dominates another; "" if it does not."""
         pair = self._pairs.get((one, two) if one < two else (two, one))
         quality, cost = (0, 0) if pair is None else pair.compare(axis)
         if one > two:
@@ -172,7 +172,7 @@ class FrontTally:
 
 
 def _average_cost(answers: Sequence[_PricedAnswer], axis: int, dearest: float | None) -> float | None:
-    """Average what an example cost; a failed answer costs as much as the dearest one."""
+    """Average the cost of an example; a failed answer costs as much as the most expensive one."""
     costs = [dearest if answer.scored.failed else answer.costs[axis] for answer in answers]
     known = [cost for cost in costs if cost is not None]
     return sum(known) / len(known) if known else None
@@ -182,14 +182,13 @@ def _average_cost(answers: Sequence[_PricedAnswer], axis: int, dearest: float | 
 
 
 class Dollars:
-    """Costs of a system and of the baseline, on the examples where both are known."""
+    """Costs of a system and of the baseline, on examples where both are known."""
 
     def __init__(self) -> None:
         self.pairs = PairSums()
         self.known = self.estimated = 0
 
     def add(self, own: ScoredAnswer, baseline: ScoredAnswer) -> None:
-        """Add the two answers to one example."""
         if own.dollars is not None and baseline.dollars is not None:
             group = own.group if own.group is not None else baseline.group
             self.pairs.add(baseline.dollars, own.dollars, None if group is None else f"{own.dataset} {group}")
@@ -197,18 +196,18 @@ class Dollars:
         self.known += own.dollars is not None or baseline.dollars is not None
 
     def describe(self, verdict: Verdict | None) -> DollarSaving | None:
-        """Describe the savings, claimed for a system that is not worse; None where no cost is known."""
+        """Return the savings, claimed only if the system is not worse; None if no cost is known."""
         if not self.known:
             return None
         n = self.pairs.n
         nothing = Interval(math.nan, math.nan, math.nan, n=n, method="paired t", mark=TOO_FEW)
         if not n:
-            return DollarSaving(nothing, 0, "not priced: there is no example whose cost is known of both systems")
+            return DollarSaving(nothing, 0, "not priced: no example has a known cost for both systems")
         if reason := _explain_no_claim(verdict):
             return DollarSaving(nothing, n, f"not claimed: {reason}")
-        notes = [f"an estimate for {self.estimated:,} of {n:,} examples"] if self.estimated else []
+        notes = [f"estimated for {self.estimated:,} of {n:,} examples"] if self.estimated else []
         if n < self.known:
-            notes.append(f"{self.known - n:,} examples whose cost is known of one system alone are left out")
+            notes.append(f"{self.known - n:,} examples are left out: the cost of one system is unknown")
         saved = self.pairs.difference(scores=False).interval().multiply(1000)
         return DollarSaving(saved, n, "; ".join(notes))
 

@@ -132,7 +132,7 @@ class DollarTally:
         if self._judged_unknown:
             what = "the judge's model has no price, or its server reports no usage"
             rows = f"for {self._judged_unknown:,} of {self._judged + self._judged_unknown:,} ratings "
-            notes["judge_cost_usd"] = f"not sure: not known {rows}({what})" if self._judged else f"not priced: {what}"
+            notes["judge_cost_usd"] = f"uncertain: not known {rows}({what})" if self._judged else f"not priced: {what}"
         return notes | self._embeddings.notes() | self._timed_out.notes()
 
     def _explain(self) -> list[str]:
@@ -140,7 +140,7 @@ class DollarTally:
         priced_by = self._priced_by or {}
         if bounds := self._bounds():
             low, high = (f"${bounds[key]:,.4g}" for key in _BOUNDS)
-            said.append(f"not sure: some calls fit no single row; $ / 1k lies from {low} to {high}")
+            said.append(f"uncertain: some calls fit no single row; $ / 1k lies from {low} to {high}")
         if self._swapped and self._known:
             models = ", ".join(f"{model} ({count_things(rows, 'row')})" for model, rows in self._swapped.most_common(3))
             asked = f"${self._asked / self._known * 1000:,.4g}"

@@ -243,7 +243,7 @@ class UpstreamCostTally:
             missing.append(f"{self._unknown:,} rows whose calls could not be matched to them for certain are left out")
         if self._late:
             missing.append(f"{self._late:,} calls that came late are not in it")
-        return {UPSTREAM_COST_OF_PASS: f"not sure: {'; '.join(missing)}"} if missing else {}
+        return {UPSTREAM_COST_OF_PASS: f"uncertain: {'; '.join(missing)}"} if missing else {}
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def test_who_stored_nothing_is_told_first_and_has_no_star() -> None:
     assert re.search(r"^\| forgetful.*★", text, re.MULTILINE)  # the largest saving of those that stored something
 
 
-@pytest.mark.filterwarnings("ignore:nothing of conversations could be scored")
+@pytest.mark.filterwarnings("ignore:nothing in conversations could be scored")
 def test_no_star_without_a_measure_of_quality() -> None:
     from context_bench import Scripted
 

@@ -75,11 +75,11 @@ def test_errors_and_unscored_rows_stand_beside_the_score() -> None:
 
 
 def test_what_is_not_a_number_was_not_measured_and_a_note_says_why() -> None:
-    notes = {"proxy": {"compression_ratio": "not measured: it sends its request elsewhere"}}
+    notes = {"proxy": {"compression_ratio": "not measured: it forwards its request"}}
     text = render({"proxy": {**FULL, "compression_ratio": math.nan}, "mine": FULL}, notes)
     assert columns(text)["saved"] == "not measured"
     assert columns(text, 1)["saved"] == "50.0%"
-    assert "* saved of proxy: not measured: it sends its request elsewhere." in text
+    assert "* saved of proxy: not measured: it forwards its request." in text
 
 
 def test_a_number_that_needs_explaining_is_marked() -> None:
