@@ -273,20 +273,20 @@ class _Right:
     ids=["many places", "no place"],
 )
 def test_where_a_model_answers_an_answer_without_a_place_of_its_own_tells_nothing(lines: Any, answer: str) -> None:
-    """No cut is said to keep it, and it is not shown that the data could have failed."""
+    """No cut is said to keep it, and it is not shown that this data could reveal a loss."""
     data = [{"id": n, "context": "\n".join(lines), "question": f"{n}?", "answer": answer} for n in range(N)]
     result = evaluate([WithReader(each, _Right()) for each in (Passthrough(), Truncate(0.5))], data, progress=False)
     assert result.comparison is not None
     found = result.comparison.sensitivity["truncate"]
     assert (found.word, found.n, found.controls) == ("undecided", 0, ())
     assert "--controls=matched" in found.reason
-    assert conclude(result).endswith("It is not shown that this data could have failed: truncate.")
+    assert conclude(result).endswith("It is not shown that this data could reveal a loss: truncate.")
 
 
 def test_where_a_model_answers_a_cut_is_judged_by_its_place_and_says_so() -> None:
     systems = [WithReader(each, _Right()) for each in (Passthrough(), Truncate(0.5))]
     said = conclude(evaluate(systems, _make(0.05), progress=False))
-    assert "truncate is no better than truncation (head) at its size; this data cannot tell" in said
+    assert "truncate is no better than truncation (head) at its size; this data cannot show a loss" in said
     assert "(judged by its place: --controls=matched has the model answer from such cuts)" in said
 
 

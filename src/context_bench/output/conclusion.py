@@ -103,7 +103,7 @@ def conclude(result: EvalResult) -> str:
     equal = [each.name for each in good if each.word != "better"]  # what is better was not hidden by the data
     unsure = {name: "" for name in equal if comparison.can_have_failed(name) is False}
     if unsure and not unneeded:
-        sentences.append(f"It is not shown that this data could have failed: {_list_systems(unsure)}.")
+        sentences.append(f"It is not shown that this data could reveal a loss: {_list_systems(unsure)}.")
     if result.settings.read_by_script:
         sentences.append("A script read, not a model: recall and probes tell more than these words.")
     return " ".join(sentences)

@@ -35,7 +35,7 @@ def _result(n: int, wrong: dict[str, int], **config: Any) -> EvalResult:
     return make_result(rows, returns=dict.fromkeys(wrong, "context"), **config)
 
 
-UNSHOWN = " It is not shown that this data could have failed: third."
+UNSHOWN = " It is not shown that this data could reveal a loss: third."
 """What follows where no context is known to hold what an answer needs."""
 
 
@@ -44,7 +44,7 @@ def test_the_largest_saving_that_is_not_worse_comes_first() -> None:
     result = _result(200, {"whole": 0, "half": 0, "third": 0, "lossy": 80})
     assert conclude(result) == (
         "third is equivalent to whole, with 70.0% of the tokens saved; half is equivalent, with 50.0% of the tokens "
-        "saved. Worse: lossy. It is not shown that this data could have failed: third and half."
+        "saved. Worse: lossy. It is not shown that this data could reveal a loss: third and half."
     )
 
 

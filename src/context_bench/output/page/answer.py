@@ -100,7 +100,7 @@ def _tell_good(result: EvalResult, verdict: Verdict, comparison: Comparison, bri
     parts += [f", but {' and '.join(against)}"] if against else []
     parts.append(".")
     if comparison.can_have_failed(verdict.name) is False:
-        parts.append(" It is not shown that this data could have failed.")
+        parts.append(" It is not shown that this data could reveal a loss.")
     return "".join(parts)
 
 
