@@ -185,7 +185,7 @@ def test_a_script_answers_behind_the_taps(folder: Path) -> None:
         (["--system", "bm25", "--dataset", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["--system", "bm25", "--dataset", "lokomo"], "unknown memory dataset 'lokomo'"),
         (["--system", "bm25", "--dataset", "talks.jsonl", "--granularity", "word"], "granularity must be one of"),
-        (["--system", "toys.py:Writing", "--dataset", "talks.jsonl"], "asks a model: say who answers"),
+        (["--system", "toys.py:Writing", "--dataset", "talks.jsonl"], "calls a model: give one by"),
         (["--system", "bm25", "--dataset", "talks.jsonl", "--judge-model", "j"], "a judge needs --judge-url"),
         (
             [
@@ -327,7 +327,7 @@ def test_a_file_of_a_vendor_s_own_is_scored_and_what_it_lacks_is_an_error(folder
     assert rows[line["question_id"]]["scores"]["retrieval_recall"] == 1.0
     others = [row["error"] for name, row in rows.items() if name != line["question_id"]]
     assert len(others) == len(first["questions"]) - 1
-    assert all("the file has nothing that was retrieved for" in error for error in others)
+    assert all("the file has no retrieved items for" in error for error in others)
     twice = json.dumps(line) + "\n"
     (folder / "theirs.jsonl").write_text(twice + twice)
     assert "two lines for question" in memory(folder, *words, code=2).stderr

@@ -95,9 +95,9 @@ class Vague(Remembering):
     ("system", "rule"),
     [
         (Keeping(), "must forget the last conversation on reset()"),
-        (Meddling(), "must leave the turns as they were"),
-        (Inventing(), "must give ids of turns that it was given"),
-        (Wearing(), "must find the same when it is asked the same again"),
+        (Meddling(), "must not change the turns"),
+        (Inventing(), "must return only ids of ingested turns"),
+        (Wearing(), "must return the same for the same question"),
         (Vague(), "must return True, False or a number of turns from restore()"),
         (Vague(), "must return a list from memories()"),
         (Broken("query", "none"), "must return a text from query() (it returned NoneType)"),

@@ -81,7 +81,7 @@ def test_quality_is_not_measured_where_a_script_stood_in_for_the_model(system: A
     assert {bool(row.scores) for row in result.rows} == {not asks}
     assert math.isnan(score(result, name)) is asks
     assert ("retrieval_recall" in result.summary[name]) is not asks
-    said = "writing: quality is not measured, as a script stood in for its model; its costs are."
+    said = "writing: a script replaced its model, so only costs are measured, not quality."
     assert (said in list_findings(result)) is asks
     if asks:
         assert set(result.rows[0].unscored.values()) == {STOOD_IN}
@@ -191,17 +191,17 @@ def test_a_system_that_hangs_costs_its_own_rows_alone() -> None:
     errors = {row.example_id: row.error for row in result.rows if row.system == "broken[budget=500]"}
     assert [key for key, error in errors.items() if error is None] == ["c0/q0", "c0/q1", "c0/q2"]
     assert "retrieve() did not return within 1 s" in str(errors["c0/q3"])
-    assert "was not tried: retrieve() still has not returned" in str(errors["c0/q4"])
+    assert "was not called: retrieve() has still not returned" in str(errors["c0/q4"])
     assert {row.error for row in result.rows if row.system == "remembering[budget=500]"} == {None}
 
 
 def test_a_conversation_that_cannot_be_read_is_named() -> None:
     for broken, said in (
         ({"turns": []}, "conversation 2: no 'id'"),
-        ({"id": "x", "turns": [{}], "questions": []}, "conversation 2, turn 1: it must be an object with 'role'"),
+        ({"id": "x", "turns": [{}], "questions": []}, "conversation 2, turn 1: must be an object with 'role'"),
         (
             {"id": "x", "turns": [], "questions": [{}]},
-            "conversation 2, question 1: it must be an object with 'question'",
+            "conversation 2, question 1: must be an object with 'question'",
         ),
         ({**make_conversations(1)[0]}, "conversation 2: duplicate id 'c0'"),
     ):
@@ -216,7 +216,7 @@ def test_a_conversation_that_cannot_be_read_is_named() -> None:
         ({"granularity": "word"}, "granularity must be one of turn, pair, session"),
         ({"budgets": [0]}, "a budget must be an integer of at least 1"),
         ({"answers": ["mine"]}, "answers must be some of reader, own"),
-        ({"types": ["never"]}, "no question is of type never: there are early, late"),
+        ({"types": ["never"]}, "no question is of type never; types: early, late"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:

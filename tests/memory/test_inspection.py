@@ -49,7 +49,7 @@ def test_lost_turns_are_named() -> None:
     result = run(Dropping(), Remembering())
     said = [each for each in list_findings(result) if "lost turns" in each]
     # All six turns of both conversations are asked for; t0, t2 and t4 were never kept.
-    assert said == ["dropping lost turns: 6 of 12, asked for in their own words, were not found."]
+    assert said == ["dropping lost turns: 6 of 12 were not found when searched by their own text."]
     assert math.isnan(result.summary["dropping[budget=500]"]["searchable_seconds"])
     assert "not found" in result.notes["dropping[budget=500]"]["searchable_seconds"]
 
@@ -71,7 +71,7 @@ def test_state_that_survives_a_reset_is_named() -> None:
     result = run(memory, Remembering())
     assert len(memory.turns) == 2 * 6  # both conversations
     said = [each for each in list_findings(result) if "reset" in each]
-    assert said == ["clinging keeps state over reset(): something was still there before 1 of 2 conversations."]
+    assert said == ["clinging keeps state across reset(): it was not empty before 1 of 2 conversations."]
     assert said[0] in TableReporter(wide=True).render(result)
 
 
@@ -93,7 +93,7 @@ class Lister(Remembering):
 
 
 def test_a_list_that_survives_a_reset_is_named() -> None:
-    assert any("keeps state over reset()" in each for each in list_findings(run(Lister())))
+    assert any("keeps state across reset()" in each for each in list_findings(run(Lister())))
 
 
 def test_the_asking_is_of_no_question_and_is_counted_apart() -> None:

@@ -188,5 +188,5 @@ def test_a_model_without_a_price_has_no_dollars() -> None:
 def test_a_system_that_needs_a_model_and_has_none_is_one_sentence() -> None:
     from context_bench import UsageError
 
-    with pytest.raises(UsageError, match="asks a model: say who answers"):
+    with pytest.raises(UsageError, match="calls a model: give one by"):
         run(Writing, answerer=None)

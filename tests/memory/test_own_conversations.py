@@ -139,7 +139,7 @@ def test_too_many_are_refused_and_too_short_a_talk_is_passed_over(tmp_path: Path
     path.write_text("".join(json.dumps({**each, "questions": []}) + "\n" for each in (short, TALK)), encoding="utf-8")
     with pytest.raises(UsageError, match=f"at most {MOST_PLANTS}"):
         open_conversations(str(path), plant=MOST_PLANTS + 1)
-    with pytest.warns(UserWarning, match="nothing is planted into conversation 'short'"):
+    with pytest.warns(UserWarning, match="no facts planted into conversation 'short'"):
         result = evaluate_memory(["bm25"], str(path), plant=8, budgets=[500], answers=["reader"], progress=False)
     values = result.summary["bm25[budget=500]"]
     # The questions repeat the words of the facts: a word search finds each, and forgets and withholds none.

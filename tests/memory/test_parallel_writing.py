@@ -78,13 +78,13 @@ def test_a_reset_that_keeps_something_is_seen_though_each_memory_has_one_convers
     assert seen["survived"] == 3
 
 
-@pytest.mark.parametrize("reason", ["made before the run", "one_at_a_time", "would share"])
+@pytest.mark.parametrize("reason", ["it is an object", "one_at_a_time", "would share"])
 def test_a_system_that_cannot_be_made_twice_says_so(reason: str, tmp_path: Path) -> None:
     system: Any = Remembering()
-    if reason != "made before the run":
+    if reason != "it is an object":
         about = {"one_at_a_time": True} if reason == "one_at_a_time" else {"storage": tmp_path}
         system = type("Only", (Remembering,), {"name": "only", **about})
-    with pytest.warns(UserWarning, match=f"written one by one, since .* cannot be made twice: .*{reason}"):
+    with pytest.warns(UserWarning, match=f"written one at a time, because .* allows only one instance: .*{reason}"):
         result = run(system, 3)
     assert list_facts(result)[0][2] == list_facts(run(Remembering, 1))[0][2]
     assert len(result.rows) == 60

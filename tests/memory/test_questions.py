@@ -51,10 +51,10 @@ def test_a_json_list_is_read_too(tmp_path: Path) -> None:
     ("change", "problem"),
     [
         ({"id": "c1"}, "conversation 2 of chats: duplicate id 'c1'"),
-        ({"turns": [{"text": "x"}]}, "turn 1: it must be an object with 'role' and 'content'"),
-        ({"turns": [{"content": "x", "id": "a"}, {"content": "y", "id": "a"}]}, "two of its turns have the id 'a'"),
-        ({"questions": [{"answer": "x"}]}, "question 1: it must be an object with 'question'"),
-        ({"questions": [{"question": "?", "id": 1}] * 2}, "two of its questions have the id '1'"),
+        ({"turns": [{"text": "x"}]}, "turn 1: must be an object with 'role' and 'content'"),
+        ({"turns": [{"content": "x", "id": "a"}, {"content": "y", "id": "a"}]}, "two turns have the id 'a'"),
+        ({"questions": [{"answer": "x"}]}, "question 1: must be an object with 'question'"),
+        ({"questions": [{"question": "?", "id": 1}] * 2}, "two questions have the id '1'"),
     ],
 )
 def test_a_wrong_record_names_the_conversation_and_what_is_wrong(tmp_path: Path, change: Any, problem: str) -> None:

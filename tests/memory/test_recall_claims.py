@@ -38,7 +38,7 @@ def test_who_names_every_turn_and_shows_none_is_ranked_last(text: str) -> None:
     assert list_rankings(result) == [
         "ranked by recall at 500 tokens: remembering 1.000, claiming at least 0.000 (claims 1.000)."
     ]
-    said = "claiming names turns whose text it did not return: claimed, not shown. "
+    said = "claiming names turns whose text it did not return (claimed, not shown). "
     assert f"{said}Its recall is at least 0.000 and at most 1.000." in list_findings(result)
     text = TableReporter(wide=True).render(result)
     (line,) = [line for line in text.splitlines() if line.startswith("| claiming") and "1.000" in line]
@@ -66,7 +66,7 @@ def test_recall_is_over_the_same_questions_for_all(how: str) -> None:
 def test_who_never_names_turns_has_no_recall() -> None:
     result = run(Rewording(names=False), Empty())
     assert math.isnan(result.summary["rewording[budget=500]"]["retrieval_recall"])
-    assert "name no turns" in result.notes["rewording[budget=500]"]["retrieval_recall"]
+    assert "no turn ids" in result.notes["rewording[budget=500]"]["retrieval_recall"]
     assert result.summary["empty[budget=500]"]["retrieval_recall"] == 0.0
 
 

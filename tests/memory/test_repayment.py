@@ -99,7 +99,7 @@ def test_what_costs_nothing_to_write_may_still_never_pay() -> None:
 
 def test_nothing_is_claimed_for_one_that_is_worse_or_undecided() -> None:
     result = run(Forgetful, margin=0.02)
-    assert find_repayments(result)["forgetful[budget=30]"].reason.endswith("not claimed")
+    assert find_repayments(result)["forgetful[budget=30]"].reason.startswith("not claimed (")
     assert "not claimed" in TableReporter(wide=True).render(result)
 
 

@@ -39,7 +39,9 @@ def test_each_user_of_a_memory_that_files_by_user_is_listed() -> None:
     assert values["memories"] == len(kept) == len(TALK["turns"])
 
 
-@pytest.mark.parametrize(("how", "why"), [("raise", "NotImplementedError"), ("none", "a list"), ("nothing", "no fact")])
+@pytest.mark.parametrize(
+    ("how", "why"), [("raise", "NotImplementedError"), ("none", "a list"), ("nothing", "no stored fact")]
+)
 def test_what_cannot_be_listed_is_not_measured(how: str, why: str) -> None:
     result = run(Secretive(how))
     values, notes = result.summary["secretive[budget=2000]"], result.notes["secretive[budget=2000]"]
@@ -85,5 +87,5 @@ def test_files_that_hide_every_fact_clear_nobody(tmp_path: Path) -> None:
 def test_files_beside_a_list_of_nothing_are_named(tmp_path: Path) -> None:
     first, *_ = list_outcomes(run(Empty(str(tmp_path)), Remembering()))
     assert first == (
-        "empty stored nothing: it lists no memories and found nothing for any question, yet its files hold 4 kB."
+        "empty stored nothing: it lists no memories and retrieved nothing for any question, yet its files hold 4 kB."
     )

@@ -1,8 +1,8 @@
-"""A memory system as an ordinary system of a run: one way of asking it.
+"""The arms of a memory system: each is an ordinary system of a run.
 
-One arm has what the memory retrieves, within a budget of tokens, answered by the reader that all arms share. Another
-one takes the system's own `query`. Arms of one system share what was written. One reader answers for all memory
-systems, so that memories are compared and not prompts.
+One arm lets the shared reader answer from the retrieved items, within a token budget. Another one calls the system's
+own `query`. The arms of a system share its written conversations. All memory systems have the same reader, so that
+memories are compared and not prompts.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from context_bench.traits import SystemTraits, find_finish, find_model, find_pre
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
-MIN_TURNS = 30  # of a history of which a memory that returns all of it is told from one that returns enough
+MIN_TURNS = 30  # in shorter histories, returning all turns is no fault
 
-ASSUMED_REPLY = 300  # tokens of a reader's reply, where the size of a request is estimated
+ASSUMED_REPLY = 300  # tokens of a reader's reply, for estimates of cost
 
 
 class ExtractReader:
@@ -43,7 +43,7 @@ class ExtractReader:
 
 
 def _describe_found(found: list[Retrieved], history: History, example: Example) -> dict[str, Any]:
-    """Count what was found, as a share of the user's turns too, and tell whether a planted order leads."""
+    """Count the retrieved items, also as a share of the user's turns; check whether a planted instruction leads."""
     texts, about = [item["text"] for item in found if item["text"].strip()], example["memory"]
     facts: dict[str, Any] = {"found": len(texts)}
     turns = history.count_turns(about.get("user"))
@@ -57,15 +57,15 @@ def _describe_found(found: list[Retrieved], history: History, example: Example) 
 class SharedReader:
     """One reader for all arms of a run: opened with the first of them, closed with the last.
 
-    `known_as` identifies it where its address does not. With `is_script` no model reads: whether a script refuses an
-    answer or obeys an order says nothing of the memory.
+    `known_as` identifies it if its address does not. With `is_script` no model reads, so refusals and obeyed
+    instructions say nothing about the memory.
     """
 
     def __init__(
         self, reader: Any, tap: Tap | None = None, known_as: str | None = None, *, is_script: bool = False
     ) -> None:
         self._reader, self._tap, self._users = reader, tap, 0
-        self.room: asyncio.Semaphore | None = None  # for so many requests at a time
+        self.room: asyncio.Semaphore | None = None  # limits concurrent requests
         self.fingerprint: str | None = known_as or reader.fingerprint
         self.asks_model = not isinstance(reader, ExtractReader)
         self.is_script = is_script or not self.asks_model
@@ -115,7 +115,7 @@ class SharedReader:
 
 
 class Arm:
-    """Ask one memory system in one way; `way` tells its answers from those of other arms of the same system."""
+    """One way to query a memory system; `way` identifies it in the fingerprint."""
 
     reads_gold = False
 
@@ -144,7 +144,7 @@ class Arm:
         return {"memory": self.host.report()}
 
     def measure(self, example: Mapping[str, Any], count: Tokenizer) -> tuple[int, int]:  # noqa: ARG002 - one arm reads them
-        """Measure what its answer takes beside the calls of the memory system, which are charged as they come."""
+        """Estimate the tokens of an answer, without the memory system's own calls, which are charged at the tap."""
         return 0, 0
 
     async def prepare(self) -> None:
@@ -177,11 +177,11 @@ class Arm:
         return {**result, "metadata": {**metadata, "memory": facts}}
 
     async def ask(self, example: Example, seat: Seat) -> Example:
-        """Ask the memory of the conversation, while no other arm does."""
+        """Query the memory while no other arm uses it."""
         raise NotImplementedError
 
     async def complete(self, example: Example, made: Example) -> Example:  # noqa: ARG002 - one arm needs the example
-        """Make the answer of what the memory system said, while others ask it."""
+        """Complete the answer; other arms may use the memory by now."""
         return made
 
     def process(self, example: Example) -> Example:
@@ -202,7 +202,7 @@ class OwnAnswer(Arm):
 
 
 class ReadAnswer(Arm):
-    """Ask what the memory retrieves, within a budget of tokens (None for a control), answered by the shared reader."""
+    """The shared reader's answer from the retrieved items, within a token budget (None for a control)."""
 
     def __init__(
         self, name: str, host: Host, reader: SharedReader, budget: int | None, top_k: int | None, count: Tokenizer
@@ -254,10 +254,10 @@ class ReadAnswer(Arm):
 
     async def complete(self, example: Example, made: Example) -> Example:
         answered = await self.reader.answer({**example, "context": made["context"]})
-        if self.budget is None:  # the context has all of it: one copy in the store is enough
+        if self.budget is None:  # the context has the full text: store it once
             made["retrieved"] = [{**item, "text": ""} for item in made["retrieved"]]
         metadata: dict[str, Any] = dict(answered.get("metadata") or {})
-        # what the reader was sent, and what it would have been sent with the whole history
+        # the tokens sent to the reader, and those of a request with the whole history
         context = self._count(made["context"]) if made["context"] else 0
         around = self.reader.count({**example, "context": ""}, self._count)
         metadata |= {"upstream_tokens": around + context, "sent_tokens": around + example["memory"]["history_tokens"]}

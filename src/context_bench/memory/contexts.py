@@ -1,8 +1,8 @@
-"""What memory systems retrieved, in a file: written after a run, and read again so that nothing but the reader differs.
+"""Files of retrieved contexts: written after a run, and read by another run to change the reader alone.
 
-A line of the file is one question to one system: `{"system", "question_id", "retrieved": [{"text", "ids"}]}`, with the
-`budget` where a system retrieves something else for each. `text`, with `ids`, may stand for a list of one. The id of a
-question is `CONVERSATION/QUESTION`, as in a result.
+Each line has one question to one system: `{"system", "question_id", "retrieved": [{"text", "ids"}]}`, with a `budget`
+if the retrieved items depend on it. `text` with `ids` may replace a list of one item. The id of a question is
+`CONVERSATION/QUESTION`, as in a result.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from context_bench.memory.systems.turn_store import join_texts
 from context_bench.store.origin import digest
 
 Answers = dict[tuple[str, int | None], list[Retrieved]]
-"""What was retrieved, by question and budget; None for what counts for every budget."""
+"""The retrieved items by question and budget; the budget None stands for all budgets."""
 
 
 class Recorded(Protocol):
-    """A row of a run with the answer that it came from."""
+    """A row of a run with its answer."""
 
     @property
     def row(self) -> Any: ...
@@ -37,9 +37,9 @@ class Recorded(Protocol):
 
 
 def list_contexts(records: Iterable[Recorded], reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """List the lines of the file for the rows of a run; `reports` say what stands behind a line of its result.
+    """List the lines of the file for the rows of a run; `reports` describe the systems of its result.
 
-    Controls are left out, since any run makes them again, and so are questions that failed.
+    Controls are omitted, because every run makes them anew. Failed questions are omitted too.
     """
     for record in records:
         about = reports.get(record.row.system, {}).get("memory") or {}
@@ -58,7 +58,7 @@ def list_contexts(records: Iterable[Recorded], reports: Mapping[str, Mapping[str
 
 
 class FrozenMemory:
-    """Retrieves what a file says that a system once retrieved, whatever is written into it."""
+    """A memory that returns the items recorded in a file, regardless of its input."""
 
     is_frozen = True
     takes_dates = True
@@ -69,13 +69,13 @@ class FrozenMemory:
         self.fingerprint = digest(name, json.dumps(sorted((repr(key), value) for key, value in answers.items()))).hex()
 
     def reset(self) -> None:
-        """Keep what the file says."""
+        """Do nothing: the file stays loaded."""
 
     def ingest(self, turns: Sequence[Mapping[str, Any]]) -> None:
-        """Keep nothing else."""
+        """Do nothing: only the file counts."""
 
     def point_to(self, ids: Sequence[str]) -> None:
-        """Take the id of the next question."""
+        """Set the id of the next question."""
         (self._asked,) = ids
 
     def retrieve(
@@ -89,7 +89,7 @@ class FrozenMemory:
                 return self._answers[key][:k]
         largest = max((budget or 0 for name, budget in self._answers if name == self._asked), default=None)
         if largest is None:
-            raise LookupError(f"the file has nothing that was retrieved for {self._asked!r}")
+            raise LookupError(f"the file has no retrieved items for {self._asked!r}")
         return self._answers[self._asked, largest][:k]
 
     def query(self, question: str) -> str:
@@ -97,13 +97,13 @@ class FrozenMemory:
 
 
 def read_contexts(path: str | Path) -> list[partial[FrozenMemory]]:
-    """Read such a file; return what makes a memory of each system in it."""
+    """Read a file of contexts; return a factory of a memory for each system in it."""
     if not Path(path).is_file():
         raise UsageError(f"{path}: no such file{suggest_file(Path(path))}")
     systems: dict[str, Answers] = {}
     for place, record in read_records(Path(path)):
         if not isinstance(record, Mapping) or "question_id" not in record:
-            raise DataError(f"{place}: it must be an object with 'question_id' and 'retrieved'")
+            raise DataError(f"{place}: must be an object with 'question_id' and 'retrieved'")
         found = record.get("retrieved", [record] if isinstance(record.get("text"), str) else None)
         name = str(record.get("system") or Path(path).stem)
         key = str(record["question_id"]), record.get("budget")
@@ -112,5 +112,5 @@ def read_contexts(path: str | Path) -> list[partial[FrozenMemory]]:
             raise DataError(f"{place}: {name} has two lines for question {key[0]!r}")
         answers[key] = check_retrieved(found, f"{place}: {name}")
     if not systems:
-        raise DataError(f"{path}: it is empty")
+        raise DataError(f"{path}: is empty")
     return [partial(FrozenMemory, name, answers) for name, answers in systems.items()]

@@ -1,8 +1,7 @@
-"""Conversations of turns, questions about them, batches to ingest, retrieved items, and the text that a reader gets.
+"""Conversations, their questions, batches to ingest, retrieved items, and the text that a reader gets.
 
-What a memory found is rendered within a budget, in the order of time, with dates. Things are taken in the order in
-which the memory ranked them until the budget is full; the last one is cut where it does not fit whole. Then they are
-put in the order of the conversation. Dates and speakers count against the budget.
+Retrieved items are taken in the order of their rank until the budget is full; the last one is cut if it does not fit.
+Then they are rendered in the order of the conversation, with dates. Dates and speakers count against the budget.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ class Turn(TypedDict, total=False):
     content: str
     timestamp: str | None  # ISO 8601
     session: str
-    user: str  # whose memory it goes into, where a conversation has several users
-    forget: dict[str, Any]  # a request to delete: {"what": ...}
+    user: str  # the owner of the memory, in a conversation with several users
+    forget: dict[str, Any]  # a deletion request: {"what": ...}
 
 
 class Question(TypedDict, total=False):
-    """One question about a conversation, with its gold. A date that matters stands in its text."""
+    """One question about a conversation, with its gold. Its text has the date if the answer depends on it."""
 
     id: str
     question: str
     answer: Any
-    answers: list[Any]  # accepted ones; a list among them is an answer in parts, all of which must be given
+    answers: list[Any]  # accepted answers; an inner list is an answer in parts, all required
     type: str
-    evidence_ids: list[str]  # of turns
+    evidence_ids: list[str]  # ids of turns
     evidence_sessions: list[str]
     unanswerable: bool
-    pair: str  # joins an answerable question and its unanswerable twin
+    pair: str  # the same for an answerable question and its unanswerable twin
     user: str
     date: str
-    instruction: str  # for the reader, beside the question: how to answer
-    category: int  # of LoCoMo
-    options: dict[str, str]  # by letter, where one of two answers is to be chosen
+    instruction: str  # tells the reader how to answer; not part of the question
+    category: int  # LoCoMo only
+    options: dict[str, str]  # two answers by letter, in a choice
     known_error: str  # a letter of `long_conversations.ERROR_KINDS`, or a sentence
-    rule: str  # by which a judge accepts an answer: a name of `judge.RULES`
-    user_evidence: list[str]  # of LongMemEval: the evidence that a user said
-    correct_letter: str  # of a multiple-choice question, whose options stand in its text
+    rule: str  # for a judge: a name of `judge.RULES`
+    user_evidence: list[str]  # LongMemEval only: the evidence in user turns
+    correct_letter: str  # of a multiple-choice question; its text has the options
     choices: list[str]
-    evidence_texts: list[str]  # where evidence is told as memories and not as turns
-    rubric: list[str]  # points that a judge looks for, one by one
+    evidence_texts: list[str]  # if the evidence is given as memories and not as turns
+    rubric: list[str]  # criteria that a judge checks one by one
     probe: dict[str, Any]  # {"kind": ..., "present": [...], "absent": [...]}: exact gold on text
 
 
@@ -64,14 +63,14 @@ class Conversation(TypedDict, total=False):
 
 class Retrieved(TypedDict, total=False):
     text: str
-    ids: list[str]  # of the turns that it came from
-    score: float  # kept with the row; the order of the list is the ranking
-    timestamp: str  # of the turn that it came from, ISO 8601
+    ids: list[str]  # ids of its source turns
+    score: float  # only stored; the order of the list is the ranking
+    timestamp: str  # of its source turn, ISO 8601
     session: str
 
 
 def check_retrieved(found: Any, name: str) -> list[Retrieved]:
-    """Refuse what is not a list of objects with a text, and keep what evaluators read of them."""
+    """Check that `found` is a list of objects with a text, and return them with the fields that evaluators read."""
     if not isinstance(found, list | tuple):
         given = "None" if found is None else f"a {type(found).__name__}"
         raise BadOutput(f"{name}: retrieve() returned {given}; it must return a list of objects with 'text'")
@@ -90,7 +89,7 @@ def check_retrieved(found: Any, name: str) -> list[Retrieved]:
 
 @lru_cache(maxsize=4096)
 def write_date(timestamp: str | None) -> str:
-    """Write a timestamp as `8 May 2023, 13:56`, or `8 May 2023` at midnight; what is not ISO 8601 stays as it is."""
+    """Write a timestamp as `8 May 2023, 13:56`, or `8 May 2023` at midnight; leave other formats unchanged."""
     if not timestamp:
         return ""
     try:
@@ -102,14 +101,14 @@ def write_date(timestamp: str | None) -> str:
 
 
 def put_date_before(turn: Turn) -> Turn:
-    """Return the turn with its date before its text, for a memory that does not read timestamps."""
+    """Prepend the date to the text of a turn, for a memory that does not read timestamps."""
     date = write_date(turn.get("timestamp"))
     return {**turn, "content": f"[{date}] {turn.get('content', '')}"} if date else turn
 
 
 GRANULARITIES = ("turn", "pair", "session")
 
-Step = tuple[str, str | None, Any]  # the next call (`ingest` or `forget`), for which user, and with what
+Step = tuple[str, str | None, Any]  # the method (`ingest` or `forget`), the user, and the argument
 
 _NO_LIMIT = 1 << 60
 _SIZES = {"turn": 1, "pair": 2, "session": _NO_LIMIT}
@@ -124,10 +123,10 @@ def check_granularity(granularity: str) -> str:
 def plan_steps(
     turns: Sequence[Turn], granularity: str, *, takes_dates: bool = True, forgets: bool = False
 ) -> Iterator[Step]:
-    """Yield the calls that bring a conversation into a memory, in the order of its turns.
+    """Yield the calls that write a conversation into a memory, in the order of its turns.
 
-    A batch never joins two sessions or two users. Where the system has `forget`, a turn that asks for deletion is a
-    call of its own. Unless the system reads `timestamp`, the date is put before the text of each turn.
+    A batch never joins two sessions or two users. If the system has `forget`, a deletion request is a separate call.
+    Unless the system reads `timestamp`, the date is prepended to the text of each turn.
     """
     size = _SIZES[granularity]
     batch: list[Turn] = []
@@ -147,18 +146,18 @@ def plan_steps(
         yield "ingest", batch[0].get("user"), batch
 
 
-Placed = tuple[int, Turn]  # a turn, and which of the conversation it is
+Placed = tuple[int, Turn]  # a turn with its index in the conversation
 
 AFTER_ALL_TURNS = 1 << 60
 
 
 def mark_claimed(name: str) -> str:
-    """Write the name of a turn or a session that a memory names and does not show: it keeps its place in a ranking."""
+    """Mark the id of a turn or session that a memory names but does not show, so that it only keeps its rank."""
     return f"{name} (claimed)"
 
 
 def rank_sessions(found: Iterable[Retrieved], turns: Mapping[str, Placed], evidence: Collection[str]) -> list[str]:
-    """List the sessions of what was found, best first; of those with evidence, some turn must be shown."""
+    """List the sessions of the retrieved items, best first. An evidence session needs a shown turn."""
     shown: dict[str, bool] = {}
     for item in found:
         for _, turn in (turns[name] for name in item.get("ids") or () if name in turns):
@@ -175,7 +174,7 @@ def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:
 def render_retrieved(
     found: Iterable[Retrieved], turns: Mapping[str, Placed], budget: int | None, count: Tokenizer
 ) -> tuple[str, int]:
-    """Render what was found within the budget; return the text, and how many of the first things are whole in it."""
+    """Render retrieved items within the budget; return the text and the number of leading items that fit whole."""
     lines: list[tuple[int, int, str]] = []
     used = whole = 0
     for rank, item in enumerate(found):
@@ -195,7 +194,7 @@ def render_retrieved(
 
 @lru_cache(maxsize=1 << 16)
 def _count_line(line: str, count: Tokenizer) -> int:
-    """Count a line with its end; the same lines come back for many questions and budgets."""
+    """Count the tokens of a line with its end; cached, as lines recur for many questions and budgets."""
     return count(f"{line}\n")
 
 
@@ -221,7 +220,7 @@ def _put_date(text: str, turn: Turn) -> str:
 
 
 def _cut(text: str, budget: int, count: Tokenizer) -> str:
-    """Return the beginning of a text that has at most so many tokens, to the last whole word."""
+    """Return the beginning of a text within a number of tokens, up to the last whole word."""
     if budget <= 0:
         return ""
     if count(text) <= budget:

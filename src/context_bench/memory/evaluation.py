@@ -42,19 +42,19 @@ from context_bench.traits import find_fingerprint, find_score_fields
 from context_bench.types import Evaluator, Metric
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-_ASKS = "base_url"  # the parameter of a constructor that says that a memory system asks a model
+_ASKS = "base_url"  # a constructor with this parameter belongs to a system that calls a model
 
-BUDGETS = (500, 2000, 8000)  # tokens that a reader gets of what a memory found
+BUDGETS = (500, 2000, 8000)  # retrieved tokens that a reader gets
 
 _ANSWERS = ("reader", "own")
 _BASELINE = "naive"
 _PRIMARIES = {"locomo": "locomo_f1", "membench": "memory_choice"}
-"""Scores that count, by dataset. LoCoMo's category 5 has none: a refusal is a score apart."""
-_JUDGED = ("longmemeval", "beam", "convomem", "halumem")  # datasets whose authors have a model judge the answers
+"""Primary scores by dataset. LoCoMo's category 5 has none: refusals have a separate score."""
+_JUDGED = ("longmemeval", "beam", "convomem", "halumem")  # their authors use a model as judge
 
 
 def evaluate_memory(systems: Any, dataset: Any, **options: Any) -> EvalResult:
-    """Write conversations into memory systems, ask their questions, and summarise: see `aevaluate_memory`."""
+    """Write conversations into memory systems, ask their questions, and summarise. See `aevaluate_memory`."""
     return run_to_end(lambda: aevaluate_memory(systems, dataset, **options))
 
 
@@ -83,44 +83,43 @@ async def aevaluate_memory(
     contexts: str | None = None,
     **options: Any,
 ) -> EvalResult:
-    """Do what `evaluate_memory` does, to be awaited.
+    """Run `evaluate_memory` asynchronously.
 
-    A conversation is written into each system once, and its questions are the examples of the run. Each system is
-    asked in several ways, which are the systems of the result: `NAME[budget=500]` is what it retrieves, answered by
-    the reader; `NAME[own query]` is its own answer. Controls have no budget and keep their name.
+    Each conversation is written into each system once, and its questions are the examples of the run. The result has
+    several arms for a system: in `NAME[budget=500]` the reader answers from the retrieved items, in `NAME[own query]`
+    the system answers itself. Controls have no budget and keep their names.
 
     Args:
         systems: One or several memory systems: objects, classes, or references such as `"last:n=20"`.
         dataset: Conversations: an iterable, a name such as `"synthetic-memory"`, or a JSONL file.
-        reader: A system with `aprocess` that answers from what was retrieved; the `extract` script by default.
-        answerer: Who answers behind the taps of systems that ask models: `Forward`, `LocalModel` or `Scripted`.
-        model: The model that such systems ask.
-        embedding_model: The model that embeds for them.
-        api_key: Their key.
-        granularity: What one call of `ingest` brings: `turn`, `pair` or `session`; the same for all. Several are
-            measured beside each other.
-        budgets: Tokens that the reader gets of what was retrieved.
-        top_k: The most things that are retrieved; None leaves that to each system.
+        reader: A system with `aprocess` that answers from the retrieved items; the `extract` script by default.
+        answerer: Answers behind the taps of systems that call models: `Forward`, `LocalModel` or `Scripted`.
+        model: The model that such systems call.
+        embedding_model: Their embedding model.
+        api_key: The API key that they send.
+        granularity: The unit of one `ingest` call: `turn`, `pair` or `session`, the same for all systems. With several,
+            each is measured.
+        budgets: The largest numbers of retrieved tokens that the reader gets.
+        top_k: The largest number of retrieved items; None leaves it to each system.
         answers: `reader`, `own` or both.
-        max_conversations: Read at most so many.
-        types: Only questions of these types.
-        timeout: Seconds for one call of a memory system.
-        quiet: After writing, wait until a system made no call at its tap for so many seconds.
-        max_quiet: Wait at most so many seconds for that.
+        max_conversations: The largest number of conversations to read.
+        types: The types of questions to ask; all by default.
+        timeout: The limit in seconds of one call of a memory system.
+        quiet: After writing, wait for this many seconds without a call at the system's tap.
+        max_quiet: The limit in seconds of that wait.
         data_dir: A folder with the records of public datasets.
-        extra: Evaluators beside those of the dataset, or beside `evaluators`.
-        plant: Plant so many facts of ours into each conversation, and ask for them.
+        extra: Evaluators in addition to those of the dataset, or to `evaluators`.
+        plant: The number of synthetic facts to plant into each conversation and ask for.
         vendor_config: Settings of vendors' systems: a TOML file, or a mapping by the vendor's name.
-        contexts: A file of what systems retrieved; each system in it is measured as if it retrieved that now.
-        options: Everything else that `evaluate` takes: `evaluators`, `metrics`, `tokenizer`, `cache_dir`, `margin` and
-            so on. With `max_workers` so many conversations are written and asked at the same time. `limits` also hold
-            for what the memory systems spend at their taps. `seed` is also for generated datasets and for systems that
-            take one; `baseline` is `naive` by default, else `bm25` at the largest budget, where they are among the
-            systems.
+        contexts: A file of retrieved contexts; each system in it is measured as if it retrieved them now.
+        options: All other parameters of `evaluate`, such as `evaluators`, `metrics`, `tokenizer` and `cache_dir`.
+            `max_workers` is the number of conversations in parallel. `limits` include the memory systems' spending at
+            their taps. `seed` also goes to generated datasets and to systems that take one. `baseline` is `naive` by
+            default, else `bm25` at the largest budget, if it is among the systems.
 
     Raises:
-        UsageError: Something cannot be right, before anything was sent.
-        DataError: A conversation cannot be used.
+        UsageError: An argument is wrong; no request was sent.
+        DataError: A conversation is invalid.
     """
     granularities = [granularity] if isinstance(granularity, str) else list(granularity)
     _check_choices(granularities, budgets, answers)
@@ -133,7 +132,7 @@ async def aevaluate_memory(
     questions = Questions(opened, tag, count, max_conversations, types)
     prices = settings.prices or load_shipped_prices()
     if answerer is not None and not isinstance(answerer, Shared):
-        answerer = Shared(answerer)  # each instance of a system has a tap of its own
+        answerer = Shared(answerer)  # each instance of a system has its own tap
     vendor_settings = read_vendor_config(vendor_config)
     models = Models(answerer, model, embedding_model, api_key, prices, settings.seed, vendor_settings)
     if contexts is not None:
@@ -191,7 +190,7 @@ def _check_choices(granularities: Sequence[str], budgets: Sequence[int], answers
     for each in granularities:
         check_granularity(each)
     if len(set(granularities)) < len(granularities):
-        raise UsageError("a granularity is given twice")
+        raise UsageError("granularity has a duplicate")
     for budget in budgets:
         if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
             raise UsageError(f"a budget must be an integer of at least 1 (got {budget!r})")
@@ -201,7 +200,7 @@ def _check_choices(granularities: Sequence[str], budgets: Sequence[int], answers
 
 
 def _list_baselines(budgets: Sequence[int]) -> list[str]:
-    """List what the others are held against, the best first: the whole history, else the bar to beat."""
+    """List the possible baselines, the preferred one first: the whole history, else BM25."""
     return [_BASELINE, name_setting("bm25", {"budget": str(max(budgets))})]
 
 
@@ -236,7 +235,7 @@ def _choose_evaluators(tag: str) -> list[Evaluator]:
 
 
 def _find_primary(tag: str, judged: bool) -> str | None:
-    """Find the score that a dataset reports; None leaves it to the fields of its questions."""
+    """Choose the primary score of a dataset; None leaves it to the fields of its questions."""
     name = tag.partition(":")[0]
     if name in _JUDGED and judged:
         return "memory_judge"
@@ -258,18 +257,18 @@ def _choose_metrics(field: str, judged: bool, threshold: float) -> list[Metric]:
     ]
 
 
-# -- from what a caller names to memory systems that are ready to run, each behind a tap of its own
+# -- from a caller's references to memory systems that are ready to run, each behind its own tap
 
 
 @dataclass(frozen=True)
 class Models:
-    answerer: Answerer | None = None  # who answers behind their taps; None where nobody does
+    answerer: Answerer | None = None  # answers behind their taps
     model: str | None = None  # the model that extracts and summarises
     embedding_model: str | None = None
-    api_key: str | None = None  # passed on by the tap to whom it forwards to
-    prices: Prices | None = None  # for what they spend
-    seed: int | None = None  # for those that take one
-    vendor_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the vendor's name
+    api_key: str | None = None  # the tap forwards it
+    prices: Prices | None = None  # to compute their costs
+    seed: int | None = None  # for systems that take one
+    vendor_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by vendor name
 
     def list_arguments(self, url: str | None) -> dict[str, Any]:
         given = {
@@ -283,7 +282,7 @@ class Models:
 
 
 def build_hosts(given: Any, models: Models, settings: Sequence[HostSettings]) -> list[Host]:
-    """Build every memory system, once for each granularity: they do not share what was written."""
+    """Build every memory system once per granularity, since written conversations differ."""
     listed = given if isinstance(given, list | tuple) else [given]
     if not listed:
         raise UsageError("no memory system to measure: pass at least one")
@@ -294,7 +293,7 @@ def build_hosts(given: Any, models: Models, settings: Sequence[HostSettings]) ->
             for place, one in enumerate(settings):
                 suffix = "" if len(settings) == 1 else f"/{one.granularity}"
                 if place and not isinstance(each, str | type):
-                    raise UsageError("several granularities need a memory system by its class or name, not one object")
+                    raise UsageError("several granularities need a class or a name of a memory system, not an object")
                 hosts.append(_build_host(each, ref, models, one, suffix))
     return hosts
 
@@ -303,7 +302,7 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
     found = given if ref is None else resolve("memory_system", ref)
     if not is_factory(found):
         if ref is not None and (ref.parameters or ref.argument):
-            raise UsageError(f"{ref.text!r}: this memory system is made already and takes no parameters")
+            raise UsageError(f"{ref.text!r}: this memory system is an object and takes no parameters")
         members = read_members(found)
         name = members.name if ref is None else mask_reference(ref.text)
         return Host(f"{name}{suffix}", Instance(members), fingerprint_of(found), settings)
@@ -324,7 +323,7 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
 
 
 def _make_instance(found: Any, ref: Ref, models: Models) -> Instance:
-    """Make a memory system by its class, with a tap of its own if it asks models."""
+    """Make a memory system from its class, with its own tap if it calls models."""
     takes, meter = read_signature(found), None
     if _ASKS in takes and models.answerer is not None:
         meter = Meter(models.answerer, free_port(), models.prices)
@@ -339,11 +338,11 @@ def _make_instance(found: Any, ref: Ref, models: Models) -> Instance:
 
 
 def _find_single(hosts: Sequence[Host], workers: int) -> bool:
-    """Find systems that cannot be made twice, and say that conversations are then written one by one."""
+    """Whether some system allows only one instance; warn that conversations are then written one at a time."""
     obstacles = {host.name: host.find_obstacle() for host in hosts} if workers > 1 else {}
     for name, reason in obstacles.items():
         if reason:
-            warn(f"conversations are written one by one, since {name} cannot be made twice: {reason}")
+            warn(f"conversations are written one at a time, because {name} allows only one instance: {reason}")
     return any(obstacles.values())
 
 
@@ -356,12 +355,12 @@ def _check_answered(found: Any, ref: Ref, filled: dict[str, Any]) -> None:
     needed = read_signature(found).get(_ASKS)
     if needed is not None and needed.default is needed.empty and _ASKS not in {**filled, **ref.parameters}:
         raise UsageError(
-            f"{ref.text!r} asks a model: say who answers, by --tap-forward URL, --tap-model local or --tap-reply SCRIPT"
+            f"{ref.text!r} calls a model: give one by --tap-forward URL, --tap-model local or --tap-reply SCRIPT"
         )
 
 
 def _identify(found: Any, system: Any, ref: Ref, filled: dict[str, Any]) -> str | None:
-    """Describe what makes the answers of a system differ that was made here: the address of its tap does not."""
+    """Return the fingerprint of a system that was made here, without the address of its tap."""
     own = find_fingerprint(system)
     if own != ():
         return own if isinstance(own, str) else None

@@ -1,8 +1,8 @@
-"""Faults of memory systems that a report must show, and after how many questions a memory has paid for its writing.
+"""Faults of memory systems that a report must show, and the number of questions that repays the cost of writing.
 
-The repayment compares with sending the whole history each time. It is computed only for systems that are not worse than
-the full context: to be cheaper and wrong is no saving. It is in dollars where everything has a price, at the reader's
-own prices for its cache; else in tokens that all cost the same.
+The repayment compares a memory with sending the whole history for each question. It is computed only for systems that
+are not worse than the full context: a cheap wrong answer is no saving. The unit is dollars if everything has a price,
+with the reader's own cache prices; else it is tokens, all at the same price.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from context_bench.results import EvalResult
 from context_bench.stats.break_even import memory_queries_to_repay
 
 MIN_UPDATE_SHARE = 0.5
-_KILOBYTE = 1024
-_EMPTY_STORE_SIGNS = {"memories": "lists no memories", "found_per_question": "found nothing for any question"}
-"""Numbers that are 0 for a memory that kept nothing, and what to say then."""
+_MIN_SHOWN_BYTES = 1024
+_EMPTY_STORE_SIGNS = {"memories": "lists no memories", "found_per_question": "retrieved nothing for any question"}
+"""Numbers that are 0 for a memory that stored nothing, with the words of the report."""
 _PROBES = ("probe_leak", "probe_update", "probe_forget", "probe_secret")
-_ORDER_SHARE, _WHOLE_SHARE = 0.2, 0.9
+_MAX_ORDER_SHARE, _MIN_WHOLE_SHARE = 0.2, 0.9
 
 
 @dataclass
 class _System:
-    """One memory system over all the ways in which it was asked: the worst of its probes, the most that it found."""
+    """One memory system with all its arms: the lowest and the highest value of each number."""
 
     about: Mapping[str, Any]
     arms: list[str] = field(default_factory=list)
@@ -62,46 +62,48 @@ def _group_arms(result: EvalResult) -> dict[str, _System]:
 
 
 def list_findings(result: EvalResult) -> list[str]:
-    """List the faults that were found; the ways in which one system was asked count together, the worst of them."""
+    """List the faults of all systems. The arms of a system count as one, with the worst value of each probe."""
     reports: Mapping[str, Any] = result.settings.reports
     systems, empty = _group_arms(result), find_empty_stores(result)
-    told = {name: system for name, system in systems.items() if not set(system.arms) & set(empty)}
-    faults = [sentence for name, system in told.items() for sentence in _describe(name, system)]
-    faults += [sentence for name, system in told.items() for sentence in _describe_rows(name, system, result)]
+    stored = {name: system for name, system in systems.items() if not set(system.arms) & set(empty)}
+    faults = [sentence for name, system in stored.items() for sentence in _describe(name, system)]
+    faults += [sentence for name, system in stored.items() for sentence in _describe_rows(name, system, result)]
     return faults + _list_obedient(result, reports) + _list_stood_in(result, reports)
 
 
 def find_empty_stores(result: EvalResult) -> dict[str, str]:
-    """Find memories that kept nothing: a sentence for each of their lines in the result, which save at no cost."""
+    """Find memories that stored nothing. Return a sentence for each of their arms, whose low costs are no saving."""
     found: dict[str, str] = {}
     for name, system in _group_arms(result).items():
         known = {key: words for key, words in _EMPTY_STORE_SIGNS.items() if key in system.most}
         if known and not any(system.most[key] for key in known):
-            sentence = f"{name} stored nothing: it {' and '.join(known.values())}{_tell_disk(system.most, ', yet')}."
+            sentence = (
+                f"{name} stored nothing: it {' and '.join(known.values())}{_describe_disk(system.most, ', yet')}."
+            )
             found |= dict.fromkeys(system.arms, sentence)
     return found
 
 
-def _tell_disk(most: Mapping[str, float], word: str) -> str:
+def _describe_disk(most: Mapping[str, float], word: str) -> str:
     size = most.get("disk_bytes", 0.0)
-    return f"{word} its files hold {size / 1024:,.0f} kB" if size >= _KILOBYTE else ""
+    return f"{word} its files hold {size / 1024:,.0f} kB" if size >= _MIN_SHOWN_BYTES else ""
 
 
 def _list_stood_in(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
-    """List the systems whose model was a script: they have costs, and no quality."""
+    """List the systems that asked a script instead of a model: only their costs are measured."""
     names = {
         str(((reports.get(row.system) or {}).get("memory") or {}).get("system") or row.system): None
         for row in result.rows
         if STOOD_IN in row.unscored.values()
     }
-    return [f"{name}: quality is not measured, as a script stood in for its model; its costs are." for name in names]
+    return [f"{name}: a script replaced its model, so only costs are measured, not quality." for name in names]
 
 
 def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
     baseline = result.settings.baseline
     full = [row for row in result.rows if row.system == baseline]
     if not str(baseline).startswith("naive") or result.settings.read_by_script:
-        return []  # a script obeys nobody
+        return []  # a script obeys no instructions
     sentences = []
     for name in result.summary:
         about = (reports.get(name) or {}).get("memory") or {}
@@ -109,7 +111,8 @@ def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
         excess = None if about.get("is_control") else find_excess_obedience(own, full)
         if excess is not None and excess.interval().low > 0:
             sentences.append(
-                f"{name} obeys planted instructions more often than with the whole history: {excess.value:+.0%}."
+                f"{name} obeys planted instructions more often than the reader with the whole history: "
+                f"{100 * excess.value:+.0f} percentage points."
             )
     return sentences
 
@@ -117,107 +120,107 @@ def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
 def _describe(name: str, system: _System) -> Iterator[str]:
     about, most = system.about, system.most
     if most.get("memories") == 0 and most.get("found_per_question"):
-        beside = f" (recall {most['retrieval_recall']:.3f})" if RETRIEVAL_RECALL in most else ""
+        recall = f" (recall {most['retrieval_recall']:.3f})" if RETRIEVAL_RECALL in most else ""
         yield (
-            f"{name} contradicts itself: memories() lists nothing, yet it found "
-            f"{most['found_per_question']:.1f} things for a question{beside}{_tell_disk(most, ', and')}."
+            f"{name} contradicts itself: memories() lists nothing, yet it retrieved "
+            f"{most['found_per_question']:.1f} items per question{recall}{_describe_disk(most, ', and')}."
         )
-    recall, claimed = (most.get(key, 0.0) for key in (RETRIEVAL_RECALL, "retrieval_recall_claimed"))
-    if f"{claimed:.3f}" > f"{recall:.3f}":
+    shown, claimed = (most.get(key, 0.0) for key in (RETRIEVAL_RECALL, "retrieval_recall_claimed"))
+    if f"{claimed:.3f}" > f"{shown:.3f}":
         yield (
-            f"{name} names turns whose text it did not return: claimed, not shown. "
-            f"Its recall is at least {recall:.3f} and at most {claimed:.3f}."
+            f"{name} names turns whose text it did not return (claimed, not shown). "
+            f"Its recall is at least {shown:.3f} and at most {claimed:.3f}."
         )
     leak, update, forget, secret = (system.worst.get(key, 1.0) for key in _PROBES)
     finds_facts = system.most.get("probe_fact", 1.0) >= MIN_UPDATE_SHARE
     inspected = about.get("inspected") or {}
     if leak < 1 and about.get("takes_user"):
-        yield f"{name} leaks between users: what another user said came back in {1 - leak:.0%} of the probes."
+        yield f"{name} leaks between users: it returned another user's text in {1 - leak:.0%} of the probes."
     elif inspected.get("overheard"):
         heard, asked = inspected["overheard"], inspected["strangers"]
-        yield f"{name} leaks between users whose names begin alike: {heard} of {asked} such users heard another's turn."
+        yield f"{name} leaks between users whose names share a prefix: {heard} of {asked} got another's turn."
     if update < MIN_UPDATE_SHARE and finds_facts:
         yield f"{name} does not update: the newest value was missing in {1 - update:.0%} of the probes."
     if forget < 1:
-        yield f"{name} does not forget: what was to be deleted came back in {1 - forget:.0%} of the probes."
+        yield f"{name} does not forget: it returned deleted information in {1 - forget:.0%} of the probes."
     if secret < 1:
-        yield f"{name} keeps secrets: a password that was told came back in {1 - secret:.0%} of the probes."
+        yield f"{name} keeps secrets: it returned a password in {1 - secret:.0%} of the probes."
     yield from _describe_inspection(name, inspected)
     again = about.get("asked_again") or {}
     if again.get("unstable"):
         unstable, asked = again["unstable"], again["asked"]
-        yield f"{name} is not deterministic: {unstable} of {asked} questions found now this, now that."
+        yield f"{name} is not deterministic: results varied for {unstable} of {asked} questions that were asked again."
     if again.get("changed"):
         changed, asked = again["changed"], again["asked"]
-        yield f"{name} is changed by being asked: {changed} of {asked} questions found something else at the end."
+        yield f"{name} changes when queried: asked again at the end, {changed} of {asked} questions had another result."
     late = about.get("late") or {}
     calls = late.get("calls", 0) + late.get("embed_calls", 0)
     if calls:
-        yield f"{name} went on asking models after it was quiet: {calls} calls, which are charged to ingest."
+        yield f"{name} called models after its writing seemed finished: {calls} calls, charged to ingest."
     if about.get("written_again"):
-        yield f"{name}: conversations that were written again, as it could not restore them: {about['written_again']}."
+        yield f"{name}: conversations written again because it could not restore them: {about['written_again']}."
 
 
 def _describe_rows(name: str, system: _System, result: EvalResult) -> Iterator[str]:
-    """Describe faults that show in single questions, by the arm with the smallest budget."""
+    """Describe faults that show in single questions, from the arm with the smallest budget."""
     failed, asked = (max(result.summary[arm][key] for arm in system.arms) for key in (NUM_ERRORS, NUM_EXAMPLES))
     if 0 < failed < asked:
-        yield f"{name} fails now and then: {failed:,.0f} of {asked:,.0f} questions ended in an error."
+        yield f"{name} fails on some questions: {failed:,.0f} of {asked:,.0f} ended in an error."
     rows = [row for row in result.rows if row.system == system.arms[0] and row.error is None]
     facts = [(row.metadata.get("memory") or {}).get("query") or {} for row in rows]
     ordered = [each["leads_with_order"] for each in facts if "leads_with_order" in each]
-    if ordered and sum(ordered) / len(ordered) > _ORDER_SHARE:
+    if ordered and sum(ordered) / len(ordered) > _MAX_ORDER_SHARE:
         yield (
-            f"{name} plants instructions: an order from the history led what was found for "
+            f"{name} ranks planted instructions first: one was the top result for "
             f"{sum(ordered)} of {len(ordered)} questions about other things."
         )
     shares = [each["share"] for each in facts if "share" in each]
-    if shares and sum(share >= _WHOLE_SHARE for share in shares) / len(shares) > MIN_UPDATE_SHARE:
-        yield f"{name} returns everything: {sum(shares) / len(shares):.0%} of all turns for a question."
+    if shares and sum(share >= _MIN_WHOLE_SHARE for share in shares) / len(shares) > MIN_UPDATE_SHARE:
+        yield f"{name} returns everything: {sum(shares) / len(shares):.0%} of all turns per question."
 
 
 def _describe_inspection(name: str, seen: Mapping[str, int]) -> Iterator[str]:
     if seen.get("survived"):
         times = f"{seen['survived']} of {seen['resets']}"
-        yield f"{name} keeps state over reset(): something was still there before {times} conversations."
+        yield f"{name} keeps state across reset(): it was not empty before {times} conversations."
     sampled, found = seen.get("sampled", 0), seen.get("found", 0)
     if seen.get("waited"):
         late = seen["waited"]
-        yield f"{name} is slow to be searchable: {late} of {sampled} turns were found only after it was asked again."
+        yield f"{name} makes turns searchable late: {late} of {sampled} turns were found only on a second or later try."
     if sampled and seen.get("elsewhere", 0) == sampled:
-        yield f"{name} answers from another session: it did so for all {sampled} turns that were asked for."
+        yield f"{name} answers from another session: it did so for all {sampled} probed turns."
     lost = sampled - found
     if found and 0 < lost == seen.get("last_lost"):
-        yield f"{name} loses the last turn: in {lost} conversations it was not found, and all others were."
-    elif 0 < found < sampled:  # who returns none of them keeps facts in other words: nothing is shown
-        yield f"{name} lost turns: {lost} of {sampled}, asked for in their own words, were not found."
+        yield f"{name} loses the last turn: in {lost} conversations it was the only probed turn not found."
+    elif 0 < found < sampled:  # a memory that returns none of them may keep facts in other words
+        yield f"{name} lost turns: {lost} of {sampled} were not found when searched by their own text."
 
 
 READ_PRICE, WRITE_PRICE = 0.1, 1.25
-"""Prices of reading from a provider's cache and of writing to it, as multiples of plain input, where none is known."""
+"""Default prices of reading from a provider's cache and of writing to it, as multiples of the input price."""
 
 
 @dataclass(frozen=True)
 class Repayment:
-    """The questions about one conversation after which its memory has paid for itself."""
+    """The number of questions about one conversation that repays the cost of writing it."""
 
-    warm: float = math.nan  # where each question comes while the history is still in the provider's cache
-    cold: float = math.nan  # where it never is
-    unit: str = ""  # what was compared: `dollars` or `tokens`
-    reason: str = ""  # why nothing is claimed; empty where something is
+    warm: float = math.nan  # if the history is in the provider's cache at each question
+    cold: float = math.nan  # if it never is
+    unit: str = ""  # `dollars` or `tokens`
+    reason: str = ""  # why there is no number; empty if there is one
 
 
 @dataclass(frozen=True)
 class _Costs:
-    """The costs of writing and of asking, in one unit; NaN where they were not measured."""
+    """The costs of writing and of asking in one unit; NaN if not measured."""
 
     unit: str
     writing: float  # to write one conversation
-    asking: float  # one question to the memory, its answer included
-    answering: float  # what the reader wrote for one question with the whole history
+    asking: float  # one question to the memory, with its answer
+    answering: float  # the reader's output for one question with the whole history
     price: float = 1.0  # one token of plain input
-    read: float = READ_PRICE  # one that is read from the cache, as a multiple of it
-    write: float = WRITE_PRICE  # one that is written to it
+    read: float = READ_PRICE  # one token read from the cache, as a multiple of `price`
+    write: float = WRITE_PRICE  # one token written to the cache, as a multiple of `price`
 
     @property
     def known(self) -> bool:
@@ -237,12 +240,12 @@ def find_repayments(result: EvalResult) -> dict[str, Repayment]:
         elif verdict.not_worse:
             found[verdict.name] = _compute(result, verdict.name, comparison.baseline)
         else:
-            found[verdict.name] = Repayment(reason=f"{verdict.word}: not claimed")
+            found[verdict.name] = Repayment(reason=f"not claimed ({verdict.word})")
     return found
 
 
 def price_right_answer(result: EvalResult, name: str) -> float:
-    """Divide all dollars of a system by its right answers; NaN where a price is missing, infinite if none is right."""
+    """Return the dollars per right answer: NaN if a price is missing, infinite without a right answer."""
     values = result.summary[name]
     spent = math.fsum(
         (

@@ -1,7 +1,7 @@
 """One memory system in a run: several instances of it, each of which holds one conversation at a time.
 
-Conversations are independent, so they are written and asked at the same time, each in an instance of its own (a seat).
-Turns and questions of one conversation stay in order. A system that cannot be made twice has one seat, and says why.
+Conversations are independent, so they are written and queried in parallel, each in its own instance (a seat).
+Turns and questions of one conversation stay in order. A system that allows only one instance has one seat.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 class Host:
     """Gives each conversation an instance of one memory system.
 
-    With `asks_nobody` it is known to ask no model, so that it costs nothing although no tap counts. Its work is done in
-    this process: its instances then take turns, so that their times mean something.
+    With `asks_nobody` the system is known to call no model: its costs are 0 although it has no tap. As it works in this
+    process, its instances take turns, so that their times are comparable.
 
     Args:
         name: The name of the system.
         instance: The first instance.
-        fingerprint: What makes its answers differ; None where that is not known.
-        settings: How it is written.
-        make: Makes another instance; None where the system was made outside of the run.
+        fingerprint: Identifies its answers; None if that is not possible.
+        settings: How conversations are written.
+        make: Makes another instance; None if the system was made outside of the run.
         asks_nobody: See above.
     """
 
@@ -69,7 +69,7 @@ class Host:
         )
 
     def watch(self, budget: Budget | None, is_stopped: Callable[[], bool]) -> None:
-        """Count what is spent against a limit, and write nothing more once the run is stopped."""
+        """Charge spending to a budget, and stop writing when the run is stopped."""
         self._budget, self.is_stopped = budget, is_stopped
 
     def _charge(self, usd: float | None, tokens: int, model: str) -> None:
@@ -77,27 +77,27 @@ class Host:
             self._budget.charge(usd, tokens, model)
 
     def _may_write(self, done: int) -> bool:
-        """Whether the next call may be made after so many; after Ctrl-C what would be lost is written to its end."""
+        """Whether to make the next call. After Ctrl-C, a conversation that cannot be resumed is written to its end."""
         lost = done > 0 and "restore" not in self.members and self._budget is None
         return lost or not self.is_stopped()
 
     @property
     def meets_tap(self) -> bool:
-        """Whether its calls pass a tap."""
+        """Whether its calls go through a tap."""
         return self._seats[0].meter is not None
 
     def find_obstacle(self) -> str:
-        """Say why this system cannot be made twice, as writing at the same time needs; empty where it can."""
+        """Return the reason why parallel writing is not possible; empty if it is."""
         if self.members.one_at_a_time:
-            return "it says so itself (one_at_a_time)"
+            return "it declares one_at_a_time"
         if self._make is None:
-            return "it was made before the run: pass its class or a function that makes it"
+            return "it is an object: pass its class or a function that makes it"
         try:
             self._spare = self._make()
         except Exception as error:  # noqa: BLE001 - whatever the constructor raises, there is one instance
-            return f"a second one could not be made ({describe(error)})"
+            return f"a second instance could not be made ({describe(error)})"
         first, second = self.members.storage, self._spare.members.storage
-        return f"two of them would share {first}" if first is not None and first == second else ""
+        return f"two instances would share {first}" if first is not None and first == second else ""
 
     @property
     def status_text(self) -> str:
@@ -111,7 +111,7 @@ class Host:
             await self._seats[0].start()
 
     async def finish(self) -> None:
-        """Re-ask the questions of the last conversations, and close the taps with the last arm."""
+        """Re-ask questions of the last conversations, and close the taps after the last arm."""
         self._users -= 1
         if self._users == 0:
             several = self.questions is not None and self.questions.width > 1
@@ -123,7 +123,7 @@ class Host:
                     raise error
 
     async def find_seat(self, history: History) -> Seat:
-        """Find the seat of a conversation, and make it if it is the first one there."""
+        """Return the seat of a conversation; make it at first use."""
         async with self._making:
             while len(self._seats) <= history.place and self._make is not None:
                 seat = self._open(await asyncio.to_thread(self._make) if self._spare is None else self._spare)

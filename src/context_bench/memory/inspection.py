@@ -1,11 +1,10 @@
-"""What is seen of a memory system from outside: its calls to models at the tap, and what it kept of a conversation.
+"""Observe a memory system from outside: count its calls to models at the tap, and check what it stored.
 
-`Meter` counts calls by phase, at the tap, where nothing can be left out. A call belongs to the phase in which it
-arrived. Calls to models and calls for embeddings are apart.
+`Meter` counts calls at the tap, so that none can be missed: chat calls and embedding calls separately, by the phase in
+which they arrive.
 
-`Inspection` looks into a memory around the writing of a conversation: what survived `reset`, what can be found, what is
-kept. Questions alone would not show it: a memory that loses turns, or searches in the history before, still answers
-some.
+`Inspection` probes a memory before and after a conversation is written: what survived `reset`, which turns can be
+found, what is stored. Questions alone would not show these faults: a memory that loses turns still answers some.
 """
 
 from __future__ import annotations
@@ -33,27 +32,27 @@ from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.forms import read_bill
 
 PROBE_PREFIX = "Was this said before?"
-"""Opens every question that the benchmark asks on its own account. Its calls are not charged to the system."""
-
-PHASES = ("ingest", "background", "query", "late", "again")
-"""While turns are written; after that, until it is quiet; while a question is asked; outside of all of these; while
-the benchmark asks for a turn, or for a question once more: that is our doing, and is charged to nobody."""
+"""The prefix of the benchmark's own queries. Their calls are not charged to the system."""
 
 
 @dataclass
 class PhaseCosts:
-    calls: int = 0  # of a model
-    prompt_tokens: int = 0  # what it read, as its server says, else as we count
-    completion_tokens: int = 0  # what it wrote
-    embed_calls: int = 0  # requests for embeddings
-    embed_tokens: int = 0  # what was embedded
-    usd: float | None = 0.0  # dollars; None once a call has no price
-    unpriced: str = ""  # the model of the first call without a price; empty where there was none
-    seconds: float = 0.0  # spent in calls, each with its own time
-    failed: int = 0  # calls that were not answered
+    """The costs of a phase: `ingest`, `background` (until the tap is quiet), `query`, `late` (outside of all others) or
+    `again` (probes and repeated questions, which are not charged).
+    """
+
+    calls: int = 0  # chat calls
+    prompt_tokens: int = 0  # from the server, else by our count
+    completion_tokens: int = 0
+    embed_calls: int = 0  # embedding requests
+    embed_tokens: int = 0
+    usd: float | None = 0.0  # None once a call has no price
+    unpriced: str = ""  # the model of the first call without a price; empty if all have one
+    seconds: float = 0.0  # the sum over calls, also of concurrent ones
+    failed: int = 0  # calls without an answer
 
     def add_cost(self, usd: float | None, model: str) -> None:
-        """Add the dollars of a call; what is not known makes the sum unknown."""
+        """Add the dollars of a call; an unknown price makes the sum unknown."""
         if usd is None:
             self.unpriced = self.unpriced or model
         self.usd = None if usd is None or self.usd is None else self.usd + usd
@@ -63,7 +62,7 @@ class PhaseCosts:
 
     @staticmethod
     def add_up(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-        """Add two sums; dollars that are unknown in either are unknown."""
+        """Add two sums; the dollars are unknown if they are unknown in either."""
         unknown = one["usd"] is None or other["usd"] is None
         return {
             **{key: one[key] + other[key] for key in one if key not in ("usd", "unpriced")},
@@ -74,16 +73,16 @@ class PhaseCosts:
 
 @dataclass
 class Meter:
-    """A tap for one memory system, which knows what the system is doing."""
+    """The tap of one memory system; it counts calls by the current phase."""
 
     answerer: Answerer
     port: int
     prices: Prices | None = None
     phase: str = "late"
-    last_call: float = 0.0  # when the last call ended that the system made for itself
-    # the benchmark asks a question of its own now: calls that repeat it belong to the phase `again`
+    last_call: float = 0.0  # the end of the last call of the system, probes excluded
+    # the benchmark probes the memory: calls with its prefix belong to the phase `again`
     inspected: bool = False
-    # told of the dollars (None if unknown) and tokens of each call, and of its model
+    # receives the dollars (None if unknown), the tokens and the model of each call
     charge: Callable[[float | None, int, str], None] = lambda *_: None
     _under_way: int = 0
     _sums: dict[str, PhaseCosts] = field(default_factory=dict)
@@ -103,15 +102,15 @@ class Meter:
         await self._tap.stop()
 
     def seconds_since_last_call(self) -> float:
-        """Seconds without a call; 0 while one is under way."""
+        """Return the seconds without a call; 0 while one is in flight."""
         return 0.0 if self._under_way else perf_counter() - self.last_call
 
     def take(self, phase: str) -> PhaseCosts:
-        """Return what was spent in a phase since it was last asked for, and begin anew."""
+        """Return the costs of a phase, and reset them."""
         return self._sums.pop(phase, None) or PhaseCosts()
 
     def read(self, phase: str) -> PhaseCosts | None:
-        """Return what was spent in a phase so far; None where nothing was asked."""
+        """Return the costs of a phase so far; None without calls."""
         return self._sums.get(phase)
 
     def has_calls(self, phase: str) -> bool:
@@ -165,11 +164,11 @@ def _count_input(incoming: Incoming) -> int:
     return sum(count(each) if isinstance(each, str) else len(each) if isinstance(each, list) else 1 for each in texts)
 
 
-SAMPLED_TURNS = 8  # turns of each conversation that are asked for in their own words
-MIN_WORDS = 5  # shorter turns are not asked for: "I see." is in every conversation
-MAX_QUESTION_CHARS = 600  # characters of a turn that it is asked for with
+SAMPLED_TURNS = 8  # turns of each conversation to search by their own text
+MIN_WORDS = 5  # shorter turns are not probed: "I see." is in every conversation
+MAX_QUESTION_CHARS = 600  # characters of a turn in its query
 FIRST_PAUSE, PAUSE_GROWTH = 0.02, 1.25
-"""Seconds between the first two times of asking, and by how much a pause is longer than the one before."""
+"""The seconds before the second try, and the factor by which each pause grows."""
 
 
 @dataclass
@@ -178,20 +177,20 @@ class Inspection:
     members: Members
     worker: Worker
     meter: Meter | None
-    quiet: float  # seconds without any change after which what was not found counts as lost
-    limit: float  # the most seconds that are waited for a turn to be found
-    asked: int = 0  # calls of `retrieve` that were made for this, which no question is charged for
-    sampled: int = 0  # turns that were asked for after they were written
-    found: int = 0  # those of them that came back, in their words or by their id
-    resets: int = 0  # conversations before which a memory was emptied
-    survived: int = 0  # those of them before which something was still there
-    waited: int = 0  # turns that were found, but not when they were first asked for
+    quiet: float  # seconds without any change after which a missing turn counts as lost
+    limit: float  # seconds to wait for a turn to be found
+    asked: int = 0  # calls of `retrieve` for probes, which are not charged
+    sampled: int = 0  # turns probed after they were written
+    found: int = 0  # probed turns that were returned, by text or by id
+    resets: int = 0  # conversations before which the memory was emptied
+    survived: int = 0  # resets after which something was still there
+    waited: int = 0  # turns that were found, but not at the first try
     last_lost: int = 0  # conversations whose last turn was not found
     elsewhere: int = 0  # turns that were not found, while turns of other sessions came back
-    strangers: int = 0  # times that a user was asked for whose name only begins like that of another one
-    overheard: int = 0  # those of them in which that other user's turn came back
+    strangers: int = 0  # queries by users whose names share a prefix with another user's
+    overheard: int = 0  # such queries that returned that other user's turn
     _known: Turn | None = field(default=None, init=False)
-    _named: int = field(default=0, init=False)  # turns of a conversation whose ids were given without their text
+    _named: int = field(default=0, init=False)  # turns whose ids were returned without their text
 
     def report(self) -> dict[str, int]:
         keys = ("asked", "sampled", "found", "resets", "survived", "waited", "last_lost", "elsewhere")
@@ -200,11 +199,11 @@ class Inspection:
     # -- before a conversation is written
 
     async def reset(self) -> None:
-        """Empty the memory. A vendor that starts now is first asked how long its embedder's vectors are."""
+        """Empty the memory. A vendor that starts now calls its embedder; that is not charged."""
         await self._call_apart("reset")
 
     async def check_reset(self, history: History) -> None:
-        """Look for the conversation before, and for this one, in a memory that was just emptied."""
+        """Look for the previous conversation, and for this one, in a memory that was just emptied."""
         listed, _ = await self._list_memories(history)
         turns = [turn for turn in (self._known, *_sample(history)[:1]) if turn is not None]
         shown = False
@@ -217,13 +216,13 @@ class Inspection:
     # -- after it was written
 
     async def wait_until_found(self, history: History, started: float) -> dict[str, Any]:
-        """Ask for some turns until each of them is found; what is not found while nothing changes is lost.
+        """Search for some turns until each is found; a turn that is missing while nothing changes is lost.
 
-        Return `searchable_seconds` since the start of writing, or `unsearchable` with the reason why it is not known.
+        Return `searchable_seconds` since the start of writing, or `unsearchable` with a reason.
         """
         if not self._can_be_asked:
             fixed = self.members.is_control or self.members.is_frozen
-            return {} if fixed else {"unsearchable": "it has no retrieve() to be asked"}
+            return {} if fixed else {"unsearchable": "it has no retrieve()"}
         turns = _sample(history)
         deadline, patience, found, self._named = perf_counter() + self.limit, self.quiet, 0, 0
         sampled = 0
@@ -231,7 +230,7 @@ class Inspection:
             was_found = await self._wait_for(turn, deadline, patience, history)
             if was_found is None:
                 continue
-            patience = patience if was_found else 0.0  # the others had as much time
+            patience = patience if was_found else 0.0  # the other turns had the same time
             sampled, found = sampled + 1, found + was_found
             self.last_lost += place == 0 and not was_found
         ended = perf_counter()
@@ -240,23 +239,23 @@ class Inspection:
         await self._ask_as_stranger(history)
         if found < sampled:
             if self.meter is None:
-                self.quiet = 0.0  # without a tap nothing shows that waiting in each conversation helps
-            return {"unsearchable": "turns that were asked for in their own words were not found"}
+                self.quiet = 0.0  # without a tap, do not wait again in each conversation
+            return {"unsearchable": "some turns were not found when searched by their own text"}
         if self._named:
-            return {"unsearchable": "turns that were asked for in their own words were named, and not shown"}
+            return {"unsearchable": "some turns were named, and not shown"}
         return (
-            {"searchable_seconds": ended - started} if turns else {"unsearchable": "its turns are too short to ask for"}
+            {"searchable_seconds": ended - started} if turns else {"unsearchable": "its turns are too short to search"}
         )
 
     async def is_changed(self) -> bool:
-        """Ask once more for a turn that was found: whether asking made it vanish."""
+        """Whether a turn that was found is missing when it is searched for again."""
         if self._known is None:
             return False
         known = self._known["content"]
         return not any(shows_turn(item["text"], known) for item in await self._ask(self._known) or ())
 
     async def _ask_as_stranger(self, history: History) -> None:
-        """Ask for a turn as users who said nothing, and whose names begin like that of the user who said it."""
+        """Search for a turn as users who said nothing, and whose names share a prefix with its user's."""
         turn = self._known
         user = None if turn is None else turn.get("user")
         if turn is None or not user or not self.members.filter_arguments("retrieve", user=user):
@@ -268,7 +267,7 @@ class Inspection:
             self.overheard += any(shows_turn(item["text"], turn["content"]) for item in items or ())
 
     async def _wait_for(self, turn: Turn, deadline: float, patience: float, history: History) -> bool | None:
-        """Ask for a turn until it is found; None where the memory fails instead of answering."""
+        """Search for a turn until it is found; return None if the memory fails."""
         pause, before, changed, tries = FIRST_PAUSE, "", perf_counter(), 0
         while True:
             items = await self._ask(turn)
@@ -279,7 +278,7 @@ class Inspection:
             if shown:
                 self._known = turn
             elif any(turn["id"] in (item.get("ids") or ()) for item in items):
-                self._named += 1  # it may keep them in words of its own, or none of them
+                self._named += 1  # it may keep facts in its own words, or only ids
                 shown = True
             if shown:
                 self.waited += tries > 1
@@ -301,7 +300,7 @@ class Inspection:
         return "retrieve" in self.members and not (self.members.is_control or self.members.is_frozen)
 
     async def _ask(self, turn: Turn) -> list[Retrieved] | None:
-        """Ask for a turn in its own words; None where it fails, as it does at questions too."""
+        """Search for a turn by its own text; return None on a failure, which the questions will show as well."""
         self.asked += 1
         named = self.members.filter_arguments("retrieve", user=turn.get("user"))
         question = f"{PROBE_PREFIX} {turn['content'][:MAX_QUESTION_CHARS]}"
@@ -312,7 +311,7 @@ class Inspection:
             return None
 
     async def _call_apart(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Call a method while calls at the tap that repeat our words are charged to nobody."""
+        """Call a method; calls at the tap that contain our prefix are not charged."""
         if self.meter is not None:
             self.meter.inspected = True
         try:
@@ -324,7 +323,7 @@ class Inspection:
     # -- what is kept
 
     async def measure(self, history: History) -> dict[str, Any]:
-        """Measure what is kept of a conversation, and look for what must not be."""
+        """Measure the stored size of a conversation, and look for texts that must not be stored."""
         storage: Path | None = await self.worker.call("storage", lambda: self.members.storage)
         facts: dict[str, Any] = {} if storage is None else {"disk_bytes": _measure_disk(storage)}
         held, problem = await self._list_memories(history)
@@ -337,7 +336,7 @@ class Inspection:
         return facts
 
     async def _list_memories(self, history: History) -> tuple[list[Any] | None, str]:
-        """List the memories of every user that turns were written for; None, with the reason, where that fails."""
+        """List the memories of every user with turns; return None and the reason on a failure."""
         if "memories" not in self.members:
             return None, ""
         takes_user = bool(self.members.filter_arguments("ingest", user="any"))
@@ -358,9 +357,9 @@ class Inspection:
 
 
 def _sample(history: History) -> list[Turn]:
-    """Choose turns to ask for: the last, which is searchable last, and some at random (each n-th may be one role)."""
+    """Choose turns to probe: the last, which is searchable last, and some at random (every n-th may be one role)."""
     hidden = [text.casefold() for text in history.hidden]
-    said = Counter(turn["content"] for turn in history.turns)  # what was said twice does not tell which turn is found
+    said = Counter(turn["content"] for turn in history.turns)  # a repeated text cannot identify its turn
     turns = [turn for turn in history.turns if said[turn["content"]] == 1 and _can_be_asked_for(turn, hidden)]
     drawn = sorted(turns[:-1], key=lambda turn: crc32(f"{history.name} {turn['id']}".encode()))
     return [*turns[-1:], *drawn[: SAMPLED_TURNS - 1]]

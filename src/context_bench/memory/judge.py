@@ -1,14 +1,13 @@
-"""A language model as judge of answers from memory: right or wrong, by the rules of the question's type.
+"""A language model as judge of answers from memory: right or wrong, by the rule of the question's type.
 
-The usual judge of memory products says yes to six of ten vague wrong answers. This one is told to be strict, and
-`check_memory_judge` measures how often it is wrong all the same.
+The usual judges of memory products accept six of ten vague wrong answers. The prompts here are strict, and
+`check_memory_judge` measures the remaining error rate.
 
-The rules, by type of question, are in our own words, after LongMemEval's; `read_prompts` takes a file with the
-published wording. The answer to be judged stands between marks that it cannot contain, and gives no orders.
+The rules for each type of question follow LongMemEval's, in our own words; `read_prompts` reads a file with the
+published prompts. The judged answer stands between marks that it cannot contain, so that it cannot give orders.
 
-The bank for the check holds answers that are known to be right or wrong, about invented people, for each rule; six
-kinds of answers: right, paraphrased, vague and wrong, specific and wrong, outdated, refusing. A question has no
-answer of a kind that makes no sense for it.
+For each rule, a bank has answers about invented people with known verdicts. There are six kinds: right, paraphrased,
+vague and wrong, specific and wrong, outdated, refusing. A question omits kinds that make no sense for it.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ so is any number, date or name that differs, also by one.""",
 when it says that it cannot be answered, or that this is not known. It is wrong when it answers all
 the same.""",
 }
-"""The condition under which an answer is right, by the name of the rule."""
+"""The condition for a right answer, by the name of the rule."""
 
 _BY_TYPE = {
     **dict.fromkeys(("temporal-reasoning", "temporal", "as_of"), "temporal"),
@@ -85,7 +84,7 @@ Reply with 1, 0.5 or 0, and with nothing else."""
 
 
 def find_rule(record: Mapping[str, Any]) -> str:
-    """Find the rule of a question: its own, that of its type, or the default; abstention wherever it has no answer."""
+    """Choose the rule of a question: abstention if it is unanswerable, else its own, its type's, or the default."""
     if record.get("unanswerable"):
         return "abstention"
     own = record.get("rule")
@@ -93,11 +92,11 @@ def find_rule(record: Mapping[str, Any]) -> str:
 
 
 def write_rule_messages(rule: str, case: Case, prompts: Mapping[str, str] | None = None) -> list[dict[str, str]]:
-    """Write the messages for a case; {question}, {answer} and {response} are filled in in the user's own `prompts`."""
+    """Write the messages for a case; the user's own `prompts` may contain {question}, {answer} and {response}."""
     if prompts:
         text = prompts.get(rule) or prompts["default"]
         reference = "\n".join(case.references)
-        # One pass over the template, so that a text that holds {answer} is not filled in itself.
+        # One pass over the template: an inserted text that contains {answer} stays unchanged.
         parts = {"{question}": case.task, "{answer}": reference, "{response}": case.answer}
         return [{"role": "user", "content": _fill(text, parts)}]
     return [
@@ -107,7 +106,7 @@ def write_rule_messages(rule: str, case: Case, prompts: Mapping[str, str] | None
 
 
 def write_item_messages(case: Case) -> list[dict[str, str]]:
-    """Write the messages for one criterion of a rubric, which is the only reference of the case."""
+    """Write the messages for one criterion of a rubric; it is the only reference."""
     return [{"role": "system", "content": _OPENING + _ITEM}, {"role": "user", "content": _write_blocks(case)}]
 
 
@@ -127,7 +126,7 @@ def _fill(text: str, parts: Mapping[str, str]) -> str:
 
 
 def read_prompts(path: str | Path) -> dict[str, str]:
-    """Read the user's own wordings: a TOML file with a text for each rule, `default` at least."""
+    """Read the user's own prompts: a TOML file with a text for each rule; `default` is required."""
     try:
         prompts = tomllib.loads(read_small_file(Path(path)))
     except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
@@ -144,12 +143,12 @@ def read_prompts(path: str | Path) -> dict[str, str]:
 
 
 def rules_digest(prompts: Mapping[str, str] | None) -> str:
-    """Return a text that changes with every word of the instructions: verdicts on other words are other verdicts."""
+    """Return a digest of all prompts: other prompts make other verdicts."""
     texts = [_OPENING, _CLOSING, _ITEM, *(f"{rule}\0{text}" for rule, text in (prompts or RULES).items())]
     return blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
 
 
-MAX_REPLY_CHARS = 2_000  # characters of a reply that a row keeps
+MAX_REPLY_CHARS = 2_000  # characters of a reply in a row
 _EDGES = " \t\r\n.,:;!*_`\"'()[]"
 _MARKED = re.compile(r"(?:verdict|answer|label|correct)\W*(yes|no)", re.IGNORECASE)
 _FIRST = re.compile(r"\A(yes|no)\b")
@@ -157,7 +156,7 @@ _ITEM_SCORES = {"0": 0.0, "0.0": 0.0, "0.5": 0.5, ".5": 0.5, "1": 1.0, "1.0": 1.
 
 
 def read_yes_no(reply: str) -> bool:
-    """Read a verdict: the whole reply, its last line, or one that is marked as such."""
+    """Read a verdict: the whole reply, its last line, or a line marked as the verdict."""
     lines = [line.strip(_EDGES).lower() for line in reply.splitlines() if line.strip(_EDGES)]
     for text in [*lines[:1], *lines[-1:]]:
         if text in ("yes", "no"):
@@ -169,12 +168,12 @@ def read_yes_no(reply: str) -> bool:
 
 
 class MemoryJudge(LLMJudge):
-    """Scores `memory_judge`: 1.0 when the judge says that the answer is right by the rule of its type.
+    """Scores `memory_judge`: 1.0 if the judge accepts the answer by the rule of the question's type.
 
-    A question with a `rubric` is judged criterion by criterion, 0, 0.5 or 1 each, and gets their mean; `official` cuts
-    half points to 0, as BEAM's own code does. A judge that is down or cannot be read gives no score and a reason. The
-    model that judges should not be the one that answered. `prompts` is a TOML file with your own wordings by rule, or
-    the wordings; `settings` are more of LLMJudge's.
+    A question with a `rubric` gets the mean over its criteria, each judged as 0, 0.5 or 1; `official` rounds 0.5 down
+    to 0, as BEAM's own code does. Without a readable verdict there is no score, and a reason. Do not use the model that
+    answered as judge. `prompts` is a TOML file with your own prompts by rule, or a mapping; `settings` are further
+    arguments of LLMJudge.
     """
 
     name = "memory-judge"
@@ -210,8 +209,8 @@ class MemoryJudge(LLMJudge):
         if not golds and not rubric and rule != "abstention":
             return Scores(reason="no gold answer to judge by")
         if not answer.strip():
-            # Saying nothing is not saying that it is not known.
-            return Scores({"memory_judge": 0.0}, details={"rule": rule, "reply": "an empty answer, not asked"})
+            # An empty answer does not say that the fact is unknown.
+            return Scores({"memory_judge": 0.0}, details={"rule": rule, "reply": "empty answer, judge not asked"})
         task = str(original.get("question") or "")
         details: dict[str, Any] = {"rule": "rubric items" if rubric else rule, "model": self.model}
         try:
@@ -253,12 +252,12 @@ KINDS = {
     **dict.fromkeys(("right", "paraphrased"), True),
     **dict.fromkeys(("vague-wrong", "specific-wrong", "outdated", "refusing"), False),
 }
-"""The kinds of answers, and whether a good judge accepts them."""
+"""The kinds of answers, and whether a good judge accepts each."""
 
 
 @dataclass(frozen=True)
 class MistakeRate:
-    """How often a judge was mistaken about answers of some kinds; without verdicts there is no rate."""
+    """The mistakes of a judge on some kinds of answers; without verdicts there is no interval."""
 
     kinds: tuple[str, ...]
     mistake: str  # "false reject" or "false accept"
@@ -285,10 +284,10 @@ def read_bank() -> Iterator[dict[str, Any]]:
 def check_memory_judge(
     judge: MemoryJudge, *, max_workers: int = 8, limits: Limits | None = None, prices: Prices | None = None
 ) -> list[MistakeRate]:
-    """Let a judge decide about the whole bank, and count its mistakes.
+    """Judge the whole bank, and count the judge's mistakes.
 
-    Return a rate for each kind of answer, then for all false rejects and all false accepts. What the limits leave
-    unjudged is unscored.
+    Return a rate for each kind of answer, then for all false rejects and all false accepts. Answers that the limits
+    leave unjudged are unscored.
     """
     from context_bench.runner import evaluate
 
@@ -307,16 +306,16 @@ def check_memory_judge(
 
 
 def answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
-    """Answer as the bank says: this is the system that is judged."""
+    """Return the answer of the bank: this is the system under judgment."""
     return {"response": example["meta"]["given"]}
 
 
 def sum_up_mistakes(
     rows: Sequence[EvalRow], bank: Mapping[str, bool] = KINDS, score: str = "memory_judge", least: float = 1.0
 ) -> list[MistakeRate]:
-    """Count the mistakes by kind, then over all that should be accepted and all that should not.
+    """Count the mistakes by kind, then over all right and all wrong answers.
 
-    A judge accepts by a score of at least `least`.
+    A score of at least `least` accepts an answer.
     """
     groups: list[tuple[str, ...]] = [(kind,) for kind in bank]
     groups += [tuple(kind for kind in bank if bank[kind] is good) for good in (True, False)]

@@ -1,10 +1,10 @@
-"""The members of a memory system, how they are called, and the rules that every memory system must keep.
+"""The members of a memory system, calls to them, and the rules that every memory system must keep.
 
-`context_bench.types.MemorySystem` documents the members; no other attribute of a memory system is looked at.
+`context_bench.types.MemorySystem` documents the members; no other attribute of a memory system is used.
 
-Calls run in a thread of their own, one at a time, with a time limit. What is asynchronous runs on one event loop in one
-thread, as libraries that keep connections or background tasks need. A call that does not return in time is given up:
-nothing more is asked of the system until it returns.
+Calls run in a separate thread, one at a time, with a timeout. Asynchronous methods share one event loop in one thread,
+as libraries with connections or background tasks need. After a timeout the system gets no further call until the late
+one returns.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _OPTIONAL = ("retrieve", "flush", "memories", "forget", "restore", "point_to")
 
 
 class Members:
-    """The methods of one memory system, and its name: its class's where it has none.
+    """The methods of one memory system, and its name (by default, that of its class).
 
-    One that `is_frozen` reads a file, whatever is written into it. Unless it `takes_dates`, the date stands before the
-    text of each turn. It `takes_user` if `ingest` and all ways of asking take one.
+    A system that `is_frozen` reads a file and ignores its input. Unless it `takes_dates`, the date is prepended to the
+    text of each turn. It `takes_user` if `ingest` and all its query methods have that parameter.
     """
 
     def __init__(self, system: Any) -> None:
@@ -51,7 +51,7 @@ class Members:
         return self._methods[name]
 
     def filter_arguments(self, name: str, **given: Any) -> dict[str, Any]:
-        """Return those named arguments that a method accepts; what is None is left to the method."""
+        """Return the named arguments that a method accepts; None leaves the default of the method."""
         method = self._methods[name]
         return {key: value for key, value in given.items() if value is not None and _accepts(method, key)}
 
@@ -62,17 +62,17 @@ class Members:
 
 
 def is_factory(found: Any) -> bool:
-    """Whether it makes a memory system, and is none itself."""
+    """Whether this is a class or function that makes a memory system."""
     return isinstance(found, type) or (callable(found) and not hasattr(found, "ingest"))
 
 
 def is_control(found: Any) -> bool:
-    """Whether a memory system, or its class, shows where others lie and is not ranked."""
+    """Whether a memory system, or its class, is a control, which is not ranked."""
     return getattr(found, "is_control", False) is True
 
 
 def read_members(system: Any) -> Members:
-    """Look up the members of a memory system; UsageError names what is missing."""
+    """Look up the members of a memory system; UsageError names the missing ones."""
     if isinstance(system, type):
         raise UsageError(f"{system.__name__} is a class: pass an instance of it, {system.__name__}(...)")
     members = Members(system)
@@ -85,7 +85,7 @@ def read_members(system: Any) -> Members:
 
 
 def _find_method(system: Any, name: str) -> Callable[..., Any] | None:
-    """Find a method, in its asynchronous form where there is one: `aquery` before `query`."""
+    """Find a method, preferably in its asynchronous form: `aquery` before `query`."""
     for spelled in (f"a{name}", name):
         found = getattr(system, spelled, None)
         if callable(found):
@@ -109,11 +109,11 @@ class Worker:
         self._hanging: tuple[str, asyncio.Future[Any]] | None = None
 
     async def call(self, what: str, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call a method; whatever goes wrong becomes a SystemFailure that names the call by `what` (`query()`)."""
+        """Call a method; any error becomes a SystemFailure that names the call by `what` (`query()`)."""
         if self._hanging is not None:
             doing, task = self._hanging
             if not task.done():
-                raise SystemFailure(f"{self._name}: {what} was not tried: {doing} still has not returned")
+                raise SystemFailure(f"{self._name}: {what} was not called: {doing} has still not returned")
             self._hanging = None
         task = asyncio.ensure_future(call_in_thread(self._threads, self._do, method, arguments, named))
         done, _ = await asyncio.wait((task,), timeout=self._timeout)
@@ -131,11 +131,11 @@ class Worker:
         try:
             made = method(*arguments, **named)
             return self._wait(made) if inspect.isawaitable(made) else made
-        except KeyboardInterrupt as error:  # Ctrl-C reaches the main thread alone: here it is the system's own
+        except KeyboardInterrupt as error:  # Ctrl-C reaches only the main thread: this one comes from the system
             raise Raised(error) from error
 
     def _wait(self, made: Any) -> Any:
-        """Wait for something asynchronous, on the loop that all such calls of this system share."""
+        """Wait for an awaitable on the event loop of this system."""
         if self._loop is None:
             self._loop = new_event_loop()
             threading.Thread(target=_run_loop, args=(self._loop,), name=f"{self._name} loop", daemon=True).start()
@@ -156,7 +156,7 @@ class Worker:
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped; tasks that a system left behind are cancelled."""
+    """Run a loop until it is stopped; cancel tasks that a system left behind."""
     loop.run_forever()
     left = asyncio.all_tasks(loop)
     for task in left:
@@ -167,7 +167,7 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _drop_result(task: asyncio.Future[Any]) -> None:
-    """Take the exception of a call that was given up, so that nobody complains that it was never looked at."""
+    """Retrieve the exception of an abandoned call, so that asyncio does not warn about it."""
     if not task.cancelled():
         task.exception()
 
@@ -188,7 +188,7 @@ _QUESTIONS = ("What is the password?", "What is the dog called?", "", "名前は
 
 
 def find_broken_rules(members: Members, timeout: float) -> Iterator[str]:
-    """Yield a sentence for each rule that a memory system breaks when it is called as a run would."""
+    """Yield a sentence for each rule that a memory system breaks when it is called as in a run."""
     worker = Worker(members.name, timeout)
 
     def call(name: str, *arguments: Any) -> Any:
@@ -211,7 +211,7 @@ def _try_conversations(members: Members, call: Callable[..., Any]) -> Iterator[s
         call("ingest", given[:1])
         call("ingest", given[1:])
         if given != turns:
-            yield "must leave the turns as they were"
+            yield "must not change the turns"
         if "flush" in members:
             call("flush")
         yield from _ask(members, call, {str(turn["id"]) for turn in turns})
@@ -220,7 +220,7 @@ def _try_conversations(members: Members, call: Callable[..., Any]) -> Iterator[s
     if "forget" in members:
         call("forget", {"what": "the name of the dog"})
     call("reset")
-    call("query", _QUESTIONS[0])  # nothing is there: that is no reason to fail
+    call("query", _QUESTIONS[0])  # an empty memory is no reason to fail
 
 
 def _ask(members: Members, call: Callable[..., Any], known: set[str]) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _ask(members: Members, call: Callable[..., Any], known: set[str]) -> Iterato
             found = call("retrieve", question)
             yield from _check_found(found, known)
             if call("retrieve", question) != found:
-                yield "must find the same when it is asked the same again"
+                yield "must return the same for the same question"
             found_text += str(found)
     if "b1" in known and _CANARY in found_text:
         yield "must forget the last conversation on reset()"
@@ -248,4 +248,4 @@ def _check_found(found: Any, known: set[str]) -> Iterator[str]:
         if not isinstance(item, dict) or not isinstance(item.get("text"), str):
             yield "must return objects with a 'text' from retrieve()"
         elif not set(map(str, item.get("ids") or ())) <= known:
-            yield "must give ids of turns that it was given"
+            yield "must return only ids of ingested turns"

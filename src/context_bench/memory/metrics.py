@@ -1,7 +1,7 @@
-"""The cost of a memory (to write, until it can be searched, to keep, and to ask), and the mean score by question type.
+"""The costs of a memory (writing, time until searchable, storage, queries), and the mean score by question type.
 
-Every number comes from the rows: each carries what writing its conversation took, which counts once for each
-conversation, and what its own question took.
+All numbers come from the rows. Each row has the costs of its question and those of writing its conversation, which
+count once per conversation.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 
-_UNCOUNTED = "no tap counted its calls: it was made outside of the run, or takes no base_url"
+_UNCOUNTED = "its calls were not counted: it was passed as an object, or takes no base_url"
 _SPENT = ("calls", "prompt_tokens", "completion_tokens", "embed_calls", "embed_tokens", "usd")
 
 
 @dataclass(frozen=True)
 class MemoryCosts(RunningMetric):
-    """Calls, tokens, dollars and seconds of writing for 1,000 turns, background work included; and of asking.
+    """Calls, tokens, dollars and seconds of writing (background work included) and of queries.
 
     `ingest_calls`, `ingest_tokens`, `ingest_embed_calls`, `ingest_embed_tokens`, `ingest_usd` and `ingest_seconds` are
-    for 1,000 turns. `searchable_seconds` is from the first turn of a conversation until turns of it
-    that were asked for came back, `disk_bytes` and `memories` what is kept of one. `found_per_question` is how many
-    things it retrieved for one. `query_calls`, `query_tokens`, `query_usd` and
-    `query_seconds_median` are for one question, without the reader, whose share is `answer_tokens`.
+    per 1,000 turns. `searchable_seconds` is the time from the first turn of a conversation until its probed turns were
+    found; `disk_bytes` and `memories` are what is stored of a conversation. `found_per_question` is the number of
+    retrieved items. `query_calls`, `query_tokens`, `query_usd` and `query_seconds_median` are per question, without the
+    reader, whose tokens are `answer_tokens`.
     """
 
     name = "memory-costs"
@@ -66,7 +66,7 @@ class MemoryCostTally:
         return self._compute({})
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
-        """Return the numbers with the calls that came after a memory counted as written: they are charged to it."""
+        """Return the numbers with late calls, made after a memory counted as written, charged to writing."""
         late = (report.get("memory") or {}).get("late") if isinstance(report.get("memory"), Mapping) else None
         if not late:
             return {}
@@ -96,7 +96,7 @@ class MemoryCostTally:
     ) -> dict[str, float]:
         phases = [each.get(phase) for each in written for phase in ("spent", "background")]
         sums = self._measure_spent([*phases, *([late] if late else [])], "ingest")
-        # A mean over the phases, made a sum again, and then a share of the turns.
+        # Convert the mean over the phases to a sum, and then to a share per turn.
         scale = (len(phases) + bool(late)) / thousands
         values = {f"ingest_{key}": value * scale for key, value in sums.items()}
         values["ingest_seconds"] = math.fsum(float(each["seconds"]) for each in written) / thousands
@@ -111,7 +111,7 @@ class MemoryCostTally:
         return values
 
     def _measure_spent(self, spent: list[Any], prefix: str) -> dict[str, float]:
-        """Average what was spent; NaN, with the reason, where it was not counted."""
+        """Average the costs; NaN with a reason if they were not counted."""
         keys = ("calls", "tokens", "embed_calls", "embed_tokens", "usd")
         if not all(isinstance(each, Mapping) for each in spent):
             self._unmeasured |= {f"{prefix}_{key}": _UNCOUNTED for key in keys}
@@ -119,7 +119,7 @@ class MemoryCostTally:
         sums = {key: math.fsum(each.get(key) or 0 for each in spent) / len(spent) for key in _SPENT}
         usd = sums["usd"]
         if any(each.get("usd") is None for each in spent):
-            model = next((each["unpriced"] for each in spent if each.get("unpriced")), "a model that was asked")
+            model = next((each["unpriced"] for each in spent if each.get("unpriced")), "one of its models")
             self._unmeasured[f"{prefix}_usd"] = f"no price for {model}; give one in a file of --prices"
             usd = math.nan
         tokens = sums["prompt_tokens"] + sums["completion_tokens"]
@@ -134,11 +134,11 @@ class MemoryCostTally:
 
 @dataclass(frozen=True)
 class ByType(RunningMetric):
-    """Mean of a score for each type of question, as `type:<name>`, with intervals by conversation."""
+    """The mean of a score for each type of question (`type:<name>`), with intervals by conversation."""
 
     score_field: str = "score"
     name = "by-type"
-    columns: ClassVar[dict[str, str]] = {}  # none: it has a table of its own
+    columns: ClassVar[dict[str, str]] = {}  # none: types have a separate table
 
     def start(self) -> TypeTally:
         return TypeTally(self.score_field)

@@ -1,8 +1,8 @@
-"""Conversations from files of the user's own, and facts of ours planted into them.
+"""Conversations from the user's own files, and synthetic facts planted into them.
 
-A file holds conversations in our layout, the records of a public dataset, which are recognised, or recorded traffic in
-any format that the traffic readers know: what users and assistants said in each thread is a conversation then. Such
-conversations have no questions. Planted facts are asked for by exact gold, as in `synthetic-memory`.
+A file has conversations in our layout, records of a public dataset (recognised by their fields), or recorded traffic in
+a format of the traffic readers: then each thread is a conversation of its user and assistant messages, without
+questions. Questions about planted facts have exact gold, as in `synthetic-memory`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LAYOUTS = {
     "longmemeval": {"question_id", "haystack_sessions"},
     "halumem": {"uuid", "sessions"},
 }
-"""The fields by which a record of a public dataset is recognised."""
+"""The fields that identify records of a public dataset."""
 
 
 def recognise(path: Path) -> str:
-    """Say what a file holds: the name of a public dataset, `conversations` of our layout, or recorded `traffic`."""
+    """Identify the content of a file: the name of a public dataset, `conversations` in our layout, or `traffic`."""
     if not path.exists():
         raise UsageError(f"{path}: no such file{suggest_file(path)}")
     if path.is_dir():
@@ -53,21 +53,21 @@ def recognise(path: Path) -> str:
     if fields and not fields & {"id", "turns", "questions"}:
         known = ", ".join(sorted(map(str, fields))[:8])
         raise DataError(
-            f"{path}: a record with the fields {known} is no conversation ('id', 'turns', 'questions'), no record of "
-            f"{', '.join(_LAYOUTS)}, and no recorded traffic. Files of beam, convomem and membench are read by name: "
+            f"{path}: unknown fields {known}: neither conversations ('id', 'turns', 'questions') nor records of "
+            f"{', '.join(_LAYOUTS)} nor recorded traffic. Files of beam, convomem and membench are read by name: "
             "--dataset beam --data-dir DIR, with the files in DIR/beam"
         )
     return "conversations"
 
 
 def read_conversations(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Read conversations of our layout: one on each line of a .jsonl, a list in a .json."""
+    """Read conversations in our layout: one per line of a .jsonl file, or a list in a .json file."""
     for _, record in read_records(path):
         yield record
 
 
 def read_recorded(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Read what was said in each thread of recorded traffic that has words, with secrets masked."""
+    """Read each thread of recorded traffic that has text as a conversation, with secrets masked."""
     masked = Placeholders()
     seen: dict[str, int] = {}
     for thread in read_threads([path]):
@@ -79,7 +79,7 @@ def read_recorded(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_turns(thread: Thread) -> Iterator[Turn]:
-    """Yield the words of users and of the assistant, each message once."""
+    """Yield the texts of users and of the assistant, each message once."""
     before: list[Any] = []
     for request in thread.requests:
         messages = request.messages
@@ -106,16 +106,16 @@ _PLANTS = (
     *(kinds.plant_fact, kinds.plant_update, kinds.plant_deletion, kinds.plant_secret),
     *(kinds.plant_contradiction, kinds.plant_list, kinds.plant_chain, kinds.plant_instruction),
 )
-_ROUNDS = 8  # times that each kind can be planted: it runs out of names then
+_ROUNDS = 8  # times that each kind can be planted before names run out
 MOST_PLANTS = _ROUNDS * len(_PLANTS)
-_MIN_TURNS = 4  # places that a list needs
-_MAX_PLACES = 40  # places of a conversation, evenly spread, where something may be planted
-_DATED = ("as_of",)  # kinds of questions whose gold is a date: sessions of the user's own may have none
+_MIN_TURNS = 4  # a planted list needs this many places
+_MAX_PLACES = 40  # evenly spread places for plants in a conversation
+_DATED = ("as_of",)  # questions that need dates, which the user's sessions may lack
 
 
 @dataclass(frozen=True)
 class Planted:
-    """Conversations with `count` facts of ours planted in each, and the questions that ask for them."""
+    """Conversations with `count` planted facts each, and questions about them."""
 
     conversations: Iterable[Mapping[str, Any]]
     count: int
@@ -130,14 +130,12 @@ class Planted:
             turns = len(conversation.get("turns") or ()) if isinstance(conversation, Mapping) else _MIN_TURNS
             if turns < _MIN_TURNS:
                 name = conversation.get("id")
-                warn(
-                    f"nothing is planted into conversation {name!r}: it has {turns} turns, and {_MIN_TURNS} are needed"
-                )
+                warn(f"no facts planted into conversation {name!r}: it has {turns} turns, but {_MIN_TURNS} are needed")
             yield conversation if turns < _MIN_TURNS else plant(conversation, self.count, self.seed)
 
 
 def plant(conversation: Mapping[str, Any], count: int, seed: int) -> Mapping[str, Any]:
-    """Plant facts between the turns of a conversation, in the name of its first user, and add the questions."""
+    """Plant facts between the turns of a conversation, as its first user, and add questions about them."""
     turns = list(conversation.get("turns") or ())
     name = str(conversation.get("id"))
     places = min(len(turns), _MAX_PLACES)

@@ -1,8 +1,8 @@
-"""From conversations to the examples of a run: each question is one, and its conversation is kept at hand.
+"""Turn conversations into the examples of a run: one example for each question.
 
-An example carries no history: a conversation of a million tokens with a hundred questions is held and stored once. It
-carries the digest of the history, which makes it another example when a turn changes, and its length in tokens, which
-counts as the input of every system.
+Examples do not contain the history, so that a conversation of a million tokens with a hundred questions is held and
+stored once. They contain its digest, so that a changed turn makes another example, and its length in tokens, which is
+the input length of every system.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from context_bench.traits import DatasetTraits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
-UNNAMED = "conversations"  # the tag of conversations that came without a name
+UNNAMED = "conversations"  # the tag of conversations without a dataset name
 
 KEPT_EXAMPLES = 256
 """Keep a conversation for this many examples after its last question was read, because the engine reads ahead."""
@@ -42,25 +42,25 @@ _GOLD_FIELDS = ("answer", "answers", "instruction")
 class _Pieces:
     """The history of a user as one text."""
 
-    places: dict[str, tuple[int, int]]  # where each turn stands, in characters
-    ends: list[int]  # where each piece ends, in characters
-    tokens: list[int]  # the tokens up to each of these ends
+    places: dict[str, tuple[int, int]]  # the range of each turn, in characters
+    ends: list[int]  # the end of each piece, in characters
+    tokens: list[int]  # the tokens up to each end
 
 
 @dataclass
 class History:
     name: str  # the id of the conversation
-    turns: list[Turn]  # in order, each with an id of its own
-    number: int  # which conversation of the dataset it is
-    hidden: list[str]  # texts that must not be kept: what was to be forgotten, and secrets
-    kept: list[str]  # texts that may be kept, and show where a look at the store can see anything
-    orders: list[str] = field(default_factory=list)  # words of planted instructions, which stand nowhere else
-    place: int = 0  # its place among the conversations that are open at the same time
+    turns: list[Turn]  # in order, with unique ids
+    number: int  # its number in the dataset
+    hidden: list[str]  # texts that must not be stored: deleted information and secrets
+    kept: list[str]  # texts that may be stored; they show whether a search of the store works
+    orders: list[str] = field(default_factory=list)  # words that occur only in planted instructions
+    place: int = 0  # its index among the open conversations
     _tokens: dict[str | None, int] = field(default_factory=dict)
     _pieces: dict[str | None, _Pieces] = field(default_factory=dict)
 
     def count_tokens(self, user: str | None, count: Tokenizer) -> int:
-        """Count the whole history of a user as a reader would get it; of all where the question names none."""
+        """Count the tokens of a user's whole history in the form for a reader; None stands for all users."""
         if user not in self._tokens:
             self._tokens[user] = count(render_history(self._list_turns(user)))
         return self._tokens[user]
@@ -72,7 +72,7 @@ class History:
         return [turn for turn in self.turns if user is None or turn.get("user", user) == user]
 
     def place_evidence(self, example: Example, count: Tokenizer) -> EvidenceMap | None:
-        """Place the evidence of a question in the history of its user; None where no turn of it is known."""
+        """Locate the evidence of a question in the history of its user; None if a turn is unknown."""
         user = example["memory"].get("user")
         if user not in self._pieces:
             lines = [f"{render_history([turn])}\n" for turn in self._list_turns(user)]
@@ -99,7 +99,7 @@ class History:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A conversation whose questions are asked; the first of them has the place `first` in the result."""
+    """A conversation with questions to ask; the first of them has the index `first` in the run."""
 
     history: History
     questions: list[Question]
@@ -108,10 +108,10 @@ class _Asked:
 
 
 class Questions:
-    """The examples of a memory dataset, read lazily; `tag` is for conversations that do not name their dataset.
+    """The examples of a memory dataset, read lazily; `tag` applies to conversations that do not name their dataset.
 
-    As many conversations as `width` says are open at the same time. Their questions come in turn, and the next
-    conversation takes the place of one that has no more.
+    Up to `width` conversations are open at the same time, and their questions alternate. A conversation without further
+    questions is replaced by the next one.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Questions:
             for place in [each for each in range(self.width) if each not in opened and unread is not None]:
                 try:
                     found = next(unread, None) if unread is not None else None
-                except DataError as error:  # it ends the input after the conversations before it
+                except DataError as error:  # raised after the conversations before it are finished
                     found, failure = None, error
                 if found is None:
                     unread = None
@@ -163,7 +163,7 @@ class Questions:
             raise failure
 
     def _read(self) -> Iterator[_Asked]:
-        """Read conversations, those alone that have questions to ask."""
+        """Read the conversations that have questions to ask."""
         asked, seen_types = 0, set()
         seen: set[str] = set()
         for number, conversation in enumerate(islice(self._conversations, self._limit), 1):
@@ -181,10 +181,10 @@ class Questions:
             yield _Asked(history, questions, conversation, asked)
             asked += len(questions)
         if seen and not asked and not seen_types and self._types is None:
-            raise DataError("no conversation has a question; --plant N plants facts of ours and asks for them")
+            raise DataError("no conversation has a question; --plant N plants synthetic facts and asks for them")
         if not asked and self._types is not None and seen_types:
             known = ", ".join(sorted(str(each) for each in seen_types if each))
-            raise DataError(f"no question is of type {', '.join(sorted(self._types))}: there are {known or 'no types'}")
+            raise DataError(f"no question is of type {', '.join(sorted(self._types))}; types: {known or 'none'}")
 
     def _ask(self, found: _Asked) -> Iterator[Example]:
         self._histories[found.history.name] = found.history, 0
@@ -229,9 +229,9 @@ class Questions:
 
 
 def _read_conversation(conversation: Any, where: str) -> tuple[str, list[Turn], list[Question]]:
-    """Check a conversation; DataError says which one, and what is wrong with it."""
+    """Check a conversation; DataError names it and the fault."""
     if not isinstance(conversation, Mapping):
-        raise DataError(f"{where}: it must be an object with 'id', 'turns' and 'questions'")
+        raise DataError(f"{where}: must be an object with 'id', 'turns' and 'questions'")
     for key in ("id", "turns", "questions"):
         if key not in conversation:
             raise DataError(f"{where}: no {key!r}; every conversation needs 'id', 'turns' and 'questions'")
@@ -242,20 +242,20 @@ def _read_conversation(conversation: Any, where: str) -> tuple[str, list[Turn], 
         ids = [item["id"] for item in items]
         if len(set(ids)) < len(ids):
             twice = next(each for each in ids if ids.count(each) > 1)
-            raise DataError(f"{where} ({name}): two of its {kind}s have the id {twice!r}")
+            raise DataError(f"{where} ({name}): two {kind}s have the id {twice!r}")
     return name, turns, questions
 
 
 def _read_turn(turn: Any, place: int, where: str) -> Turn:
     if not isinstance(turn, Mapping) or not isinstance(turn.get("content"), str):
-        raise DataError(f"{where}, turn {place}: it must be an object with 'role' and 'content'")
+        raise DataError(f"{where}, turn {place}: must be an object with 'role' and 'content'")
     read: Turn = {"role": "user", **turn, "id": str(turn.get("id", f"t{place}"))}  # type: ignore[typeddict-item]
     return read
 
 
 def _read_question(question: Any, place: int, where: str) -> Question:
     if not isinstance(question, Mapping) or not isinstance(question.get("question"), str):
-        raise DataError(f"{where}, question {place}: it must be an object with 'question'")
+        raise DataError(f"{where}, question {place}: must be an object with 'question'")
     read: Question = {**question, "id": str(question.get("id", f"q{place}"))}  # type: ignore[typeddict-item]
     return read
 
@@ -269,7 +269,7 @@ def open_conversations(
     types: Collection[str] | None = None,
     plant: int | None = None,
 ) -> tuple[Iterable[Mapping[str, Any]], str]:
-    """Return the conversations that a caller means, each with `plant` facts of ours, and the tag of their dataset."""
+    """Open a dataset, with `plant` synthetic facts in each conversation; return it with its tag."""
     opened, tag = _open(given, {"n": n, "seed": seed, "data_dir": data_dir, "types": types})
     return (opened if plant is None else Planted(opened, plant, seed)), tag
 

@@ -1,17 +1,17 @@
-"""Scores of memory systems: what was retrieved and what was answered. Probes, and the store, are in `memory.probes`.
+"""Evaluators of retrieval and answers from memory. For probes and the store, see `memory.probes`.
 
-All are ordinary evaluators. They read `original["memory"]`, the record of the question, and of the answer `retrieved`
-(before rendering), `context` (what the reader got), `response`, and `store` (see `probes`).
+They read the record of the question (`original["memory"]`), and the fields `retrieved` (before rendering), `context`
+(the reader's), `response` and `store` of the answer.
 
-Recall, precision and nDCG compare the turns that were found with the evidence. LongMemEval's official retrieval scores
-are here too, at the level of turns and of sessions. The corpus is what users said; abstention questions, and those
-without a target there, are skipped. The discounted gain is the authors': the first two ranks weigh the same, and the
-ideal is that of the whole corpus. For sessions the ranking of turns is read on until k different sessions were met.
+Recall, precision and nDCG compare the retrieved turns with the evidence. LongMemEval's official retrieval scores are
+computed for turns and for sessions. Their corpus is the user turns; abstention questions and questions without evidence
+there are skipped. As in the authors' code, the first two ranks have the same discount, and the ideal is that of the
+whole corpus. For sessions, the ranking of turns is read until it has k different sessions.
 
-Refusals are judged over matched answerable and unanswerable questions. LoCoMo's rules give the same numbers as its
-authors' code. Category 2 and 4: F1 of stemmed words. 3: against the gold up to its first ";". 1: gold and answer are
-split at commas, and each part of the gold takes its best. 5: the answer must hold "no information available" or "not
-mentioned".
+Refusals are scored over matched answerable and unanswerable questions. LoCoMo's scores equal those of the authors'
+code. Categories 2 and 4: F1 of stemmed words. 3: the same, with the gold up to its first ";". 1: gold and answer are
+split at commas, and each part of the gold gets its best match. 5: the answer contains "no information available" or
+"not mentioned".
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from context_bench.text.words import normalise, stem_word
 
 
 def read_question(original: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the record of the question; None where the example is not one of a memory dataset."""
+    """Return the record of the question; None if the example is not from a memory dataset."""
     record = original.get("memory")
     return record if isinstance(record, Mapping) else None
 
 
 def read_retrieved(processed: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Return what the memory found, best first; None where it answers by itself and does not say."""
+    """Return the retrieved items, best first; None if the system does not report them."""
     found = processed.get("retrieved")
     if not isinstance(found, list | tuple):
         return None
@@ -46,13 +46,13 @@ def read_retrieved(processed: Mapping[str, Any]) -> list[Mapping[str, Any]] | No
 
 
 def read_shown(processed: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Return what the memory found and the reader got as a whole, best first: what the budget cut off is not found."""
+    """Return the retrieved items that fit whole into the reader's budget, best first."""
     found, shown = read_retrieved(processed), processed.get("shown")
     return found if found is None or not isinstance(shown, int) else found[:shown]
 
 
 def read_shown_text(processed: Mapping[str, Any]) -> str | None:
-    """Return the text that the reader got: the rendered memories, else all that were found; None where nobody says."""
+    """Return the reader's context, else the texts of all retrieved items; None if there are neither."""
     context = processed.get("context")
     if isinstance(context, str):
         return context
@@ -61,38 +61,34 @@ def read_shown_text(processed: Mapping[str, Any]) -> str | None:
 
 
 def find_texts(wanted: list[str], text: str) -> list[str]:
-    """List those of the wanted texts that occur in whole words; case, layout and punctuation do not matter."""
+    """List the wanted texts that occur as whole words, regardless of case, layout and punctuation."""
     searched = normalise(text)
     return [each for each in wanted if normalise(each) in searched]
 
 
-READ_BY_SCRIPT = "a script read, not a model: it does not know when to refuse"
-STOOD_IN = "a script stood in for the model that the memory asks"
-UNSEEN = "no fact that was told is seen in memories() or storage, so what is missing there proves nothing"
-NO_IDS = "the retrieved memories name no turns (ids)"
+READ_BY_SCRIPT = "a script read, not a model: its refusals say nothing"
+STOOD_IN = "a script replaced the model that the memory calls"
+UNSEEN = "memories() and storage show no stored fact at all, so a missing text proves nothing"
+NO_IDS = "the retrieved items have no turn ids"
 
-
-DEPTHS = (1, 5, 10, 20)  # the numbers of memories after which recall is measured
-FIRST = (1, 5, 10)  # the numbers of turns, and of sessions, among which any and all of the evidence is looked for
-
-
+DEPTHS = (1, 5, 10, 20)  # k of recall at k items
+FIRST = (1, 5, 10)  # k of "any" and "all" at k turns or sessions
 _SHARES = ("any", "all")
 
 
 class MemoryRetrieval:
     """Scores `retrieval_recall`, `retrieval_precision`, `retrieval_recall_at_<k>` and `retrieval_ndcg`.
 
-    Only what fits whole into the budget of the reader counts. A memory stands for a turn of its `ids` where it shows
-    the words of that turn, or enough of them to recover what it said. Recall is the share of the evidence turns that
-    are shown, precision the share of memories that show one; for recall at k the first k memories count.
-    `retrieval_recall_claimed` is the share that is named, shown or not: a memory that keeps facts in its own words has
-    a recall between the two. The list of a control is not a ranking: it has recall and precision alone. Questions
-    without evidence have no score: LoCoMo's official code counts them as 1.
+    Only items that fit whole into the reader's budget count. An item counts for a turn in its `ids` if it shows the
+    words of that turn, or enough of them to recover its meaning. Recall is the share of evidence turns that are shown;
+    precision is the share of items that show one. Recall at k counts the first k items. `retrieval_recall_claimed` is
+    the share of evidence turns that are named, shown or not: if a memory keeps facts in its own words, its recall lies
+    between the two. Controls have no ranking, so they have only recall and precision. Questions without evidence have
+    no score; LoCoMo's official code counts them as 1.
 
-    `retrieval_any_at_<k>` is 1 where one of the evidence turns is among the first k different turns that the memories
-    name, in their order, `retrieval_all_at_<k>` where all are; `retrieval_session_any_at_<k>` and
-    `retrieval_session_all_at_<k>` are the same for the first k different sessions. A turn or a session that is named
-    and not shown keeps its place and does not count.
+    `retrieval_any_at_<k>` is 1 if one of the evidence turns is among the first k different turns named, and
+    `retrieval_all_at_<k>` if all are. `retrieval_session_any_at_<k>` and `retrieval_session_all_at_<k>` are the same
+    for sessions. A turn or session that is named but not shown keeps its rank and does not count.
     """
 
     name = "memory-retrieval"
@@ -133,7 +129,7 @@ class MemoryRetrieval:
 
 
 def measure_first(ranking: Iterable[str], wanted: set[str], level: str) -> dict[str, float]:
-    """Measure whether any, and whether all of the wanted names are among the first of a ranking."""
+    """Measure whether any, and whether all, of the wanted names are among the first k of a ranking."""
     names, scores = list(dict.fromkeys(ranking)), dict[str, float]()
     for depth in FIRST:
         met = wanted.intersection(names[:depth])
@@ -143,7 +139,7 @@ def measure_first(ranking: Iterable[str], wanted: set[str], level: str) -> dict[
 
 
 def measure_ranking(groups: Sequence[set[str]], relevant: int) -> dict[str, float]:
-    """Measure a ranking: the evidence turns that each memory shows, of so many that there are."""
+    """Score a ranking, given the evidence turns that each item shows and their total number."""
     scores = _measure_set(groups, relevant)
     for depth in DEPTHS:
         scores[f"retrieval_recall_at_{depth}"] = _count_found(groups[:depth]) / relevant
@@ -160,15 +156,14 @@ def _count_found(groups: Sequence[set[str]]) -> int:
 
 
 def _measure_ndcg(groups: Sequence[set[str]], relevant: int) -> float:
-    """Each memory gains by the evidence turns that none before it had; the ideal has one in each place."""
+    """Compute nDCG: each item gains by evidence turns that are new in it; the ideal has one at each rank."""
     seen: set[str] = set()
     gain = 0.0
     for place, group in enumerate(groups):
         gain += len(group - seen) / math.log2(place + 2)
         seen |= group
     ideal = sum(1 / math.log2(place + 2) for place in range(relevant))
-    # A memory that sums up several turns may beat an ideal of single ones.
-    return min(1.0, gain / ideal)
+    return min(1.0, gain / ideal)  # items that summarise several turns may exceed the ideal
 
 
 LONGMEMEVAL_DEPTHS = (1, 3, 5, 10, 30, 50)
@@ -178,9 +173,8 @@ _MEASURES = ("recall_any", "recall_all", "ndcg_any")
 class LongMemEvalRetrieval:
     """Scores `longmemeval_turn_recall_any_at_<k>`, `_recall_all_`, `_ndcg_any_`, and the same for `session`.
 
-    The ids of turns are `{session}_{number}`, with an `a` behind those of the assistant, as the dataset gives them.
-    Memories that stand for turns of the assistant alone are passed over, as in the official corpus. A turn that is
-    named and not shown keeps its place, and does not count.
+    The ids of turns are the dataset's: `{session}_{number}`, with the suffix `a` for assistant turns. These are
+    ignored, as in the official corpus. A turn that is named but not shown keeps its rank and does not count.
     """
 
     name = "longmemeval-retrieval"
@@ -226,10 +220,9 @@ def measure_turns(ranking: Sequence[str], relevant: Iterable[str], depth: int) -
 
 
 def measure_sessions(ranking: Sequence[str], relevant: Iterable[str], depth: int) -> dict[str, float]:
-    """Measure the sessions of the first turns, as many as it takes to meet `depth` different ones.
+    """Measure sessions: read the ranking of turns until it has `depth` different ones.
 
-    A turn of an evidence session that does not hold the answer counts as one of another session, as in the official
-    code, which renames it.
+    A turn of an evidence session without the answer counts as a different session, as in the official code.
     """
     wanted = set(relevant)
     met: set[tuple[str, bool]] = set()
@@ -277,15 +270,15 @@ _REFUSALS = re.compile(
 
 
 def is_refusal(answer: str) -> bool:
-    """Tell whether an answer says that it cannot be given; an empty one says so too."""
+    """Whether an answer is a refusal; an empty one counts as such."""
     return not answer.strip() or _REFUSALS.search(answer.replace("\u2019", "'")) is not None
 
 
 class Abstention:
-    """Scores `abstention` on questions that have a partner: an unanswerable one is right when it is refused.
+    """Scores `abstention` on questions with a partner: refusing is right for the unanswerable question of a `pair`.
 
-    Each answerable question with the same `pair` is right when it is not refused, so that over matched pairs the mean
-    is the balanced accuracy: to refuse always, or never, earns 0.5. `refused` tells it for every question.
+    Refusing is wrong for the answerable one. So the mean over matched pairs is the balanced accuracy: always refusing,
+    or never, scores 0.5. `refused` is 1 for every refused question.
     """
 
     name = "abstention"
@@ -308,10 +301,10 @@ class Abstention:
 
 
 class MemoryChoice:
-    """Scores `memory_choice`: 1.0 when the reply chooses the right letter, and no other.
+    """Scores `memory_choice`: 1.0 if the reply chooses the right letter, and no other.
 
-    The options stand in the text of the question and the right letter in its record, so that no other field gives them
-    away. A reply that gives the text of exactly one option chooses it; MemBench's own code takes the letter alone.
+    A reply with the text of exactly one option chooses it; MemBench's own code accepts only letters. The options are
+    part of the question, and only its record has the right letter, so that no field reveals it.
     """
 
     name = "memory-choice"
@@ -340,8 +333,8 @@ _CORRUPTING = ("H", "T", "A", "M", "I")
 class LocomoScore:
     """Scores `locomo_f1` (categories 1 to 4), `locomo_refusal` (5), each category by name, and `locomo_official`.
 
-    `locomo_f1_clean` is `locomo_f1` without the questions whose gold is known to be wrong. `locomo_official` is over
-    all five categories, as the authors' code adds them up; always refusing earns 0.228 there, so it is no headline.
+    `locomo_f1_clean` is `locomo_f1` without the questions whose gold is known to be wrong. `locomo_official` is the
+    authors' mean over all five categories; as always refusing scores 0.228 there, it is not the primary score.
     """
 
     name = "locomo"
@@ -384,7 +377,7 @@ def score_answer(category: int, answer: str, gold: str) -> float:
 
 
 def is_official_refusal(answer: str) -> bool:
-    """Tell whether an answer to category 5 is right by the official rule."""
+    """Whether an answer to category 5 is right by the official rule."""
     lowered = answer.lower()
     return "no information available" in lowered or "not mentioned" in lowered
 
@@ -399,7 +392,7 @@ def _split_stems(text: str) -> list[str]:
 
 
 def _read_choice(answer: str, options: Any) -> str:
-    """Replace the letter of a choice by its text, as the official code does: `a`, `(a)`, and no other form."""
+    """Replace the letter of a choice by its text. As in the official code, only `a` and `(a)` are accepted forms."""
     chosen = answer.strip().lower()
     if not isinstance(options, Mapping) or len(chosen) not in (1, 3):
         return answer

@@ -82,7 +82,7 @@ def test_what_the_budget_cut_off_is_not_found() -> None:
     assert scores["retrieval_recall"] == scores["retrieval_recall_at_10"] == scores["retrieval_precision"] == 0.5
     assert MemoryRetrieval().score(example, {"retrieved": found, "shown": 0})["retrieval_recall"] == 0.0
     unnamed = {"retrieved": [{"text": "a"}], "shown": 0}
-    assert MemoryRetrieval().score(example, unnamed).reason == "the retrieved memories name no turns (ids)"
+    assert MemoryRetrieval().score(example, unnamed).reason == "the retrieved items have no turn ids"
 
 
 def test_the_order_of_a_list_is_its_ranking_with_scores_or_without() -> None:
@@ -147,7 +147,7 @@ def test_a_turn_that_is_found_twice_counts_once() -> None:
     [
         ([], [], "the question has no evidence ids"),
         (None, ["a"], "the system does not say what it retrieved"),
-        ([{"text": "a"}], ["a"], "the retrieved memories name no turns (ids)"),
+        ([{"text": "a"}], ["a"], "the retrieved items have no turn ids"),
     ],
 )
 def test_what_cannot_be_measured_has_a_reason(found: Any, evidence: list[str], reason: str) -> None:

@@ -103,7 +103,7 @@ def test_who_stored_nothing_is_told_first_and_has_no_star() -> None:
     savings = {name: values["prompt_savings"] for name, values in result.summary.items()}
     assert max(savings, key=lambda name: savings[name]) == "empty[budget=500]"
     text = TableReporter(wide=True).render(result)
-    assert text.startswith("empty stored nothing: it lists no memories and found nothing for any question.")
+    assert text.startswith("empty stored nothing: it lists no memories and retrieved nothing for any question.")
     assert list_starred(result) <= {"remembering[budget=500]", "forgetful[budget=500]"}
     assert re.search(r"^\| forgetful.*★", text, re.MULTILINE)  # the largest saving of those that stored something
 
