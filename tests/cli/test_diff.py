@@ -119,13 +119,13 @@ def test_several_turns_and_calls(tmp_path: Path) -> None:
     keep(tmp_path, (EXAMPLE, processed, {}))
     titles = re.findall("^── (request .*) ──$", shown(tmp_path, "q1"), re.MULTILINE)
     assert titles == [
-        "request 1 of 4, call 1 of 3, answered with 200",
-        "request 1 of 4, call 2 of 3, answered with 200",
-        "request 1 of 4, call 3 of 3, answered with 200: the same as call 2",
-        "request 2 of 4, call 1 of 2, answered with 200: /v1/embeddings holds no messages",
-        "request 2 of 4, call 2 of 2, answered with nothing",
+        "request 1 of 4, call 1 of 3, status 200",
+        "request 1 of 4, call 2 of 3, status 200",
+        "request 1 of 4, call 3 of 3, status 200: same as call 2",
+        "request 2 of 4, call 1 of 2, status 200: /v1/embeddings holds no messages",
+        "request 2 of 4, call 2 of 2, not answered",
         "request 3 of 4: nothing was passed on",
-        "request 4 of 4: it is not known which request at the tap it became",
+        "request 4 of 4: its request at the tap is unknown",
     ]
 
 
@@ -165,7 +165,11 @@ def test_a_system_that_changes_the_conversation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("processed", "facts", "told"),
     [
-        ({"response": "x"}, {}, "nothing to compare: the system returned an answer only; --tap shows what it sends on"),
+        (
+            {"response": "x"},
+            {},
+            "nothing to compare: the system returned an answer only; --tap shows the requests that it passes on",
+        ),
         (None, {"error": "TimedOut: no answer"}, "nothing to compare: no answer is stored"),
     ],
 )

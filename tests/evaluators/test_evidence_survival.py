@@ -100,7 +100,7 @@ def test_of_several_parts_any_may_hold_it() -> None:
 def test_of_which_call_gave_the_answer_nothing_is_guessed() -> None:
     returned = {"id": "x", "text": "That I will not tell.", "calls": []}
     scores = _score(SPAN, tapped=[_exchange(_answered("Rome", SPAN), _answered("Yes", "Safe?"), returned=returned)])
-    assert (scores, scores.reason) == ({}, "which of several calls gave the answer could not be told")
+    assert (scores, scores.reason) == ({}, "it is unknown which of several calls gave the answer")
 
 
 def test_spans_may_be_in_different_turns() -> None:
@@ -129,11 +129,11 @@ def test_a_call_that_was_not_answered_was_not_read(status: int) -> None:
         ({"tapped": [_exchange(_call(SPAN, status=500))]}, "no request of this example reached the model"),
         (
             {"tapped": [_exchange({"path": "/v1/responses", "status": 200, "body": "no JSON"})]},
-            "which requests at the tap belong to this example could not be told",
+            "it is unknown which requests at the tap belong to this example",
         ),
         (
             {"tapped": [_exchange(_call(SPAN)), _exchange(unmatched=2)]},
-            "which requests at the tap belong to this example could not be told",
+            "it is unknown which requests at the tap belong to this example",
         ),
     ],
 )

@@ -76,7 +76,7 @@ def test_rows_without_either_score_and_failed_ones_are_left_out() -> None:
     assert EvidenceShares().compute(others) == {}
 
 
-UNKNOWN = "which of several calls gave the answer could not be told"
+UNKNOWN = "it is unknown which of several calls gave the answer"
 
 
 def _unknown(reason: str = UNKNOWN, **facts: Any) -> EvalRow:

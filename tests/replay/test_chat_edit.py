@@ -98,5 +98,5 @@ def test_messages_that_are_dropped_added_and_rewritten(api: str, body: dict[str,
 def test_an_image_is_an_error() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}
     body = {"messages": [{"role": "user", "content": [image]}]}
-    with pytest.raises(DataError, match="which chat completions cannot carry"):
+    with pytest.raises(DataError, match="which chat completions cannot represent"):
         edit_as_chat("anthropic", body, lambda messages, tools: (messages, tools))

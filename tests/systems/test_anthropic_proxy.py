@@ -152,7 +152,7 @@ def test_arguments_that_are_no_object_are_an_error_of_that_row(arguments: Any) -
     turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
     with Server(message()) as server:
         (row,) = evaluate(proxy(server), [{**EXAMPLE, "turns": turns}]).rows
-    assert row.error == "UsageError: the arguments of a call of 'look' are not a JSON object"
+    assert row.error == "UsageError: the arguments of the call to 'look' are not a JSON object"
     assert server.chats == []
 
 

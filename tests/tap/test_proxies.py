@@ -99,7 +99,7 @@ def test_what_cannot_be_told_is_unknown_and_never_lost() -> None:
     data = examples()
     with Recorder() as recorder:
         result = run(AnswersInOtherWords, data, recorder)
-    reason = "which of several calls gave the answer could not be told"
+    reason = "it is unknown which of several calls gave the answer"
     assert [row.scores.get("evidence_survived") for row in result.rows] == [None] * 3
     assert [row.unscored["evidence-survival"] for row in result.rows] == [reason] * 3
     # What was read is known all the same.

@@ -172,7 +172,7 @@ def test_diff_shows_what_the_api_edited() -> None:
     assert segment.new == "type: clear_tool_uses_20250919, cleared_tool_uses: 8, cleared_input_tokens: 50000"
     chained = {**call, "path": "/v1/responses", "body": '{"previous_response_id": "resp_0", "input": "x"}'}
     ((title, parts),) = compare_passed_on({}, {"tapped": [{"sent": body, "calls": [chained]}]})
-    assert (parts, title.endswith("/v1/responses goes on from a reply that the tap did not see")) == ([], True)
+    assert (parts, title.endswith("/v1/responses continues a reply that the tap did not see")) == ([], True)
 
 
 def test_the_oldest_conversations_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

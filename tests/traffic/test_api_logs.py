@@ -73,7 +73,7 @@ def test_sessions_are_those_recorded_else_what_continues_what(tmp_path: Path) ->
     sessions, _ = read(tmp_path, *interleaved)
     assert [[request.length for request in each.requests] for each in sessions] == [[1, 3, 5], [1, 3]]
     (thread,) = sessions[0].threads
-    assert thread.reconstructed == ("threads: found by which request continues which",)
+    assert thread.reconstructed == ("threads: derived from which request continues which",)
     assert len({id(request.history) for request in thread.requests}) == 1
     recorded = [{"request": grow(each), "session_id": f"s{number % 2}"} for number, each in enumerate("abcd")]
     recorded.append({"request": grow("z", metadata={"user_id": "user_1_account__session_" + "1" * 36})})
@@ -97,7 +97,7 @@ def test_a_chain_of_responses_is_resolved(tmp_path: Path) -> None:
         *RESPONSES_REPLY["output"],
         {"role": "user", "content": "And?"},
     ]
-    assert findings.files[0].skipped == {"it continues a reply that is not in this file": 1}
+    assert findings.files[0].skipped == {"continues a reply that is not in this file": 1}
 
 
 def test_lines_that_cannot_be_used_are_counted_with_reason_and_number(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_lines_that_cannot_be_used_are_counted_with_reason_and_number(tmp_path: 
         "no request to a model": [2],
         "no JSON object": [3],
         "broken JSON": [4],
-        "a request that failed (status 429)": [5],
+        "failed request (status 429)": [5],
     }
     assert report.requests == 2
 
@@ -214,7 +214,7 @@ def test_raw_bodies_are_paired_by_what_later_requests_hold(tmp_path: Path) -> No
     assert [each.id for each in a.requests] == ["m1", ""]
     assert [each.id for each in b.requests] == ["m2", "m4"]
     assert (a.format, a.requests[0].usage) == ("raw-bodies", Usage(1, 0, 0, 0, 1))
-    assert "replies: matched to requests by what later requests hold, else by time" in a.reconstructed
+    assert "replies: matched to requests by later requests, else by time" in a.reconstructed
 
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -47,10 +47,10 @@ def test_lines_that_reach_no_model_change_nothing(tmp_path: Path) -> None:
     assert "for the eyes" not in json.dumps(main.requests[-1].messages)
     (report,) = findings.files
     assert report.skipped == {
-        "a message of Claude Code itself, not of a model": 2,
-        "unknown type of line 'new-kind'": 1,
+        "a message by Claude Code itself, not by a model": 2,
+        "unknown line type 'new-kind'": 1,
     }
-    assert report.lines["unknown type of line 'new-kind'"] == [13]
+    assert report.lines["unknown line type 'new-kind'"] == [13]
 
 
 def test_compaction_starts_the_history_anew_and_clearing_keeps_the_pairs(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_damaged_file_gives_what_is_before_and_after_the_damage(tmp_path: Path
     lines[4] = lines[4][:40] + "\x00\x00\n"
     (main,), findings = read(tmp_path, *lines[:-1], lines[-1][:-30])
     assert [each.id for each in main.requests] == ["msg_1", "msg_2"]
-    assert "history: lines of it are missing" in main.reconstructed
+    assert "history: some lines are missing" in main.reconstructed
     (report,) = findings.files
     assert report.lines == {"broken JSON": [5], "the file ends in the middle of a line": [9]}
 

@@ -130,7 +130,7 @@ def test_a_field_of_another_type_costs_its_record_at_most(tmp_path: Path) -> Non
 HOSTILE: dict[str, tuple[str, int, str]] = {
     "a number of 6,000 digits": ('{"n": ' + "9" * 6000 + "}", 2, ""),
     "too deep": (json.dumps(nest(400)), 2, "nested more than 150 levels deep"),
-    "much too deep": ("[" * 100_000 + "]" * 100_000, 1, "what follows is not read"),
+    "much too deep": ("[" * 100_000 + "]" * 100_000, 1, "the rest is not read"),
     "many damages": ('{"a" 1},\n' * 50_000 + "{}", 1, "damaged in 100 places"),
 }
 """What stands in a list between two requests, how many of them are read, and what is said."""
@@ -171,7 +171,7 @@ def test_a_small_file_that_unpacks_to_much_is_read_up_to_a_limit(
         found = sum(len(each.requests) for each in read_threads([tmp_path], findings))
         assert found == (2 if name == "zip" else 1), name
         skipped = [reason for each in findings.files for reason in each.skipped]
-        assert name == "cut zip" or any("packed so tightly" in each for each in skipped), name
+        assert name == "cut zip" or any("compressed too strongly" in each for each in skipped), name
 
 
 def test_an_archive_that_cannot_be_unpacked_says_why(tmp_path: Path) -> None:

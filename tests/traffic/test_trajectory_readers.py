@@ -107,7 +107,7 @@ def test_litellm_rows_that_hold_no_request_say_why(tmp_path: Path) -> None:
     assert findings.files[0].skipped == {
         "its prompt was not stored (general_settings.store_prompts_in_spend_logs)": 1,
         "answered from LiteLLM's own cache": 1,
-        "a request that failed (status failure)": 1,
+        "failed request (status failure)": 1,
         "no request to a model": 1,
     }
 
@@ -126,7 +126,7 @@ def test_spans_in_the_attributes_of_today_and_of_old(tmp_path: Path) -> None:
     assert new.requests[0].reply == {"choices": [{"index": 0, "message": SAID, "finish_reason": None}]}
     assert old.requests[0].messages == ASKED
     assert old.requests[0].usage == Usage(20, None, 0, 0, 5)
-    assert findings.files[0].skipped == {"a span that is about no model": 2}
+    assert findings.files[0].skipped == {"a span without a model call": 2}
 
 
 def test_a_span_with_events_and_one_without_content(tmp_path: Path) -> None:

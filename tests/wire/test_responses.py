@@ -282,9 +282,9 @@ def test_streams_that_end_otherwise() -> None:
     assert read(*EVENTS[:6], {"type": "response.incomplete", "response": cut}).finish == "max_output_tokens"
     assert read(BEGIN, {**END, "response": {**REPLY, "output": OUTPUT[:2]}}).text == "Let me look."
     failed = {"id": "resp_1", "status": "failed", "error": {"code": "server_error", "message": "out of luck"}}
-    with pytest.raises(ValueError, match="tells of an error: out of luck"):
+    with pytest.raises(ValueError, match="reports an error: out of luck"):
         read(BEGIN, {"type": "response.failed", "response": failed})
-    with pytest.raises(ValueError, match="tells of an error: rate_limit: slow down"):
+    with pytest.raises(ValueError, match="reports an error: rate_limit: slow down"):
         read(BEGIN, {"type": "error", "code": "rate_limit", "message": "slow down", "sequence_number": 1})
     with pytest.raises(ValueError, match="ends before the reply does"):
         read(*EVENTS[:6])

@@ -1,1 +1,1 @@
-"""Requests as seen on both sides of a proxy, and what follows from them. Pure: no socket, no store."""
+"""Requests on both sides of a proxy, and facts derived from them. Pure: no sockets, no store."""

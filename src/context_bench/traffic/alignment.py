@@ -1,4 +1,4 @@
-"""Aligns two sequences of pieces: which stretches of one stand in the other, in the same order."""
+"""Alignment of two sequences of pieces: the stretches that both contain, in the same order."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rapidfuzz.distance import Indel
 
-_MAX_CELLS = 25_000_000  # pairs of pieces up to which the longest common subsequence is computed: some 3 MB and 10 ms
+_MAX_CELLS = 25_000_000  # limit on pairs for a longest common subsequence: about 3 MB and 10 ms
 _MAX_DEPTH = 8
-_WINDOW = 4_000  # pieces of each side that are compared at once where nothing divides a long text
+_WINDOW = 4_000  # pieces of each side in one comparison, for long texts without anchors
 
 Match = tuple[int, int, int]
 Span = tuple[int, int]
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, bool]]:
-    """Yield both sequences in stretches, (start, end) in each, that are the same or not."""
+    """Yield both sequences as stretches, (start, end) in each, and whether they are equal."""
     i = j = 0
     for at, other, size in [*_find_runs(old, new), (len(old), len(new), 0)]:
         if i < at or j < other:
@@ -28,7 +28,7 @@ def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, 
 
 
 def _find_runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """Find the runs of equal pieces; pieces that only one side has are left out of the search."""
+    """Yield the runs of equal pieces; pieces that only one side has are not searched."""
     there, here = set(new), set(old)
     places = [place for place, piece in enumerate(old) if piece in there]
     others = [place for place, piece in enumerate(new) if piece in here]
@@ -45,10 +45,10 @@ def _find_runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
 
 
 def _find_matches(old: Sequence[str], new: Sequence[str], depth: int = 0) -> Iterator[Match]:
-    """Find where the same pieces stand in both, in order: (place in the one, place in the other, how many).
+    """Yield equal pieces of both sequences, in order: (place in the old, place in the new, number).
 
-    Pieces that occur once on each side divide the texts. A longest common subsequence alone would align two texts on
-    their most frequent words.
+    Pieces that occur once on each side divide the texts. Without these anchors, a longest common subsequence would
+    align two texts on their most frequent words.
     """
     head = count_common(old, new)
     tail = count_common(old[head:][::-1], new[head:][::-1])
@@ -74,7 +74,7 @@ def count_common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _match_all(old: Sequence[str], new: Sequence[str]) -> list[Match]:
-    """Find as many equal pieces as possible, in order; for short stretches."""
+    """Return as many equal pieces as possible, in order; for short stretches."""
     blocks = Indel.editops(old, new).as_matching_blocks()
     return [(block.a, block.b, block.size) for block in blocks if block.size]
 
@@ -82,7 +82,7 @@ def _match_all(old: Sequence[str], new: Sequence[str]) -> list[Match]:
 def _match_between(
     old: Sequence[str], new: Sequence[str], anchors: Sequence[tuple[int, int]], depth: int
 ) -> Iterator[Match]:
-    """Yield the anchors, and what is found between them."""
+    """Yield the anchors, and the matches between them."""
     i = j = 0
     for at, other in [*anchors, (len(old), len(new))]:
         if i < at and j < other:
@@ -94,7 +94,7 @@ def _match_between(
 
 
 def _match_windows(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """Move a window on both sides, which goes on by what was found in its first half."""
+    """Move a window over both sides; each step follows the matches in its first half."""
     i = j = 0
     half = _WINDOW // 2
     while i < len(old) and j < len(new):
@@ -111,7 +111,7 @@ def _match_windows(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
 
 
 def _find_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Find the longest row of pieces that occur once on each side and come in the same order on both."""
+    """Return the longest sequence of pieces that occur once on each side, in the same order on both."""
     once, there = _find_unique(old), _find_unique(new)
     return _find_rising([(place, there[piece]) for piece, place in once.items() if piece in there])
 
@@ -122,7 +122,7 @@ def _find_unique(pieces: Sequence[str]) -> dict[str, int]:
 
 
 def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Choose, of pairs that rise in the first number, the most that rise in the second too."""
+    """Return the longest increasing subsequence by the second number of pairs sorted by the first."""
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []

@@ -1,6 +1,6 @@
-"""The record of a request of ours: what was sent, the calls at the tap that it became, and what came back.
+"""Record of one of our requests: the sent body, the resulting calls at the tap, and the returned answer.
 
-Stored as JSON in the answer of an example (`tapped`), and read once, here, into a typed record. It tells which calls
+It is stored as JSON in the answer of an example (`tapped`), and read here into a typed record. It shows which calls
 asked a model, and which of them gave the answer.
 """
 
@@ -21,14 +21,14 @@ from context_bench.wire.prompts import Prompt, read_document
 
 
 def find_sources(returned: Completion, replies: Sequence[Completion | None]) -> tuple[list[int], bool]:
-    """Tell which replies of a model make up what came back to the client.
+    """Find the model replies that the returned answer was made from.
 
-    A reply that says the same, with the same id if any has it; else replies whose texts or calls stand side by side
-    in what came back, which was joined from them; else the reply with its id; else the one that holds all of it.
+    In this order: a reply with equal text and calls, preferably with the same id; several replies whose texts or calls
+    the answer joins; the reply with its id; a reply that contains the whole answer.
 
     Returns:
-        The places of the replies, and whether they are parts of one answer. Several that are not are alike: what
-        came back may be any one of them. None where nothing tells.
+        The places of the replies, and whether they are parts of one answer. If not, several places mean equal
+        replies, and the answer may be any of them. No places if the origin is unknown.
     """
     known = [(place, reply) for place, reply in enumerate(replies) if reply is not None]
     named = [place for place, reply in known if returned.id and reply.id == returned.id]
@@ -44,7 +44,7 @@ def find_sources(returned: Completion, replies: Sequence[Completion | None]) -> 
 
 
 def _find_parts(returned: Completion, known: Sequence[tuple[int, Completion]]) -> list[int]:
-    """Find those whose whole answer stands in what came back, none of them within another one."""
+    """Return the replies that the returned answer contains whole, without overlaps."""
     rest, calls, found = returned.text, Counter(returned.calls), []
     for place, reply in sorted(known, key=lambda each: -len(each[1].text)):
         at, own = _find_whole(reply.text, rest), Counter(reply.calls)
@@ -58,7 +58,7 @@ def _find_parts(returned: Completion, known: Sequence[tuple[int, Completion]]) -
 
 
 def _find_whole(part: str, whole: str) -> int:
-    """Find where a text stands in another so that no word goes on beyond it; -1 where it does not."""
+    """Return where a text occurs in another at word boundaries; -1 if nowhere."""
     at = whole.find(part)
     while at >= 0:
         before, after = whole[at - 1 : at + 1] if at else "", whole[at + len(part) - 1 : at + len(part) + 1]
@@ -72,38 +72,38 @@ def _is_one_word(pair: str) -> bool:
     return len(pair) == 2 and all(sign.isalnum() or sign == "_" for sign in pair)
 
 
-_MAX_SETTING_CHARS = 40  # characters of a changed setting that are shown
+_MAX_SETTING_CHARS = 40  # shown characters of a changed setting
 
 
 @dataclass(eq=False)
 class Exchange:
-    """One request of ours and all that it set off."""
+    """One of our requests, with all resulting calls."""
 
-    sent: str  # the body that was sent, without its secrets
-    path: str = ""  # where it was sent
-    # the requests at the tap that belong to it, in the order in which they came
+    sent: str  # body without secrets
+    path: str = ""
+    # calls at the tap for this request, in order of arrival
     calls: list[Call] = field(default_factory=list)
-    attempts: int = 1  # how often our client sent it
-    seconds: float = 0.0  # how long the attempt took that was answered
-    alone: bool = False  # whether no other request of the system was in flight at any time
-    first_token: float | None = None  # seconds until the first token came back; None unless it was streamed
-    claims: Mapping[str, str] = field(default_factory=dict)  # reply headers in which the proxy speaks of what it saved
-    cache_hit: bool = False  # whether the proxy says that the answer came from its cache
-    returned: Completion | None = None  # what came back to the client; None when it cannot be read
-    # calls of earlier attempts that a model answered and the proxy lost
+    attempts: int = 1  # number of times that our client sent it
+    seconds: float = 0.0  # duration of the answered attempt
+    alone: bool = False  # whether no other request of the system was ever in flight
+    first_token: float | None = None  # seconds until the first token; None without streaming
+    claims: Mapping[str, str] = field(default_factory=dict)  # reply headers with the proxy's claims
+    cache_hit: bool = False  # whether the proxy reports an answer from its cache
+    returned: Completion | None = None  # answer to the client; None if unreadable
+    # calls of earlier attempts whose answers the proxy lost
     lost_calls: list[Call] = field(default_factory=list)
-    earlier_calls: int = 0  # all calls of earlier attempts, by number
-    unmatched: int = 0  # calls that may belong to it and cannot be told, by number
-    unmatched_bodies: Sequence[str] = ()  # what those of them hold that ask a model
-    unmatched_bytes: int = 0  # the size of those that ask a model and for which there was no room
-    unmatched_bills: Sequence[Bill] = ()  # the usage that the replies to those calls tell, in their order
-    silent: bool = False  # whether nothing at all had reached the tap by then
-    asked_before: bool = False  # whether the same request had been sent before and had reached the tap
-    failed: bool = False  # whether the example came to nothing
+    earlier_calls: int = 0  # number of calls of earlier attempts
+    unmatched: int = 0  # number of calls that may belong to this request
+    unmatched_bodies: Sequence[str] = ()  # bodies of those calls that ask a model
+    unmatched_bytes: int = 0  # size of further such bodies, for which there was no room
+    unmatched_bills: Sequence[Bill] = ()  # usage in the replies to those calls, in order
+    silent: bool = False  # whether the tap had not received any call yet
+    asked_before: bool = False  # whether an equal request had reached the tap before
+    failed: bool = False  # whether the example failed
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Exchange:
-        """Read what `as_dict` wrote, of whatever version: what it lacks has its default."""
+        """Read the output of `as_dict` from any version: missing fields get their defaults."""
         known = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
         for name in ("calls", "lost_calls"):
             known[name] = [Call.from_dict(call) for call in record.get(name, ())]
@@ -112,7 +112,7 @@ class Exchange:
         return cls(**known)
 
     def as_dict(self, since: float) -> dict[str, Any]:
-        """Write it as it is stored; the moments of its calls become seconds after `since`."""
+        """Return the stored form, with times of calls as seconds after `since`."""
         record: dict[str, Any] = {"path": self.path, "sent": self.sent, "attempts": self.attempts}
         calls = [call.as_dict(since) for call in self.calls]
         unmatched: dict[str, Any] = {"unmatched": self.unmatched, "unmatched_bodies": list(self.unmatched_bodies)}
@@ -144,12 +144,12 @@ class Exchange:
 
     @cached_property
     def prompt(self) -> Prompt | None:
-        """The prompt that was sent; None when it holds no prompt."""
+        """The sent prompt; None if the request has none."""
         return read_prompt(self._document)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings that were sent: model, temperature and the like."""
+        """The sent settings, such as model and temperature."""
         return read_settings(self._document)
 
     @cached_property
@@ -166,23 +166,23 @@ class Exchange:
 
     @cached_property
     def is_known(self) -> bool:
-        """Whether all its calls are told, are over, and are in a form that can be read.
+        """Whether all its calls are identified, complete and readable.
 
-        A tap that nobody has called so far knows nothing, unless the proxy says that the answer came from its cache.
+        If the tap has received no call at all, nothing is known, unless the proxy reports an answer from its cache.
         """
         if self.unmatched or (self.silent and not self.cache_hit):
             return False
         return all(call.status and (not call.is_answered or call.prompt is not None) for call in self.model_calls)
 
     def passes_on(self, call: Call) -> bool:
-        """Whether a call gives a model the same to read as was sent, however its JSON is spelled."""
+        """Whether a call has the same normalized prompt as the sent request."""
         empty = Prompt()
         if (call.prompt or empty) == (self.prompt or empty):
             return True
         return (call.spelled_prompt or empty) == (self._spelled_prompt or empty)
 
     def list_changes(self, call: Call) -> list[str]:
-        """List the settings that a call has otherwise than they were sent, and its tools if those are others."""
+        """List the settings that differ between a call and the sent request, and `tools` if they differ."""
         sent, passed_on = self.settings, read_settings(call.document)
         changes = []
         for name in sorted(sent.keys() | passed_on.keys()):
@@ -195,18 +195,17 @@ class Exchange:
         return changes
 
     def find_swapped_model(self, call: Call) -> str | None:
-        """Return the model that a call asks, where that is not the one that was asked for."""
+        """Return the model of a call if it is not the requested one."""
         model = call.document.get("model")
         swapped = isinstance(model, str) and read_settings({"model": model})["model"] != self.settings.get("model")
         return model if swapped else None
 
     @cached_property
     def answering_calls(self) -> list[Call] | None:
-        """The calls that gave the answer which came back to the client; None where that cannot be told.
+        """The calls that gave the answer to the client; None if unknown, empty if no call was answered.
 
-        Found by what came back: its id and text, or the tools that it calls. A proxy that asks about parts of a prompt
-        and joins the answers has several. Where the proxy rewrote the answer so that nothing tells, it is the one call
-        that was answered, if there is only one. An empty list where no call was answered.
+        They are found by the answer's id, text and tool calls. If a proxy sends a prompt in parts and joins the
+        answers, there are several. If the proxy rewrote the answer beyond recognition, a single answered call counts.
         """
         calls = self.answered_calls
         if self.returned is not None:
@@ -220,7 +219,7 @@ class Exchange:
         return calls if len(calls) < 2 else self._choose(calls) or None
 
     def _choose(self, alike: list[Call]) -> list[Call]:
-        """Choose the one that answered, of calls with like answers: all ask the same, or one asks what was sent."""
+        """Choose one of several calls with equal answers: if all prompts are equal, or one equals the sent prompt."""
         prompts = [call.spelled_prompt for call in alike]
         if all(prompt == prompts[0] for prompt in prompts):
             return alike[:1]
@@ -229,11 +228,11 @@ class Exchange:
 
 
 _recent: list[tuple[tuple[Mapping[str, Any], ...], list[Exchange]]] = []
-"""The records that were read last: the maker of rows and each evaluator ask for the same ones, which are large."""
+"""The last records: row facts and each evaluator read the same large ones."""
 
 
 def read_exchanges(records: Sequence[Mapping[str, Any]]) -> list[Exchange]:
-    """Read the stored records of an example (`tapped`); the same ones asked for again are not read again."""
+    """Read the stored records of an example (`tapped`); the last results are reused."""
     global _recent
     for known, exchanges in _recent:
         if len(known) == len(records) and all(map(operator.is_, known, records)):
@@ -245,26 +244,26 @@ def read_exchanges(records: Sequence[Mapping[str, Any]]) -> list[Exchange]:
 
 
 def _show(value: Any) -> str:
-    """Show a setting, a long one by its start."""
+    """Return a setting as text, cut if long."""
     text = value if isinstance(value, str) else dump_json(value)
     return text if len(text) <= _MAX_SETTING_CHARS else f"{text[:_MAX_SETTING_CHARS]}…"
 
 
 def find_answers(exchanges: Iterable[Exchange]) -> list[list[Call]] | str:
-    """Find the calls that gave the answer of each exchange, or say why they cannot be told."""
+    """Return the calls that gave the answer of each exchange, or the reason why they are unknown."""
     found = [(exchange, exchange.answering_calls) for exchange in exchanges]
     known = [calls for _, calls in found if calls is not None]
     if len(known) == len(found):
         return known
     if all(exchange.is_known for exchange, calls in found if calls is None):
-        return "which of several calls gave the answer could not be told"
-    return "which requests at the tap belong to this example could not be told"
+        return "it is unknown which of several calls gave the answer"
+    return "it is unknown which requests at the tap belong to this example"
 
 
 def read_bills(paid: Iterable[tuple[Exchange, Call]]) -> list[Bill] | None:
-    """Read the usage of each call that a model answered; None when one of them does not tell its prompt.
+    """Return the usage of each answered call; None if any of them lacks prompt tokens.
 
-    A bill names the model where that is not the one that was asked for.
+    A bill names the model if it is not the requested one.
     """
     bills = []
     for exchange, call in paid:
@@ -280,7 +279,7 @@ def read_bills(paid: Iterable[tuple[Exchange, Call]]) -> list[Bill] | None:
 
 
 def read_call_bill(call: Call) -> Bill:
-    """Read the usage that the reply to a call tells, without a count of 0 for an answer that says something."""
+    """Return the usage in the reply to a call; a completion count of 0 is ignored if the answer is not empty."""
     bill, said = read_bill(call.reply), call.completion
     if bill.get("completion_tokens") == 0 and said is not None and (any(said.texts) or said.calls):
         del bill["completion_tokens"]

@@ -1,7 +1,7 @@
-"""What recorded sessions hold: requests, tokens by kind, caching, dollars, and the contents that repeat.
+"""Overview of recorded sessions: requests, tokens by kind, caching, dollars, and repeated contents.
 
-Sessions are counted one by one and then dropped, so that any number of them fits into memory. Tokens by kind are our
-own count of prompts as they were sent, before any masking; tokens that were billed are those that the API reported.
+Sessions are counted one by one and then dropped, so any number of them fits into memory. Tokens by kind are our own
+count of the sent prompts, before any masking. Billed tokens are those that the API reported.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from context_bench.traffic.sessions import Request, Session, Thread, fit_tokens
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 from context_bench.wire.prompts import read_text
 
-MIN_REPEATED_TOKENS = 50  # shorter contents are not looked at
-MAX_CONTENTS = 5000  # contents that are told apart while counting
+MIN_REPEATED_TOKENS = 50  # shorter contents are ignored
+MAX_CONTENTS = 5000  # contents kept while counting
 _PREVIEW_CHARS = 200
-_LAST_WORD = re.compile(r"[\w+/=.~-]+\Z")  # that is cut: the start of a key would not look like one
-_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]?")  # what a terminal is told about colours and the cursor
+_LAST_WORD = re.compile(r"[\w+/=.~-]+\Z")  # the cut word at the end: the start of a key would not be masked
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]?")  # terminal codes for colours and cursor
 
 KINDS = ("system", "tools", "user", "result", "call", "assistant")
-"""What a prompt holds, in the order of its parts; a result is what a tool returned."""
+"""Kinds of text in a prompt, in order; a result is the output of a tool."""
 
 
 @dataclass
 class Sums:
-    """The requests of a group, summed up."""
+    """Totals of a group of requests."""
 
     requests: int = 0
-    billed: int = 0  # requests whose usage was recorded
+    billed: int = 0  # requests with recorded usage
     input: int = 0
     cache_read: int = 0
     cache_write: int = 0
     output: int = 0
-    cache_known: int = 0  # prompt tokens of the requests that report their cache
+    cache_known: int = 0  # prompt tokens of requests that report cache use
     dollars: float = 0.0
     dollars_uncached: float = 0.0
     unpriced: int = 0  # billed requests of models without a price
@@ -52,7 +52,7 @@ class Sums:
 
     @property
     def hit_rate(self) -> float | None:
-        """The share of prompt tokens that was read from the cache, where the API reports it."""
+        """Share of prompt tokens read from the cache, in requests that report cache use."""
         return self.cache_read / self.cache_known if self.cache_known else None
 
     @property
@@ -64,7 +64,6 @@ class Sums:
         return self.dollars_uncached if self.cost is not None else None
 
     def add(self, request: Request, prices: Prices) -> None:
-        """Add a request."""
         self.requests += 1
         usage = request.usage
         if usage is None:
@@ -101,12 +100,12 @@ class Sums:
 
 @dataclass
 class ToolSums:
-    """What one tool returned."""
+    """Totals of one tool."""
 
     calls: int = 0
-    tokens: int = 0  # of its results, each once
+    tokens: int = 0  # of its results, each counted once
     sent: int = 0  # of its results in all prompts
-    repeated: int = 0  # of results in prompts that hold the same content already
+    repeated: int = 0  # of results that repeat content of the same prompt
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -119,13 +118,13 @@ class ToolSums:
 
 @dataclass
 class Content:
-    """A text that prompts hold more than once at a time."""
+    """A text that occurs more than once in the same prompt."""
 
     tokens: int
     kind: str
     tool: str
     preview: str
-    copies: int = 0  # beyond the first of a thread
+    copies: int = 0  # besides the first of a thread
     sent: int = 0  # tokens of these copies in all prompts
 
     def as_dict(self) -> dict[str, Any]:
@@ -141,7 +140,7 @@ class Content:
 
 @dataclass
 class Overview:
-    """The sums over all sessions, and by session, model, day and tool."""
+    """Totals over all sessions, and by session, model, day and tool."""
 
     prices: Prices
     count: Tokenizer = field(default_factory=get_tokenizer)
@@ -151,16 +150,15 @@ class Overview:
     models: dict[str, Sums] = field(default_factory=dict)
     days: dict[str, Sums] = field(default_factory=dict)
     tools: dict[str, ToolSums] = field(default_factory=dict)
-    sent: Counter[str] = field(default_factory=Counter)  # own tokens of all prompts, by kind
-    repeated: int = 0  # own tokens of contents that stand in the same prompt already
-    hidden: int = 0  # billed tokens of all prompts that were not recorded, by a fit
-    fitted: int = 0  # requests that the fit covers
-    worst: float = 0.0  # the largest error of a fit, in tokens
-    reconstructed: Counter[str] = field(default_factory=Counter)  # by threads
+    sent: Counter[str] = field(default_factory=Counter)  # our token counts of all prompts, by kind
+    repeated: int = 0  # our token counts of contents that repeat within a prompt
+    hidden: int = 0  # billed tokens outside the recording, estimated by a fit
+    fitted: int = 0  # requests covered by the fit
+    worst: float = 0.0  # largest error of a fit, in tokens
+    reconstructed: Counter[str] = field(default_factory=Counter)  # number of threads
     contents: dict[bytes, Content] = field(default_factory=dict)
 
     def add(self, session: Session) -> None:
-        """Count a session."""
         sums = self.sessions.setdefault(session.id, Sums())
         for thread in session.threads:
             self.threads += 1
@@ -186,17 +184,17 @@ class Overview:
             self.worst = max(self.worst, fit.worst)
 
     def list_contents(self, most: int) -> list[Content]:
-        """List the contents whose copies cost most."""
+        """List the contents whose copies take most tokens."""
         return sorted(self.contents.values(), key=lambda each: (-each.sent, each.preview))[:most]
 
     def drop_small(self) -> None:
-        """Forget the contents that cost least, so that memory stays bounded."""
+        """Forget the contents whose copies take fewest tokens, so that memory stays bounded."""
         if len(self.contents) > 2 * MAX_CONTENTS:
             kept = sorted(self.contents.items(), key=lambda each: -each[1].sent)[:MAX_CONTENTS]
             self.contents = dict(kept)
 
     def as_dict(self, contents: int = 20) -> dict[str, Any]:
-        """Return all of it as JSON."""
+        """Return the overview as JSON."""
         fitted = {"billed_tokens": self.hidden, "requests": self.fitted, "largest_error_tokens": round(self.worst)}
         return {
             "sessions": len(self.sessions),
@@ -230,29 +228,29 @@ def _name_day(started: float | None) -> str:
 
 @dataclass(slots=True)
 class _Piece:
-    """A part of a message, counted."""
+    """A part of a message, with its token count."""
 
     kind: str
     tool: str
     tokens: int
-    key: bytes  # of its text; empty for a short one
+    key: bytes  # hash of its text; empty for short texts
     preview: str
 
 
 class _ThreadCount:
-    """Counts the prompts of one thread; what only grows is counted on."""
+    """Counter of the prompts of one thread; if a prompt only grows, only its new messages are counted."""
 
     def __init__(self, overview: Overview, thread: Thread) -> None:
         self._overview, self._thread = overview, thread
         self._names: dict[str, str] = {}
-        self._pieces: dict[int, tuple[Any, list[_Piece]]] = {}  # by the identity of the message, which is held
+        self._pieces: dict[int, tuple[Any, list[_Piece]]] = {}  # by id() of the message, which is kept alive
         self._kinds: Counter[str] = Counter()  # of the prompt so far
         self._tools: Counter[str] = Counter()
         self._twice: Counter[tuple[bytes, str]] = Counter()  # tokens of copies, by content and tool
         self._held: set[bytes] = set()
 
     def count(self) -> list[int]:
-        """Add all its prompts to the overview, and return the tokens of each."""
+        """Add all prompts of the thread to the overview, and return the tokens of each."""
         overview, before, length = self._overview, None, 0
         counted: list[int] = []
         for request in self._thread.requests:
@@ -270,7 +268,7 @@ class _ThreadCount:
                 overview.tools.setdefault(tool, ToolSums()).sent += tokens
             for (key, tool), tokens in self._twice.items():
                 overview.repeated += tokens
-                if key in overview.contents:  # else it was too small to be kept
+                if key in overview.contents:  # else it was dropped as too small
                     overview.contents[key].sent += tokens
                 if tool:
                     overview.tools.setdefault(tool, ToolSums()).repeated += tokens

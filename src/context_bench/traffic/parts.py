@@ -1,4 +1,4 @@
-"""The parts of recorded messages: who said what, which tool was called and what it returned, in every API's form."""
+"""Parts of recorded messages in every API's form: texts by role, tool calls and tool results."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from context_bench.wire.prompts import Message, read_text
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of what a model reads or writes."""
+    """A part of a message that a model reads or writes."""
 
     kind: str  # system, user, assistant, thinking, call, result, or other: an image, a document, an encrypted item
     text: str
     tool: str = ""  # of a call or a result
-    id: str = ""  # that a call and its result share
+    id: str = ""  # shared by a call and its result
 
     def tokens(self, count: Tokenizer) -> int:
-        """Count what a model reads of it; thinking is not sent again."""
+        """Count the tokens that a model reads; thinking is not sent again."""
         if self.kind == "thinking":
             return 0
         named = (self.tool, self.id) if self.kind in ("call", "result") else ()
@@ -31,7 +31,7 @@ class Part:
 
 
 def list_parts(message: Any, tools: dict[str, str]) -> list[Part]:
-    """List the parts of a message or of an input item; `tools` learns which tool each call named."""
+    """List the parts of a message or input item; `tools` collects the tool name of each call by its id."""
     if isinstance(message, str):
         return [Part("user", message)]
     if not isinstance(message, Mapping):
@@ -59,14 +59,16 @@ def list_parts(message: Any, tools: dict[str, str]) -> list[Part]:
 
 
 class RecordedParts:
-    """Lists the parts of recorded messages; each message is read once, since it comes again in every later request."""
+    """Reader of message parts that reads each message once, because later requests repeat it."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, list[Part]]] = {}  # by identity; it is held, so that no other gets it
+        self._known: dict[
+            int, tuple[Any, list[Part]]
+        ] = {}  # by id(); holding the object keeps its id from being reused
         self._tools: dict[str, str] = {}
 
     def list(self, messages: Iterable[Any]) -> Iterator[Part]:
-        """Yield the parts of messages that are kept elsewhere too."""
+        """Yield the parts of messages."""
         for message in messages:
             if id(message) not in self._known:
                 self._known[id(message)] = message, list_parts(message, self._tools)
@@ -74,7 +76,7 @@ class RecordedParts:
 
 
 def list_reply_messages(reply: Mapping[str, Any] | None) -> list[Any]:
-    """List the messages or items of a reply, in whatever form."""
+    """List the messages or items of a reply in any form."""
     if not reply:
         return []
     if isinstance(reply.get("choices"), list):
@@ -122,7 +124,7 @@ def _read_result(content: Any, tool: str, identity: str) -> list[Part]:
 
 
 def _read_item(item: Mapping[str, Any], kind: str, tools: dict[str, str]) -> list[Part]:
-    """Read an input item of the Responses API that is no message."""
+    """Read an input item of the Responses API other than a message."""
     identity = str(item.get("call_id") or item.get("id") or "")
     if kind.endswith("_call_output"):
         return _read_result(item.get("output"), tools.get(identity, ""), identity)
@@ -147,7 +149,7 @@ def _as_text(value: Any) -> str:
 def convert_to_chat(messages: Iterable[Any], system: Any = None) -> list[Message]:
     """Convert messages of any API to those of chat completions.
 
-    Thinking is left out, as no chat API takes it back. DataError for an image or a document, which would be lost.
+    Thinking is removed, because no chat API accepts it. Raise DataError for an image or document, which would be lost.
     """
     tools: dict[str, str] = {}
     text = read_text(system)
@@ -156,7 +158,7 @@ def convert_to_chat(messages: Iterable[Any], system: Any = None) -> list[Message
         parts = list_parts(message, tools)
         lost = next((part for part in parts if part.kind == "other"), None)
         if lost is not None:
-            raise DataError(f"it holds {lost.tool or 'an image'!r}, which chat completions cannot carry")
+            raise DataError(f"it holds {lost.tool or 'an image'!r}, which chat completions cannot represent")
         chat += [
             {"role": "tool", "tool_call_id": part.id, "content": part.text} for part in parts if part.kind == "result"
         ]
@@ -175,12 +177,12 @@ def convert_to_chat(messages: Iterable[Any], system: Any = None) -> list[Message
         if before is None or "tool_calls" in before or not calls or said:
             chat.append({"role": "assistant", "content": said or None, **({"tool_calls": calls} if calls else {})})
         else:
-            before["tool_calls"] = calls  # items of the Responses API tell text and calls apart
+            before["tool_calls"] = calls  # the Responses API has separate items for text and calls
     return chat
 
 
 def convert_tool_to_chat(tool: Any) -> dict[str, Any] | None:
-    """Convert a tool to that of a chat; None for one that the API itself provides."""
+    """Convert a tool definition to chat form; None for a tool that the API itself provides."""
     if not isinstance(tool, dict) or "function" in tool:
         return tool if isinstance(tool, dict) else None
     schema = tool.get("input_schema", tool.get("parameters"))
@@ -194,15 +196,15 @@ def convert_tool_to_chat(tool: Any) -> dict[str, Any] | None:
 
 
 class PromptCounter:
-    """Counts the prompts of a thread, each shared message once."""
+    """Counter of the prompts of a thread that counts each shared message once."""
 
     def __init__(self, count: Tokenizer) -> None:
         self._count = count
         self._tools: dict[str, str] = {}
-        self._known: dict[int, tuple[Any, int]] = {}  # by identity; the object is held, so that no other gets it
+        self._known: dict[int, tuple[Any, int]] = {}  # by id(); holding the object keeps its id from being reused
 
     def count_prompt(self, request: Request) -> int:
-        """Count what is recorded of a prompt: system, tools and messages."""
+        """Count the recorded tokens of a prompt: system, tools and messages."""
         beside = (request.system, *request.tools)
         return sum(map(self._count_value, beside)) + sum(map(self._count_message, request.messages))
 

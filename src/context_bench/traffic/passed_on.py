@@ -1,4 +1,4 @@
-"""What a system passed on to the model, against what it was given: the diff of each part of each request."""
+"""Diff of each request as sent to a system, and as the system forwarded it to the model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class DiffPart(NamedTuple):
 
 
 def diff_prompts(before: Prompt, after: Prompt) -> list[DiffPart]:
-    """Find what became of each part of a prompt; prompts that mean the same to a model show no change.
+    """Compare each part of two prompts; prompts with the same meaning for a model show no change.
 
-    Messages are paired by their order. Where there are more or fewer of them than before, which of them became
-    which is anybody's guess: then all of their text is compared as one.
+    Messages are paired by their order. If their number changed, no pairing is certain, so all of their text is compared
+    as one.
     """
     before, after = before.as_read(), after.as_read()
     old, new = before.messages_and_system(), after.messages_and_system()
@@ -37,7 +37,7 @@ def diff_prompts(before: Prompt, after: Prompt) -> list[DiffPart]:
 
 
 def _diff_messages(number: int, total: int, old: Any, new: Any) -> DiffPart:
-    """Compare the texts of two messages; where those are equal and the messages are not, all that the messages hold."""
+    """Compare the texts of two messages; if only other fields differ, compare the messages as JSON."""
     title = f"message {number} of {total}: {_read_role(old)}"
     if _read_role(old) != _read_role(new):
         title += f", passed on as {_read_role(new)}"
@@ -64,16 +64,16 @@ def _list_tools(tools: Iterable[Any]) -> str:
 
 
 class PassedOn(NamedTuple):
-    """A request as sent against what was passed on; `parts` is empty where the title says it all."""
+    """A sent request compared with a forwarded one; `parts` is empty if the title is enough."""
 
     title: str
     parts: list[DiffPart]
 
 
 def compare_passed_on(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[PassedOn]:
-    """Compare an example with what a system returned for it, or, with a tap, with each request that it sent on.
+    """Compare an example with a system's output or, with a tap, with each forwarded request.
 
-    `processed` is None where no answer is stored.
+    `processed` is None if no answer is stored.
     """
     if processed is None:
         return [PassedOn("nothing to compare: no answer is stored", [])]
@@ -88,18 +88,18 @@ def compare_passed_on(example: Mapping[str, Any], processed: Mapping[str, Any] |
 
 
 def _compare_tapped(exchange: Exchange, name: str) -> Iterator[PassedOn]:
-    """Compare what was sent with each request that it became."""
+    """Compare a sent request with each resulting call."""
     sent, calls = exchange.prompt or Prompt(), exchange.calls
     seen: dict[str, int] = {}
     if not calls:
-        why = "it is not known which request at the tap it became" if exchange.unmatched else "nothing was passed on"
+        why = "its request at the tap is unknown" if exchange.unmatched else "nothing was passed on"
         yield PassedOn(f"{name}: {why}", [])
     for number, call in enumerate(calls, 1):
-        title = f"{name}, call {number} of {len(calls)}, answered with {call.status or 'nothing'}"
+        title = f"{name}, call {number} of {len(calls)}, {f'status {call.status}' if call.status else 'not answered'}"
         if call.body in seen:
-            yield PassedOn(f"{title}: the same as call {seen[call.body]}", [])
+            yield PassedOn(f"{title}: same as call {seen[call.body]}", [])
         elif call.prompt is None:
-            why = "goes on from a reply that the tap did not see" if call.conversation is None else "holds no messages"
+            why = "continues a reply that the tap did not see" if call.conversation is None else "holds no messages"
             yield PassedOn(f"{title}: {call.path} {why}", [])
         else:
             parts = diff_prompts(sent, call.prompt)
@@ -116,10 +116,14 @@ def _compare_tapped(exchange: Exchange, name: str) -> Iterator[PassedOn]:
 
 
 def _compare_contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) -> list[PassedOn]:
-    """Compare the context or conversation with what a compressor in this process made of it."""
+    """Compare the context or conversation with the output of a compressor in this process."""
     context, turns = processed.get("context"), processed.get("turns")
     if isinstance(turns, list) and turns != example.get("turns"):
         return [PassedOn("", diff_prompts(Prompt(messages=example.get("turns") or []), Prompt(messages=turns)))]
     if isinstance(context, str):
         return [PassedOn("", [DiffPart("context", diff_texts(str(example.get("context") or ""), context))])]
-    return [PassedOn("nothing to compare: the system returned an answer only; --tap shows what it sends on", [])]
+    return [
+        PassedOn(
+            "nothing to compare: the system returned an answer only; --tap shows the requests that it passes on", []
+        )
+    ]

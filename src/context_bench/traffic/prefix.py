@@ -1,8 +1,8 @@
-"""Does a proxy break the provider's prompt cache? How much of each request of a conversation comes again in the next.
+"""Prefix stability: the share of each request that the next request of the conversation repeats unchanged.
 
-A provider keeps what it has read from the first token on: tools, system, messages. One change early on and all
-that follows is paid for again. What it compares are texts and their structure: who speaks, which kind of block,
-which tool. How the JSON around them is spelled is not compared, and counts no tokens.
+A provider caches prompts from the first token on: tools, system, messages. After an early change, everything that
+follows is billed in full again. The comparison uses texts and their structure: role, kind of block, tool. The spelling
+of the JSON around them is ignored, and counts no tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from context_bench.wire.prompts import Prompt
 
 
 class _Piece(NamedTuple):
-    """A stretch of a prompt: what it is (a tool, a block of whose message), and its text."""
+    """A stretch of a prompt: its kind (such as tool, or block of a role), and its text."""
 
     kind: tuple[str, ...]
     text: str
@@ -28,7 +28,7 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A prompt as a cache sees it: the pieces of tools and system, then those of each message."""
+    """A prompt in cache order: the pieces of tools and system, then those of each message."""
 
     opening: list[_Piece]
     messages: list[list[_Piece]]
@@ -40,26 +40,26 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class PrefixStability:
-    """How the requests of a conversation follow from one another."""
+    """Stability of the requests of a conversation."""
 
-    kept: float  # the mean share of a request's tokens that stand unchanged at the start of the next one
-    first_message_changed: bool  # whether tools, system or first message ever differ from one request to the next
-    rewritten: float  # the share of messages that are not the same at the same place in the next request
-    tokens: list[tuple[int, int]]  # of each request: its prompt, and what of it is the start of the one before
+    kept: float  # mean share of a request's tokens that the next one begins with
+    first_message_changed: bool  # whether tools, system or first message ever change
+    rewritten: float  # share of messages that differ at the same place in the next request
+    tokens: list[tuple[int, int]]  # for each request: prompt tokens, and those shared with its predecessor
 
 
 def measure_prefix(prompts: Iterable[Prompt | None], count: Tokenizer) -> PrefixStability | None:
-    """Compare each request of a conversation with the one before it; None for fewer than two requests.
+    """Compare each request of a conversation with its predecessor; return None for fewer than two requests.
 
     Args:
-        prompts: Of the upstream requests in order, one for each turn; None, for one without, is passed over.
+        prompts: Prompts of the upstream requests in order, one for each turn; None is skipped.
         count: Counts tokens.
     """
     known = [prompt for prompt in prompts if prompt is not None]
     if len(known) < 2:
         return None
     pairs = list(pairwise([_split_request(prompt.as_read()) for prompt in known]))
-    count = cache(count)  # the same history comes again in every request
+    count = cache(count)  # every request repeats the history
     earlier = sum(len(first.messages) for first, _ in pairs)
     rewritten = earlier - sum(sum(map(eq, first.messages, second.messages)) for first, second in pairs)
     kept = [_count_kept(first.pieces, second.pieces, count) for first, second in pairs]
@@ -79,7 +79,7 @@ def _split_request(prompt: Prompt) -> _Request:
 
 
 def _split_message(message: Any) -> Iterator[_Piece]:
-    """Split a message into its blocks; the first says that one begins, so that a message in two is not the same."""
+    """Split a message into its blocks, after a marker piece, so that a message split in two differs."""
     if not isinstance(message, Mapping):
         yield _Piece(("message", dump_json(message)), "")
         return
@@ -95,7 +95,7 @@ def _split_message(message: Any) -> Iterator[_Piece]:
 
 
 def _split_content(content: Any, inside: tuple[str, ...]) -> Iterator[_Piece]:
-    """Split a content into its blocks; a text is one block, and what holds no text is told by all that it holds."""
+    """Split a content into its blocks; a text is one block, and blocks without text are compared by their JSON."""
     for block in content if isinstance(content, list) else [] if content is None else [content]:
         if isinstance(block, str):
             yield _Piece((*inside, "text"), block)
@@ -121,7 +121,7 @@ def _count_pieces(pieces: Sequence[_Piece], count: Tokenizer) -> int:
 
 
 def _count_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Tokenizer) -> int:
-    """Count the tokens of the earlier request with which the later one begins."""
+    """Count the tokens of the earlier request that the later one begins with."""
     kept = 0
     for place, piece in enumerate(earlier):
         other = later[place] if place < len(later) else None
@@ -134,7 +134,7 @@ def _count_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Token
 
 
 def _count_common(first: str, second: str) -> int:
-    """Count the characters that two texts have in common at their start."""
+    """Return the length of the common prefix of two texts."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""Facts of a row from the tap: the tokens on both sides of the proxy, and what it did in between."""
+"""Facts of a row from the tap: tokens on both sides of the proxy, and the proxy's changes."""
 
 from __future__ import annotations
 
@@ -17,72 +17,72 @@ from context_bench.wire.prompts import Prompt, read_document
 
 @dataclass(slots=True)
 class RowFacts:
-    """The facts of one row; None for what was not measured, or does not apply."""
+    """Facts of one row; None if not measured or not applicable."""
 
-    sent_tokens: int = 0  # what our client sent, each request once
-    downstream_tokens: int = 0  # the same with every attempt, where the example failed
+    sent_tokens: int = 0  # tokens sent by our client, each request once
+    downstream_tokens: int = 0  # the same with all attempts, if the example failed
     upstream_calls: int = 0  # calls at the tap that ask a model
-    extra_upstream_calls: int | None = None  # those beyond one for each request
+    extra_upstream_calls: int | None = None  # calls in addition to one for each request
     alone: bool | None = None  # whether no other request of the system was in flight
-    # calls that a model answered and the proxy lost, so that our client had to ask again
+    # calls whose answers the proxy lost, so that our client had to retry
     lost_upstream_calls: int | None = None
-    lost_upstream_tokens: int | None = None  # tokens read and written in them
-    upstream_tokens: int | None = None  # what models read in all calls that they answered
-    written_tokens: int | None = None  # what they wrote
-    untouched: bool | None = None  # whether each request reached the model as it was sent
-    # settings and tools that the proxy changed in the calls that gave the answer
+    lost_upstream_tokens: int | None = None  # tokens read and written in lost calls
+    upstream_tokens: int | None = None  # tokens read by models in all answered calls
+    written_tokens: int | None = None  # tokens written by models
+    untouched: bool | None = None  # whether each request reached the model unchanged
+    # changed settings and tools in the calls that gave the answer
     changed_settings: list[str] | None = None
-    answered_without_call: bool | None = None  # whether an answer came without a call
-    cached_answer: bool | None = None  # whether the proxy said of such an answer that it came from its cache
-    # whether an answer came without a call only because we had asked the same before
+    answered_without_call: bool | None = None  # whether an answer came without a call at the tap
+    cached_answer: bool | None = None  # whether the proxy reported such an answer as cached
+    # whether an answer came without a call only because the run repeats requests
     saved_by_repeating: bool | None = None
-    prompt_savings: float | None = None  # the share of the sent tokens that no model read
-    billed_prompt_tokens: int | None = None  # the API's own count of what models read, in lost calls too
-    # the API's own counts of each call, lost ones too, where every one of them tells
+    prompt_savings: float | None = None  # share of sent tokens that no model read
+    billed_prompt_tokens: int | None = None  # prompt tokens by the API's own count, with lost calls
+    # the API's own counts of each call, with lost calls; None if any call lacks them
     billed_usage: list[Bill] | None = None
-    # the same by our own count, where the proxy asked another model and no usage is told
+    # the same by our own count, if the proxy swapped the model and the API gave no usage
     counted_usage: list[Bill] | None = None
-    # model and tokens of each call for embeddings, which are on no other bill
+    # model and tokens of each call for embeddings, which no other bill includes
     embedding_usage: list[dict[str, Any]] | None = None
-    upstream_seconds: float | None = None  # how long at least one call was under way
-    proxy_overhead: float | None = None  # what came on top
-    first_token_overhead: float | None = None  # how much later a first token came out of the proxy than it went in
-    # where not all calls are known: those of the calls that are certainly this row's,
+    upstream_seconds: float | None = None  # time with at least one call in flight
+    proxy_overhead: float | None = None  # seconds in addition to that
+    first_token_overhead: float | None = None  # delay of the first token in the proxy
+    # if not all calls are known: tokens of the calls that certainly belong to this row,
     least_upstream_tokens: int | None = None
-    most_upstream_tokens: int | None = None  # and of those that may be
-    # the usage of the calls that are certainly this row's, counted where it is not told,
+    most_upstream_tokens: int | None = None  # and with those that may belong to it
+    # usage of the calls that certainly belong to this row, counted if the API gave none,
     least_usage: list[Bill] | None = None
-    most_usage: list[Bill] | None = None  # and of those that may be
-    # whether the request reached the model as it was sent, by the calls that are known
+    most_usage: list[Bill] | None = None  # and with those that may belong to it
+    # whether the request reached the model unchanged, judged by the known calls
     untouched_at_best: bool | None = None
-    most_extra_upstream_calls: int | None = None  # extra calls, with all those that may be this row's
-    failed_upstream_calls: int | None = None  # calls that were refused
+    most_extra_upstream_calls: int | None = None  # extra calls, with all that may belong to this row
+    failed_upstream_calls: int | None = None  # calls answered with an error
     earlier_upstream_calls: int | None = None  # calls of attempts before the last
-    exchanges_without_call: int | None = None  # requests of ours that became no call
-    unmatched_calls: int | None = None  # calls that may be this row's and cannot be told
-    uncounted_calls: list[str] | None = None  # paths of calls that a model answered and whose prompt cannot be read
-    opaque_items: int | None = None  # encrypted or stored items that models read: no token of them is counted
-    applied_edits: list[dict[str, Any]] | None = None  # what the API itself did to a conversation before it was read
-    injected_tools: list[str] | None = None  # the tools that the proxy put in
-    claimed_tokens_saved: float | None = None  # what the proxy says it saved
-    answer_unknown: str | None = None  # why it is not known which call gave the answer
-    prefix_stability: float | None = None  # see `prefix.py`, as for the next two
+    exchanges_without_call: int | None = None  # our requests that led to no call
+    unmatched_calls: int | None = None  # calls that may belong to this row
+    uncounted_calls: list[str] | None = None  # paths of answered calls with an unreadable prompt
+    opaque_items: int | None = None  # encrypted or stored items that models read; their tokens are not counted
+    applied_edits: list[dict[str, Any]] | None = None  # the API's own edits of the conversation
+    injected_tools: list[str] | None = None  # tools that the proxy added
+    claimed_tokens_saved: float | None = None  # saved tokens by the proxy's own claim
+    answer_unknown: str | None = None  # why the call that gave the answer is unknown
+    prefix_stability: float | None = None  # see `prefix.py`, also for the next two
     first_message_changed: bool | None = None  # whether tools, system or first message ever changed
-    rewritten_history: float | None = None  # the share of messages that were rewritten
-    # of each turn: the tokens of its prompt, those that are the start of the one before, and those of the reply
+    rewritten_history: float | None = None  # share of messages that were rewritten
+    # for each turn: tokens of its prompt, those shared with its predecessor, and those of the reply
     prefix_tokens: list[list[int]] | None = None
 
     def as_metadata(self) -> dict[str, Any]:
-        """Write them as the row keeps them: what is None is left out."""
+        """Return the stored form, without None."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in found.items() if value is not None}
 
 
 def measure_row(exchanges: Sequence[Exchange], count: Tokenizer, *, repeated: bool = False) -> RowFacts:
-    """Measure the exchanges of one row; `repeated` says that the run sends each example several times.
+    """Measure the exchanges of one row; `repeated` means that the run sends each example several times.
 
-    What depends on all calls of the example is missing where a request at the tap may be one of them and cannot be
-    told, where nothing has reached the tap so far, and where a call is in a form that cannot be read.
+    Facts that depend on all calls of the example are missing in three cases: a request at the tap may or may not belong
+    to it, the tap has not received any call yet, or a call is unreadable.
     """
     count = _remember_counts(count)
     if any(exchange.failed for exchange in exchanges):
@@ -118,7 +118,7 @@ def measure_row(exchanges: Sequence[Exchange], count: Tokenizer, *, repeated: bo
 
 
 def _measure_failure(exchanges: Sequence[Exchange], count: Tokenizer) -> RowFacts:
-    """Measure what an example cost that came to nothing: every attempt, on both sides, as none gave the answer."""
+    """Measure a failed example: all attempts on both sides, because none gave the answer."""
     sizes = [(_count_prompt(exchange.prompt, count), exchange.attempts) for exchange in exchanges]
     facts = RowFacts(
         sent_tokens=sum(tokens for tokens, attempts in sizes if attempts),
@@ -144,7 +144,7 @@ def _add_lost(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) 
 
 
 def _add_upstream(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
-    """Add the facts of all calls together: tokens read and written, savings, bills."""
+    """Add totals of all calls: tokens read and written, savings, bills."""
     answered = [(exchange, call) for exchange in exchanges for call in exchange.answered_calls]
     facts.upstream_tokens = sum(_count_call(call, exchange, count) for exchange, call in answered)
     facts.written_tokens = _count_written((call for _, call in answered), count)
@@ -162,7 +162,7 @@ def _add_upstream(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokeniz
 
 
 def _add_bills(facts: RowFacts, paid: Sequence[tuple[Exchange, Call]], count: Tokenizer) -> None:
-    """Add what the API says of all calls that were paid for; our own count of those whose model was swapped."""
+    """Add the API's counts of all billed calls, or our own counts if a model was swapped."""
     facts.billed_usage = bills = read_bills(paid)
     if bills:
         facts.billed_prompt_tokens = sum(bill["prompt_tokens"] for bill in bills)
@@ -171,7 +171,7 @@ def _add_bills(facts: RowFacts, paid: Sequence[tuple[Exchange, Call]], count: To
 
 
 def bill_call(call: Call, count: Tokenizer, exchange: Exchange | None = None) -> Bill:
-    """Return the usage of a call as its reply tells it, and what it does not tell by our own count."""
+    """Return the usage in the reply to a call, completed by our own counts."""
     written = call.completion.tokens(count) if call.completion else 0
     counted = {"prompt_tokens": _count_prompt(call.prompt, count), "completion_tokens": written}
     model = exchange.find_swapped_model(call) if exchange is not None else None
@@ -179,7 +179,7 @@ def bill_call(call: Call, count: Tokenizer, exchange: Exchange | None = None) ->
 
 
 def _read_embeddings(exchanges: Iterable[Exchange]) -> list[dict[str, Any]] | None:
-    """Read what was embedded, call by call; the tokens are None where the reply does not tell them."""
+    """Return the usage of each call for embeddings; tokens are None if the reply has none."""
     calls = [call for exchange in exchanges for call in exchange.calls if call.embeds and call.is_answered]
     return [
         {"model": read_document(call.body).get("model"), "prompt_tokens": read_bill(call.reply).get("prompt_tokens")}
@@ -188,7 +188,7 @@ def _read_embeddings(exchanges: Iterable[Exchange]) -> list[dict[str, Any]] | No
 
 
 def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
-    """Add the tokens of the calls that are certainly this row's, and of those that may be, if all can be read."""
+    """Add bounds from the calls that certainly belong to this row and those that may, if all are readable."""
     least = most = 0
     sure: list[Bill] = []
     doubtful: list[Bill] = []
@@ -198,7 +198,7 @@ def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer
                 return
             tokens = _count_call(call, exchange, count)
             least += tokens if call.is_answered else 0
-            most += 0 if call.status else tokens  # it is under way: it may still be answered
+            most += 0 if call.status else tokens  # a call in flight may still be answered
             if call.is_answered or not call.status:
                 (sure if call.is_answered else doubtful).append(bill_call(call, count, exchange))
         told = [*exchange.unmatched_bills, *repeat({}, len(exchange.unmatched_bodies))]
@@ -222,7 +222,7 @@ def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer
 
 
 def _add_times(facts: RowFacts, exchanges: Sequence[Exchange]) -> None:
-    """Add how long the upstream was busy, and what came on top; nothing where the end of a call was not seen."""
+    """Add the time of the upstream and the overhead; nothing if the end of a call is unknown."""
     if any(call.ended is None for exchange in exchanges for call in exchange.model_calls):
         return
     busy = [_sum_busy_seconds(exchange.model_calls) for exchange in exchanges]
@@ -243,7 +243,7 @@ def _add_answers(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenize
     if isinstance(answers, str):
         facts.answer_unknown = None if any(exchange.silent for exchange in exchanges) else answers
         return
-    if any(len(calls) > 1 for calls in answers):  # a prompt in parts has no one prefix
+    if any(len(calls) > 1 for calls in answers):  # a prompt in parts has no single prefix
         return
     known = [call for calls in answers for call in calls if call.prompt is not None]
     stability = measure_prefix((call.prompt for call in known), count)
@@ -256,12 +256,12 @@ def _add_answers(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenize
 
 
 def _is_untouched(exchange: Exchange, calls: Sequence[Call]) -> bool:
-    """Whether the model got exactly what was sent: one call, with the same prompt and settings."""
+    """Whether the model received exactly the sent request: one call, with the same prompt and settings."""
     return len(calls) == 1 and exchange.passes_on(calls[0]) and not exchange.list_changes(calls[0])
 
 
 def _list_likely(exchange: Exchange) -> list[Call]:
-    """List the answered calls; where none is known, one that may be it and says what was sent, if there is any."""
+    """Return the answered calls; without any known call, one unmatched call that equals the sent request, if any."""
     if exchange.model_calls:
         return exchange.answered_calls
     likely = [Call(exchange.path, body) for body in exchange.unmatched_bodies]
@@ -285,7 +285,7 @@ def _sum_claims(exchanges: Iterable[Exchange]) -> float | None:
 
 
 def _sum_busy_seconds(calls: Iterable[Call], until: float = float("inf")) -> float:
-    """Sum the seconds in which at least one call was under way."""
+    """Return the seconds with at least one call in flight."""
     total, reached = 0.0, float("-inf")
     for call in sorted(calls, key=lambda call: call.started):
         end = min(until, call.started if call.ended is None else call.ended)
@@ -299,7 +299,7 @@ def _sum_busy_seconds(calls: Iterable[Call], until: float = float("inf")) -> flo
 
 
 def count_request(body: str | Mapping[str, Any], count: Tokenizer) -> int:
-    """Count the tokens of what a request asks a model to read; 0 when it holds no prompt."""
+    """Count the prompt tokens of a request; 0 without a prompt."""
     return _count_prompt(read_prompt(body), count)
 
 
@@ -308,19 +308,19 @@ def _count_prompt(prompt: Prompt | None, count: Tokenizer) -> int:
 
 
 def _count_call(call: Call, exchange: Exchange, count: Tokenizer) -> int:
-    """Count a call's prompt; of one that means the same as what was sent, however spelled, the size of that."""
+    """Count the prompt of a call; if only its spelling differs from the sent prompt, count the sent one."""
     return _count_prompt(exchange.prompt if exchange.passes_on(call) else call.prompt, count)
 
 
 def _count_written(calls: Iterable[Call], count: Tokenizer) -> int | None:
-    """Count what a model wrote in calls that it answered; None where one of the answers cannot be read."""
+    """Count the tokens written in answered calls; None if an answer is unreadable."""
     completions = [call.completion for call in calls]
     known = [completion.tokens(count) for completion in completions if completion is not None]
     return sum(known) if len(known) == len(completions) else None
 
 
 def _remember_counts(count: Tokenizer) -> Tokenizer:
-    """Count each text of one row once: most of them stand on both sides."""
+    """Count each text of a row only once: most texts occur on both sides."""
     known: dict[str, int] = {}
 
     def count_once(text: str) -> int:

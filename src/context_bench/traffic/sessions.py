@@ -1,7 +1,7 @@
-"""Recorded sessions as types: sessions of threads of requests, each request as the model saw it.
+"""Types of recorded sessions: a session has threads, a thread has requests, as the model received them.
 
 A thread is one conversation with a model; an agent's session has one for itself and one for each subagent. Requests
-that only append share one list of messages. What a format does not store is named in `Thread.reconstructed`.
+that only append share one list of messages. `Thread.reconstructed` names what a format does not store.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens of a request in buckets that exclude each other, as its API reported them."""
+    """Token counts of a request in disjoint buckets, as reported by its API."""
 
-    input: int  # neither read from a cache nor written to one
-    cache_read: int | None = 0  # None where the API did not report the cache: `input` then includes it
+    input: int  # neither read from nor written to a cache
+    cache_read: int | None = 0  # None if the API does not report the cache; `input` then includes it
     cache_write_5m: int = 0
     cache_write_1h: int = 0
-    output: int | None = None  # None where it was not recorded
+    output: int | None = None  # None if not recorded
 
     @property
     def prompt(self) -> int:
@@ -37,14 +37,14 @@ class Usage:
 
     @classmethod
     def read(cls, usage: Any) -> Usage | None:
-        """Read the usage of an API, in whatever form; None where there is none."""
+        """Read an API's usage in any form; None without counts."""
         counts = read_usage(usage)
         prompt = counts.get("prompt_tokens")
         if prompt is None:
             return None
         details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
         details = details if isinstance(details, Mapping) else {}
-        # Gateways tell writes to a cache in several places
+        # Gateways report cache writes in several places
         told = (
             counts.get("cache_creation_tokens"),
             details.get("cache_write_tokens"),
@@ -61,14 +61,14 @@ class Usage:
     def of_prompt(
         cls, prompt: int, read: int | None, written_5m: int = 0, written_1h: int = 0, output: int | None = None
     ) -> Usage:
-        """Build it from a prompt that includes the tokens of the cache."""
+        """Build usage from prompt tokens that include those of the cache."""
         read = None if read is None else min(read, prompt)
         written_5m = min(written_5m, prompt - (read or 0))
         written_1h = min(written_1h, prompt - (read or 0) - written_5m)
         return cls(prompt - (read or 0) - written_5m - written_1h, read, written_5m, written_1h, output)
 
     def as_counts(self) -> dict[str, int]:
-        """Return the counts by the names that prices are computed from."""
+        """Return the counts by the names that `Price.cost` reads."""
         counts = {
             "prompt_tokens": self.prompt,
             "cached_tokens": self.cache_read or 0,
@@ -80,27 +80,27 @@ class Usage:
 
 @dataclass(slots=True)
 class Request:
-    """One request and its recorded reply, both in the form of the API that `api` names."""
+    """One request and its recorded reply, both in the form of `api`."""
 
-    api: str  # as given to `--api`
+    api: str  # a value of `--api`
     model: str | None
     history: list[Any]  # messages or input items; requests that only append share this list
-    length: int  # how many of them this request holds
-    system: Any = None  # what stands beside the messages: Anthropic's `system`, the `instructions` of responses
+    length: int  # number of messages of this request
+    system: Any = None  # outside the messages: Anthropic's `system`, or `instructions` of responses
     tools: list[Any] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)  # all other fields of the body
     started: float | None = None  # seconds since 1970
-    reply: dict[str, Any] | None = None  # the body of the reply; of a stream, as if it had come in one piece
+    reply: dict[str, Any] | None = None  # body of the reply; streams are joined
     usage: Usage | None = None
-    id: str = ""  # of the reply
-    line: int = 0  # where it stands in its file
+    id: str = ""  # id of the reply
+    line: int = 0  # line in its file
 
     @property
     def messages(self) -> list[Any]:
         return self.history[: self.length]
 
     def body(self) -> dict[str, Any]:
-        """Build the body that was sent, as far as it was recorded."""
+        """Build the sent body, as far as it was recorded."""
         conversation, system = _FIELDS.get(self.api, ("messages", "system"))
         body: dict[str, Any] = {"model": self.model, conversation: self.messages, **self.settings}
         if self.system is not None:
@@ -113,15 +113,15 @@ _FIELDS = {"responses": ("input", "instructions")}
 
 @dataclass(slots=True)
 class Thread:
-    """One conversation with a model: its requests in the order in which they started."""
+    """One conversation with a model: its requests in order of start."""
 
     session: str
     id: str
     requests: list[Request]
-    format: str  # the name of the reader
-    path: str  # the file
-    agent: str = ""  # the subagent that held it; empty for the main one
-    reconstructed: tuple[str, ...] = ()  # what the file does not store, or what was derived from it
+    format: str  # name of the reader
+    path: str  # of the file
+    agent: str = ""  # subagent; empty for the main agent
+    reconstructed: tuple[str, ...] = ()  # parts that are not stored, or were derived
 
 
 @dataclass(slots=True)
@@ -133,13 +133,13 @@ class Session:
 
     @property
     def requests(self) -> list[Request]:
-        """All requests, by their start where that was recorded."""
+        """All requests, sorted by their recorded start."""
         found = [request for thread in self.threads for request in thread.requests]
         return sorted(found, key=lambda each: each.started or 0.0)
 
 
 def append_shared(requests: list[Request], request: Request) -> None:
-    """Append a request to its thread; it shares the messages that it has in common with the one before."""
+    """Append a request to its thread; it shares common messages with its predecessor."""
     before = requests[-1] if requests else None
     requests.append(request)
     if before is None:
@@ -160,21 +160,21 @@ def append_shared(requests: list[Request], request: Request) -> None:
         request.tools = before.tools
 
 
-# --- what a format leaves out, by its size
+# --- size of the parts that a format does not store
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Billed tokens of a prompt as a line over our own count: the offset is the size of what was not recorded."""
+    """Billed tokens of a prompt as a linear function of our count; the offset is the size of unrecorded parts."""
 
     offset: float
     slope: float
-    worst: float  # the largest residual, in tokens
+    worst: float  # largest residual, in tokens
     points: int
 
 
 def fit_tokens(counted: Sequence[float], billed: Sequence[float]) -> Fit | None:
-    """Fit billed tokens to counted ones by least squares; None with fewer than three different counts."""
+    """Fit billed to counted tokens by least squares; None with fewer than three different counts."""
     if len(set(counted)) < 3:
         return None
     number = len(counted)

@@ -1,6 +1,6 @@
-"""The diff of a text: which stretches a system kept, dropped, added or changed, and where the evidence is.
+"""Diff of two texts: which stretches a system kept, dropped, added or changed, and where the evidence is.
 
-Documents are aligned first, then lines, then sentences, and words only within what is left.
+Documents are aligned first, then lines, then sentences, and words only in the remaining stretches.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ Cut = Callable[[str], list[str]]
 
 
 _SENTENCE_END = re.compile(
-    r"""[.!?。！？}\]"\n](?:"""  # first the sign itself, so that the search skips to the next one
+    r"""[.!?。！？}\]"\n](?:"""  # the character comes first, so that the search can skip to the next one
     r"""(?<=[.!?])["'”’)\]]*(?:\n+|(?=\s|[A-Z"'“‘(\[{]))|(?<=[。！？])[”’」』）]*\n*|(?<=[}\]"]),\n*|(?<=\n)\n*)"""
 )
 _MAX_EVIDENCE_WORDS = 400
 
 
 def _cut_documents(text: str) -> list[str]:
-    """Cut after empty lines: between documents and paragraphs."""
+    """Cut after empty lines, which separate documents and paragraphs."""
     *ended, last = text.split("\n\n")
     return [piece + "\n\n" for piece in ended] + [last] * bool(last)
 
 
 def _cut_sentences(text: str) -> list[str]:
-    """Cut after sentences, and after the members of JSON that stands on one line."""
+    """Cut after sentences, and after members of single-line JSON."""
     cuts = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
     return [text[start:end] for start, end in pairwise(cuts) if start < end]
 
 
 _PASSAGES: tuple[Cut, ...] = (
     _cut_documents,
-    re.compile(r".*\n(?:[ \t]*\n)*|.+").findall,  # lines, with the empty ones after them
+    re.compile(r".*\n(?:[ \t]*\n)*|.+").findall,  # lines, with following empty ones
     _cut_sentences,
 )
 _WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]"
@@ -55,9 +55,9 @@ _cut_tokens: Cut = re.compile(rf"{_WORD}|\s").findall
 class Segment(NamedTuple):
     """A stretch of both texts.
 
-    `text` is what stood in the first one, empty for what was added; `new` what stands in the second, empty for
-    what was dropped. All `text` in order are the first text, all `new` the second one. Text that moved is two
-    segments: one with `text` where it was, one with `new` where it is now.
+    `text` is its text in the first one, empty if added; `new` is its text in the second, empty if dropped. All `text`
+    in order are the first text, all `new` the second one. Moved text is two segments: one with `text` at the old place,
+    one with `new` at the new place.
     """
 
     kind: Literal["kept", "dropped", "added", "changed", "moved"]
@@ -67,10 +67,10 @@ class Segment(NamedTuple):
 
 
 def diff_texts(before: str, after: str) -> list[Segment]:
-    """Find the segments that lead from one text to the other.
+    """Return the segments that turn one text into the other.
 
-    Documents are aligned first, then the lines, sentences and words of what is left. Where the second text is a
-    selection from the first, nothing is added: some alignments by words would not find it, so it is searched for.
+    Documents are aligned first, then lines, sentences and words of the remaining stretches. If the second text is a
+    selection from the first, nothing was added. Alignments by words can miss this, so it is checked separately.
     """
     place = before.find(after)
     if place >= 0:
@@ -94,7 +94,7 @@ def _make_segment(old: str, new: str) -> Segment:
 
 
 def _compare_pieces(segment: Segment, cut: Cut) -> Iterator[Segment]:
-    """Align the pieces of a changed segment. Spaces around a piece do not count, and are compared on their own."""
+    """Align the pieces of a changed segment. Spaces around a piece are compared separately."""
     if segment.kind != "changed" or segment.text.isspace() or segment.new.isspace():
         yield segment
         return
@@ -121,7 +121,7 @@ def _compare_pieces(segment: Segment, cut: Cut) -> Iterator[Segment]:
 
 
 def _compare_ends(segment: Segment) -> Sequence[Segment]:
-    """Show a word that was cut off, and spaces of another length, as kept in part."""
+    """Split a cut word, or spaces of a different length, into a kept and a changed part."""
     kind, old, new, _ = segment
     if kind == "changed":
         if old.startswith(new):
@@ -134,7 +134,7 @@ def _compare_ends(segment: Segment) -> Sequence[Segment]:
 
 
 def _mark_moved(segments: list[Segment], cut: Cut) -> list[Segment]:
-    """Find the pieces that were dropped in one place and added in another."""
+    """Mark pieces that were dropped in one place and added in another as moved."""
     if not any(segment.new for segment in segments if segment.kind not in ("kept", "moved")):
         return segments
     counts: list[Counter[str]] = [Counter(), Counter()]
@@ -151,7 +151,7 @@ def _mark_moved(segments: list[Segment], cut: Cut) -> list[Segment]:
             marked.append(segment)
             continue
         runs = _group_moved(cut(segment.text), left[0]), _group_moved(cut(segment.new), left[1])
-        # What did not move is compared further on: the longest such run of one side with that of the other.
+        # Of the other pieces, the longest runs of both sides are compared in later passes.
         (i, old), (j, new) = (
             max(
                 ((n, text) for n, (text, moved) in enumerate(side) if not moved),
@@ -174,7 +174,7 @@ def _mark_moved(segments: list[Segment], cut: Cut) -> list[Segment]:
 
 
 def _group_moved(pieces: Iterable[str], left: Counter[str]) -> list[tuple[str, bool]]:
-    """Join neighbouring pieces that moved, and those that did not; `left` counts the pieces still to be found."""
+    """Join neighbouring pieces by whether they moved; `left` counts the moved pieces not yet seen."""
     runs: list[tuple[str, bool]] = []
     for piece in pieces:
         key = piece.strip()
@@ -188,9 +188,9 @@ def _group_moved(pieces: Iterable[str], left: Counter[str]) -> list[tuple[str, b
 
 
 def _find_selection(before: str, after: str) -> list[Segment]:
-    """Find a text as pieces of another one, in their order; empty where it is no such selection."""
+    """Return a text as an ordered selection of another one's pieces; empty if it is none."""
     old, new = _cut_tokens(before), _cut_tokens(after)
-    latest = [0] * len(new)  # the last place that each token can take so that those after it still find theirs
+    latest = [0] * len(new)  # last possible place of each token, with room for all that follow
     place = len(old)
     for number in range(len(new) - 1, -1, -1):
         place -= 1
@@ -220,7 +220,7 @@ def _find_selection(before: str, after: str) -> list[Segment]:
 
 
 def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
-    """Join neighbours of one kind. Signs and stop words alone between two rewritten stretches are part of them."""
+    """Join neighbours of one kind. Punctuation and stop words between rewritten stretches become part of them."""
     change, kept = Segment("kept", "", ""), list[str]()
     for segment in [*segments, None]:
         if segment is not None and segment.kind == "kept":
@@ -239,7 +239,7 @@ def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def _is_island(kept: str, before: Segment, after: Segment) -> bool:
-    """Whether a kept stretch says nothing between two rewritten ones; between dropped ones it is what is left."""
+    """Whether a kept stretch between two rewritten ones has only stop words; between dropped ones it counts as kept."""
     if not kept:
         return True
     if not (before.new and after.new) or "\n" in kept:
@@ -250,11 +250,11 @@ def _is_island(kept: str, before: Segment, after: Segment) -> bool:
 
 # --- evidence
 
-_MAX_EVIDENCE_PLACES = 50  # in one changed stretch, up to which they are told apart
+_MAX_EVIDENCE_PLACES = 50  # in one changed stretch; with more, all of it counts as evidence
 
 
 def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[Segment]:
-    """Divide segments so that the evidence, on either side, stands in segments of its own."""
+    """Divide segments so that evidence, on either side, is in separate segments."""
     segments = list(segments)
     evidence = list(evidence)
     spans = _find_places(evidence, "".join(segment.text for segment in segments))
@@ -265,7 +265,7 @@ def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[
         old, new = _clip_spans(spans, i, i + len(segment.text)), _clip_spans(others, j, j + len(segment.new))
         if segment.kind != "changed":
             marked += _divide(segment, old + new)
-        elif 0 < len(old) + len(new) <= _MAX_EVIDENCE_PLACES:  # two sides, each with its own evidence
+        elif 0 < len(old) + len(new) <= _MAX_EVIDENCE_PLACES:  # each side has its own evidence
             marked += _divide(segment._replace(kind="dropped", new=""), old)
             marked += _divide(segment._replace(kind="added", text=""), new)
         else:
@@ -275,7 +275,7 @@ def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[
 
 
 def _find_places(evidence: Iterable[str], text: str) -> list[Span]:
-    """Find where evidence stands, in order; what overlaps is one."""
+    """Return the places of evidence in order; overlapping places are merged."""
     places: list[Span] = []
     for start, end in sorted(place for span in evidence for place in _find_span(span.strip(), text)):
         if places and start <= places[-1][1]:
@@ -286,7 +286,7 @@ def _find_places(evidence: Iterable[str], text: str) -> list[Span]:
 
 
 def _find_span(span: str, text: str) -> Iterator[Span]:
-    """Find a span as it is, or by its words, whatever their case; a very long one by its beginning."""
+    """Find a span verbatim or by its words, ignoring case; only the beginning of very long ones."""
     if not span:
         return
     ways = [re.escape(span)]
@@ -297,7 +297,7 @@ def _find_span(span: str, text: str) -> Iterator[Span]:
     if not (span.isascii() and text.isascii()):
         yield from (match.span() for match in pattern.finditer(text))
         return
-    # A search that ignores case is slow, so it is made only where the first character or word stands.
+    # A search that ignores case is slow, so it runs only where the first character or word occurs.
     lower, first, end = text.lower(), words[0] if words else span, 0
     heads = {head.lower() for head in (first, span[: len(first)])}
     for start in sorted({start for head in heads for start in _list_places(head, lower)}):
@@ -314,14 +314,14 @@ def _list_places(part: str, text: str) -> Iterator[int]:
 
 
 def _clip_spans(spans: Sequence[Span], start: int, end: int) -> list[Span]:
-    """Cut spans to their parts within a range, counted from its start."""
+    """Return the parts of spans inside a range, relative to its start."""
     first = bisect_right(spans, start, key=lambda span: span[1])
     last = bisect_left(spans, end, key=lambda span: span[0])
     return [(max(a, start) - start, min(b, end) - start) for a, b in spans[first:last]]
 
 
 def _divide(segment: Segment, spans: Sequence[Span]) -> Iterator[Segment]:
-    """Cut a segment wherever evidence begins or ends."""
+    """Cut a segment at each start and end of evidence."""
     text = segment.text or segment.new
     cuts = sorted({0, len(text), *(place for span in spans for place in span)})
     for start, end in pairwise(cuts):

@@ -1,4 +1,4 @@
-"""The forms of OpenAI's and Anthropic's APIs, known here and nowhere else: requests, replies, streams and usage.
+"""The forms of OpenAI's and Anthropic's APIs, defined only here: requests, replies, streams and usage.
 
-Everything here is pure: it reads and writes text, and neither asks a server nor keeps anything.
+This package is pure: it reads and writes text, makes no requests and keeps no state.
 """

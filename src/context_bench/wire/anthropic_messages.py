@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 def read_anthropic_usage(usage: Any) -> dict[str, Any]:
-    """Read token counts; this API counts cached tokens apart: a prompt is all three together."""
+    """Read token counts; this API counts cached tokens separately, so the prompt is the sum of three counts."""
     if not isinstance(usage, (dict, Mapping)):
         return {}
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
     counts, refused = split_counts(usage, names)
     rounds = usage.get("iterations")
     for each in rounds if isinstance(rounds, list) else ():
-        if isinstance(each, Mapping) and each.get("type") == "compaction":  # billed on top of the sums
+        if isinstance(each, Mapping) and each.get("type") == "compaction":  # billed in addition to the totals
             counts.update({name: counts.get(name, 0) + more for name, more in split_counts(each, names)[0].items()})
     ignored = {"ignored_usage": refused} if refused else {}
     if "input_tokens" not in counts:
@@ -105,10 +105,10 @@ class _AnthropicMessages:
         tools: Sequence[Mapping[str, Any]] = (),
         temperature: float | None = None,
         max_tokens: int | None = None,
-        limit_field: str | None = None,  # noqa: ARG002 - there is one name alone
+        limit_field: str | None = None,  # noqa: ARG002 - this API has only one name
         stream: bool = False,
     ) -> dict[str, Any]:
-        """Build the body of a request: system texts have a field of their own, tool calls and results are blocks."""
+        """Build the body of a request, with system texts in `system`, and tool calls and results as blocks."""
         converted = _convert_messages(messages)
         body: dict[str, Any] = {
             "model": model,
@@ -119,7 +119,7 @@ class _AnthropicMessages:
             "tools": [_convert_tool(tool) for tool in tools] or None,
         }
         if not tools and (used := _declare_used_tools(converted)):
-            # Tool calls in the conversation want their tools declared, though none is on offer any more.
+            # The API rejects tool calls in the conversation unless their tools are declared.
             body |= {"tools": used, "tool_choice": {"type": "none"}}
         if stream:
             body["stream"] = True
@@ -133,7 +133,7 @@ class _AnthropicMessages:
         return {**body, "metadata": {"user_id": mark, **(body.get("metadata") or {})}}
 
     def read_prompt(self, document: Mapping[str, Any]) -> Prompt | None:
-        """Read the prompt of a request. The API drops all that stands before a compaction block with a summary."""
+        """Read the prompt of a request. The API drops everything before a compaction block with a summary."""
         prompt = read_messages(document)
         blocks = [
             (place, number)
@@ -205,7 +205,7 @@ class _AnthropicMessages:
         return found
 
     def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """List the edits of `context_management`, and the compactions by the blocks that hold them."""
+        """List the edits in `context_management`, and one compaction for each compaction block."""
         told = document.get("context_management")
         edits = told.get("applied_edits") if isinstance(told, Mapping) else None
         found = [dict(edit) for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
@@ -294,7 +294,7 @@ def _is_system(message: Message) -> bool:
 
 
 def _convert_messages(turns: Iterable[Message]) -> list[Message]:
-    """Convert all but the system messages; the results of one step stand together in one message."""
+    """Convert all messages except system messages; the tool results of one step become one message."""
     messages: list[Message] = []
     results: list[dict[str, Any]] = []
     for turn in turns:
@@ -328,12 +328,12 @@ def _convert_call(call: Mapping[str, Any]) -> dict[str, Any]:
         except orjson.JSONDecodeError:
             arguments = None
     if not isinstance(arguments, dict):
-        raise UsageError(f"the arguments of a call of {function['name']!r} are not a JSON object")
+        raise UsageError(f"the arguments of the call to {function['name']!r} are not a JSON object")
     return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments}
 
 
 def _convert_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a tool on offer; one that has this API's form already is returned as it is."""
+    """Convert a tool definition; one in this API's form is returned unchanged."""
     if "input_schema" in tool or tool.get("type", "function") != "function":
         return dict(tool)
     function = tool.get("function", tool)
@@ -342,7 +342,7 @@ def _convert_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _declare_used_tools(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Make a bare declaration of each tool that converted messages call."""
+    """Make a minimal definition of each tool that the converted messages call."""
     blocks = [block for each in messages if isinstance(each["content"], list) for block in each["content"]]
     names = {block.get("name"): None for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"}
     return [{"name": name, "input_schema": _NO_PARAMETERS} for name in names]

@@ -1,4 +1,4 @@
-"""Server-sent events: the form in which models stream their replies."""
+"""Server-sent events, in which models stream their replies."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import orjson
 
-BOM = b"\xef\xbb\xbf"  # the byte order mark that some servers put before a stream or a body
+BOM = b"\xef\xbb\xbf"  # byte order mark that some servers send before a stream or a body
 
-DONE = "[DONE]"  # the text that stands for the event that ends OpenAI's streams, which is not JSON
+DONE = "[DONE]"  # data of the last event of OpenAI's streams; it is not JSON
 
 
 def read_events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, Any]]:
-    """Read the JSON of each event, and the moment of the chunk that completed it.
+    """Yield the arrival time and the JSON of each event.
 
-    Chunks may end anywhere. Comments, other fields than `data` and a byte order mark in front are passed over.
+    Chunks may end anywhere. Comments, fields other than `data` and a leading byte order mark are ignored.
 
     Raises:
-        ValueError: An event is not JSON, or ends in the middle.
+        ValueError: An event is not JSON, or is incomplete.
     """
     data: list[bytes] = []
     completed = 0.0
@@ -36,7 +36,7 @@ def read_events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, 
 
 
 def _lines(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
-    """Lines without their ends, however the chunks cut them; an empty one at last ends the last event."""
+    """Yield lines without line ends, joined across chunks; a final empty line ends the last event."""
     parts: list[bytes] = []
     moment = 0.0
     for moment, chunk in chunks:
@@ -50,9 +50,9 @@ def _lines(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes
 
 
 def scan_events(reply: str, holding: str = "") -> Iterator[dict[str, Any]]:
-    """Find the JSON objects in the text of a stream, of those lines alone that hold a word.
+    """Yield the JSON objects in the text of a stream, only from lines that contain `holding`.
 
-    A broken one is passed over, as a stream may be cut.
+    Invalid JSON is skipped, because a recorded stream may be cut off.
     """
     for line in reply.splitlines():
         if line.startswith("data:") and holding in line:

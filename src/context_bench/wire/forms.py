@@ -1,7 +1,6 @@
-"""The API forms that there are, and the reading of traffic whose form is not known beforehand.
+"""List of all API forms, and readers of traffic in an unknown form.
 
-A new API is a module that implements `ApiForm`, and a place in `FORMS`. Everything here is pure: it reads and writes
-text, and neither asks a server nor keeps anything.
+To add an API, write a module that implements `ApiForm`, and add it to `FORMS`.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from context_bench.wire.openai_responses import OPENAI_RESPONSES
 from context_bench.wire.prompts import Prompt, dump_body, read_document, spell, spell_json
 
 FORMS: list[ApiForm] = [OPENAI_CHAT, ANTHROPIC_MESSAGES, OPENAI_RESPONSES]
-"""In the order in which `--api` lists them. Where two could read a document, the later one does."""
+"""In the order of `--api`. If several forms can read a document, the last one does."""
 
 _T = TypeVar("_T")
 
 Bill = dict[str, Any]
-"""The counts that the price of a request depends on, and `model` where it is not the one that was asked for."""
+"""The counts that determine the price of a request, and `model` if it differs from the requested one."""
 
 _BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 _COUNTING = ("/count_tokens", "/input_tokens")
 _OTHER_SERVICES = (*_COUNTING, "/embeddings", "/moderations", "/files", "/tokenize", "/rerank", "/cancel")
-"""Ends of paths where no model is asked for an answer."""
+"""Path endings of requests that do not ask a model for an answer."""
 
-_NO_SETTINGS = {"stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "safety_identifier"}
-_NO_SETTINGS |= {"include", "prompt_cache_retention", "prompt_cache_options"}
-"""Fields of a request that do not change what a model writes."""
+_IGNORED_FIELDS = {"stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "safety_identifier"}
+_IGNORED_FIELDS |= {"include", "prompt_cache_retention", "prompt_cache_options"}
+"""Request fields that do not change the model's output."""
 
 _ERROR_TYPES = {
     400: "invalid_request_error",
@@ -54,7 +53,7 @@ _ERROR_TYPES = {
 
 
 def get_form(name: str) -> ApiForm:
-    """Return the form of that name."""
+    """Return the form with this name."""
     for form in FORMS:
         if form.name == name:
             return form
@@ -62,17 +61,17 @@ def get_form(name: str) -> ApiForm:
 
 
 def find_form(path: str) -> ApiForm | None:
-    """Find the API that is spoken at a path; None where no model is asked."""
+    """Return the API of a path; None if the path is not for model requests."""
     return next((form for form in FORMS if path == f"/v1{form.route}"), None)
 
 
 def form_of_route(path: str) -> ApiForm:
-    """Return the API of a request of ours by the end of its path; chat completions where that says nothing."""
+    """Return the API of our own request by the end of its path; chat completions by default."""
     return next((form for form in FORMS if path.endswith(form.route)), OPENAI_CHAT)
 
 
 def asks_model(path: str) -> bool:
-    """Tell whether a model is to answer at a path: counting tokens or embedding a text is something else."""
+    """Whether requests to a path ask a model for an answer, rather than for token counts or embeddings."""
     return not path.endswith(_OTHER_SERVICES)
 
 
@@ -80,12 +79,12 @@ def asks_model(path: str) -> bool:
 
 
 def holds_prompt(path: str) -> bool:
-    """Tell whether a request at a path may hold a prompt, to be answered or counted."""
+    """Whether requests to a path may contain a prompt, to be answered or counted."""
     return path.endswith(_COUNTING) or (asks_model(path) and not path.endswith(("/images/generations", "/speech")))
 
 
 def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
-    """Read the prompt in a request's body; None when it holds none."""
+    """Read the prompt in a request's body; None if it has none."""
     document = body if isinstance(body, Mapping) else read_document(body)
     return _ask_each(lambda form: form.read_prompt(document))
 
@@ -93,11 +92,11 @@ def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
 def expand_request(
     document: Mapping[str, Any], find_exchange: Callable[[str], Recorded | None]
 ) -> Mapping[str, Any] | None:
-    """Put into a request the conversation that it goes on from; None where that is not known.
+    """Add the server-stored conversation that a request continues; None if it is unknown.
 
     Args:
         document: The request.
-        find_exchange: Finds an earlier request and its reply by the id of that reply.
+        find_exchange: Finds an earlier request and its reply by the id of the reply.
     """
     expanded: Mapping[str, Any] | None = document
     for form in FORMS:
@@ -106,17 +105,17 @@ def expand_request(
 
 
 def find_demand(document: Mapping[str, Any]) -> Demand | None:
-    """Find the structure that a request demands of its reply; None where it demands none."""
+    """Return the structure that a request demands of its reply; None without a demand."""
     return _ask_each(lambda form: form.find_demand(document))
 
 
 def read_settings(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the settings of a request in one spelling: model, length, temperature and all that is not its prompt.
+    """Return the normalized settings of a request: model, limit, temperature and all else besides the prompt.
 
-    Null is the same as absent, and all names of the limit on the length are one. A provider in front of a model's
-    name (`openai/gpt-4o`) is for a gateway to read, and is left out.
+    Null equals absent, and all names of the reply limit become `max_tokens`. A provider before a model's name
+    (`openai/gpt-4o`) is addressed to a gateway, and is removed.
     """
-    left_out = _NO_SETTINGS.union(*(form.prompt_fields for form in FORMS))
+    left_out = _IGNORED_FIELDS.union(*(form.prompt_fields for form in FORMS))
     settings = {key: value for key, value in document.items() if value is not None and key not in left_out}
     for name in sorted(_list_limit_fields() - {"max_tokens"}):
         if name in settings:
@@ -128,7 +127,7 @@ def read_settings(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_longest_reply(document: Mapping[str, Any]) -> int | None:
-    """Read the limit on the length of a reply in tokens, the largest where a request has several; None without one."""
+    """Return the reply limit of a request in tokens, the largest if it has several; None without a limit."""
     told = [read_token_count(document.get(name)) for name in _list_limit_fields()]
     return max((limit for limit in told if limit is not None), default=None)
 
@@ -141,11 +140,11 @@ def _ask_each(read: Callable[[ApiForm], _T | None]) -> _T | None:
     return next((found for form in reversed(FORMS) if (found := read(form)) is not None), None)
 
 
-# --- replies that were recorded, which may be cut
+# --- recorded replies, which may be cut off
 
 
 def read_completion(reply: str) -> Completion | None:
-    """Read the completion in the body of a reply, plain or streamed; None where there is none."""
+    """Read the completion in the body of a reply, plain or streamed; None without a completion."""
     if reply.lstrip().startswith("{"):
         return read_document_completion(read_document(reply))
     stream = _scan_stream(reply)
@@ -156,12 +155,12 @@ def read_completion(reply: str) -> Completion | None:
 
 
 def read_recorded_reply(reply: str) -> Mapping[str, Any]:
-    """Read the document of a recorded reply; of a stream that which ends it, empty where there is none."""
+    """Read the document of a recorded reply, or the one that ends its stream; empty without one."""
     return read_document(reply) if reply.lstrip().startswith("{") else _scan_stream(reply).whole or {}
 
 
 def read_edits(reply: str) -> list[dict[str, Any]]:
-    """List what the API itself did to the conversation before the model read it, as the reply tells it."""
+    """List the API's own edits of the conversation before the model read it, as reported in the reply."""
     documents = [read_document(reply)] if reply.lstrip().startswith("{") else scan_events(reply)
     return [edit for document in documents for form in FORMS for edit in form.list_edits(document)]
 
@@ -175,18 +174,18 @@ def _scan_stream(reply: str) -> StreamedReply:
 
 
 def read_document_completion(document: Mapping[str, Any]) -> Completion | None:
-    """Read the completion in a document; None where there is none."""
+    """Read the completion in a document; None without a completion."""
     return _ask_each(lambda form: form.read_completion(document))
 
 
 def read_usage(usage: Any) -> dict[str, Any]:
-    """Return the token counts of a usage in any form; nothing of what is none."""
+    """Return the token counts of a usage in any form; empty for anything else."""
     return next((counts for form in reversed(FORMS) if (counts := form.read_usage(usage))), {})
 
 
 def read_bill(reply: str) -> Bill:
-    """Read what a reply says is billed; a stream tells it in one of its events, or in several parts."""
-    reply = reply.removeprefix("\ufeff")  # some servers put a byte order mark in front
+    """Return the billed counts in a reply; in a stream, they may be spread over several events."""
+    reply = reply.removeprefix("\ufeff")  # some servers send a byte order mark first
     documents = [read_document(reply)] if reply.lstrip().startswith("{") else scan_events(reply, '"usage"')
     merged: dict[str, Any] = {}
     for usage in (form.find_usage(document) for document in documents for form in FORMS):
@@ -203,14 +202,14 @@ def read_bill(reply: str) -> Bill:
 
 
 class FirstToken:
-    """Finds the first token in a stream as it passes: some APIs open a stream long before it."""
+    """Detector of the first token in a passing stream: some APIs open a stream long before it."""
 
     def __init__(self) -> None:
         self._stream = StreamedReply()
         self._rest = b""
 
     def came_with(self, chunk: bytes) -> bool:
-        """Take the next chunk, and tell whether a token has come by now."""
+        """Take the next chunk, and return whether a token has arrived so far."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             if line.startswith(b"data:") and not self._stream.spoke:
@@ -221,19 +220,19 @@ class FirstToken:
 
 
 class StreamedBody(Protocol):
-    """The body of a reply, whole and in the chunks in which it came, each with its moment."""
+    """The body of a reply, whole and as chunks with their arrival times."""
 
     body: bytes
     chunks: list[tuple[float, bytes]]
 
 
 def read_stream(form: ApiForm, reply: StreamedBody) -> Any:
-    """Read a stream as one reply of its API; from a server that chose not to stream, the JSON of the body.
+    """Read a stream as one reply of its API; if the server did not stream, return the body's JSON.
 
-    `timings_of_stream` holds the seconds to the first token, and between two of them.
+    `timings_of_stream` holds the seconds to the first token, and the mean between tokens.
 
     Raises:
-        ValueError: The stream is broken, ends before the reply does, or tells of an error.
+        ValueError: The stream is malformed, ends before the reply does, or reports an error.
     """
     if reply.body.lstrip().startswith(b"{"):
         return orjson.loads(reply.body)
@@ -247,7 +246,7 @@ def read_stream(form: ApiForm, reply: StreamedBody) -> Any:
         try:
             form.add_event(stream, event)
             if error := event.get("error") or stream.error:
-                raise ValueError(f"the server tells of an error: {error}")
+                raise ValueError(f"the server reports an error: {error}")
         except (AttributeError, TypeError, KeyError):
             raise ValueError("an event is not a chunk of a completion") from None
         if stream.spoke:
@@ -260,7 +259,7 @@ def read_stream(form: ApiForm, reply: StreamedBody) -> Any:
     return {**form.join_stream(stream), "timings_of_stream": timings}
 
 
-# --- answers on their way
+# --- our answers
 
 
 def make_reply(
@@ -270,15 +269,15 @@ def make_reply(
     body: bytes | None = None,
     count_prompt: Callable[[], int] | None = None,
 ) -> Reply:
-    """Put an answer together with its request, for a form to write.
+    """Combine an answer with its request, for a form to write.
 
-    The same request and the same answer give the same bytes: ids come from the request, and the clock is left out.
+    Equal requests and answers give equal bytes: ids are derived from the request, and contain no time.
 
     Args:
-        answer: What is answered.
+        answer: The answer.
         document: The request.
-        body: The same request as it came, for its id; written anew where it is not at hand.
-        count_prompt: Counts the tokens of the request, for whoever has counted them already.
+        body: The received bytes of the request, for the id; None writes the document again.
+        count_prompt: Returns the tokens of the request, for callers that have counted them already.
     """
     usage = answer.usage
     if usage is None:
@@ -292,6 +291,6 @@ def make_reply(
 
 
 def make_error(status: int, message: str, form: ApiForm | None) -> dict[str, Any]:
-    """Make the body of an error in the form of its API, or in OpenAI's."""
+    """Make the body of an error in the given form, by default OpenAI's."""
     kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
     return (form or OPENAI_CHAT).write_error(kind, message)

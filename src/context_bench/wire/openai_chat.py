@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, the form that most servers speak."""
+"""OpenAI's Chat Completions API, which most servers support."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, 
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = (
-    # the last one by gateways to a cache that is paid for
+    # gateways to APIs that bill cache writes send the last one
     ("prompt_tokens_details", ("cached_tokens", "cache_write_tokens", "cache_creation_tokens")),
     ("completion_tokens_details", ("reasoning_tokens",)),
 )
@@ -35,7 +35,7 @@ _SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "requ
 
 
 def read_chat_completion(document: Any) -> ModelReply:
-    """Read the first choice of a chat completion; NotAReply when it has none."""
+    """Read the first choice of a chat completion; raise NotAReply without one."""
     usage = read_openai_usage(document.get("usage")) if isinstance(document, dict) else {}
     try:
         choice = document["choices"][0]
@@ -54,7 +54,7 @@ def read_chat_completion(document: Any) -> ModelReply:
 
 
 def read_openai_usage(usage: Any) -> dict[str, Any]:
-    """Read token counts, cached prompt tokens included; what cannot be true is named in `ignored_usage`."""
+    """Read token counts, including cached prompt tokens; implausible values are listed in `ignored_usage`."""
     if not isinstance(usage, (dict, Mapping)):
         return {}
     prompt, completion, total = usage.get("prompt_tokens"), usage.get("completion_tokens"), usage.get("total_tokens")
@@ -152,7 +152,7 @@ class _OpenAIChat:
         return {**body, "user": body.get("user", mark)}
 
     def read_prompt(self, document: Mapping[str, Any]) -> Prompt | None:
-        """Read the prompt of a request; that of the older `/v1/completions` is one text."""
+        """Read the prompt of a request; in the older `/v1/completions` it is one text."""
         prompt = document.get("prompt")
         if isinstance(prompt, str) and not document.keys() & {"messages", "input"}:
             return Prompt(None, [{"role": "user", "content": prompt}])

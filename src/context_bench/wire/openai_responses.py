@@ -1,4 +1,4 @@
-"""OpenAI's responses: a conversation is a list of items, and may go on from a reply that the server stores."""
+"""OpenAI's Responses API: a conversation is a list of items, and may continue a reply that the server stores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "requ
 
 
 def read_responses_usage(usage: Any) -> dict[str, Any]:
-    """Read token counts; those of Anthropic have the same names but neither a total nor details of the input."""
+    """Read token counts; Anthropic uses the same names, but without a total and details of the input."""
     if not isinstance(usage, Mapping) or not usage.keys() & {"input_tokens", "output_tokens"}:
         return {}
     if not usage.keys() & {"total_tokens", "input_tokens_details"}:
@@ -98,12 +98,12 @@ class _OpenAIResponses:
         tools: Sequence[Mapping[str, Any]] = (),
         temperature: float | None = None,
         max_tokens: int | None = None,
-        limit_field: str | None = None,  # noqa: ARG002 - there is one name alone
+        limit_field: str | None = None,  # noqa: ARG002 - this API has only one name
         stream: bool = False,
     ) -> dict[str, Any]:
-        """Build the body of a request: the system texts in front become its instructions.
+        """Build the body of a request; leading system texts become its instructions.
 
-        Every request holds its whole conversation, so the server is asked to store nothing.
+        Every request contains its whole conversation, so `store` is false.
         """
         rest = list(messages)
         system: list[str] = []
@@ -129,7 +129,7 @@ class _OpenAIResponses:
         return {**body, "user": body.get("user", mark)}
 
     def read_prompt(self, document: Mapping[str, Any]) -> Prompt | None:
-        """Read the prompt of a request; of one that goes on from a stored reply, what it adds to it."""
+        """Read the prompt of a request; if it continues a stored reply, read only the new items."""
         if "messages" in document or document.keys() & {"encoding_format", "dimensions"}:
             return None
         given = document.get("input")
@@ -147,7 +147,7 @@ class _OpenAIResponses:
         if "messages" in document:
             return document
         if document.get("conversation") or isinstance(document.get("prompt"), Mapping):
-            return None  # the server alone knows what they hold
+            return None  # only the server knows their content
         if any(isinstance(item, Mapping) and item.get("type") == "item_reference" for item in items):
             return None
         if not isinstance(previous, str):
@@ -183,7 +183,7 @@ class _OpenAIResponses:
         usage = read_responses_usage(document.get("usage")) if isinstance(document, dict) else {}
         try:
             if document.get("status") not in ("completed", "incomplete", None):
-                raise TypeError("it has failed, or is not there yet")
+                raise TypeError("the response has failed, or is not finished")
             output = list(document["output"])
             text = _join_texts(output)
             calls = [call for message in read_items(output) for call in message.get("tool_calls") or ()]
@@ -197,7 +197,7 @@ class _OpenAIResponses:
     def read_completion(self, document: Mapping[str, Any]) -> Completion | None:
         output = document.get("output")
         if not isinstance(output, list) or document.get("object") == "response.compaction":
-            return None  # the summary that a compaction writes is encrypted
+            return None  # the summary of a compaction is encrypted
         calls = []
         for item in output:
             kind = item.get("type") if isinstance(item, Mapping) else None
@@ -208,7 +208,7 @@ class _OpenAIResponses:
         return Completion(_read_str(document.get("id")), [_join_texts(output)], calls)
 
     def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """List the compactions in a reply, or in the event of a stream with which such an item is whole."""
+        """List the compactions in a reply, or in the stream event that completes such an item."""
         if document.get("type") == "response.output_item.done":
             output = [document.get("item")]
         else:
@@ -233,7 +233,7 @@ class _OpenAIResponses:
         return True
 
     def _add_item(self, stream: StreamedReply, place: int, item: Mapping[str, Any], *, done: bool) -> None:
-        """Add a call of a tool when it begins; when it is done, what no event has brought of its arguments."""
+        """Add a tool call when it begins; when it is done, add its arguments if no event has brought them."""
         field = _CALLS.get(str(item.get("type")))
         if field is None:
             return
@@ -253,7 +253,7 @@ class _OpenAIResponses:
         details = response.get("incomplete_details") or {}
         stream.ended, stream.usage, stream.whole = True, response.get("usage"), response
         stream.finish = details.get("reason") or response.get("status")
-        if not stream.texts and not stream.calls:  # a server that tells all of it in the last event
+        if not stream.texts and not stream.calls:  # a server that sends the whole text in the last event
             stream.add_text(_join_texts(response.get("output") or []))
 
     def join_stream(self, stream: StreamedReply) -> dict[str, Any]:
@@ -266,7 +266,7 @@ class _OpenAIResponses:
             "output": write_output(stream.text, stream.list_calls(), stream.id),
             "usage": stream.usage,
         }
-        # What is neither text nor call, such as reasoning, is in the last event alone.
+        # Other items, such as reasoning, are only in the last event.
         others = [item for item in list_items(whole.get("output")) if _is_item(item) and _is_other(item)]
         return {**reply, "output": [*others, *reply["output"]]}
 
@@ -342,9 +342,9 @@ def _join_texts(output: Sequence[Any]) -> str:
 
 
 def _convert_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a tool on offer; one that has this API's form already is returned as it is."""
+    """Convert a tool definition; one in this API's form is returned unchanged."""
     function = tool.get("function")
     if not isinstance(function, Mapping):
         return dict(tool)
-    # Where `strict` is left out this API takes it for true, and refuses or rewrites schemas that are not.
+    # Without `strict` this API assumes true, and rejects or rewrites schemas that are not strict.
     return {"type": "function", "strict": False, **function}

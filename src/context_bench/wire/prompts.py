@@ -1,6 +1,6 @@
-"""The prompt of a request: the messages, tools and texts that a model is asked to read, in whatever API's form.
+"""The prompt of a request: the messages, tools and texts that a model reads, for all APIs.
 
-One function counts its tokens, whoever sent it and whoever received it, so that the two sides compare.
+One function counts the tokens of sent and received prompts, so that both sides are comparable.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Message = dict[str, Any]
 
 _MAX_DEPTH = 8
 
-_NOT_READ = ("cache_control", "prompt_cache_breakpoint")
-"""Fields of messages, blocks and tools that say something to the API and nothing to the model."""
+_API_FIELDS = ("cache_control", "prompt_cache_breakpoint")
+"""Fields of messages, blocks and tools that only the API uses, not the model."""
 
 
 _OPAQUE = ("reasoning", "redacted_thinking", "compaction", "compaction_summary", "context_compaction", "item_reference")
@@ -28,9 +28,9 @@ _OPAQUE = ("reasoning", "redacted_thinking", "compaction", "compaction_summary",
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The part of a request that a model reads. Two prompts are equal when their JSON is.
+    """The part of a request that a model reads. Two prompts are equal if their JSON is.
 
-    `as_read()` gives the one spelling that all prompts have which mean the same to a model.
+    `as_read()` gives all prompts with the same meaning for a model the same normalized form.
     """
 
     system: Any = None
@@ -38,24 +38,24 @@ class Prompt:
     tools: list[Any] = field(default_factory=list)
 
     def texts(self) -> list[str]:
-        """List every text in it, in order: system, messages with the results and arguments of tools; not the tools."""
+        """List all texts in order: system, then messages with tool results and arguments; without tool definitions."""
         return [text for part in (self.system, *self.messages) for text in _list_texts(part)]
 
     def messages_and_system(self) -> list[Any]:
-        """List every message in order; a system text of its own is the first."""
+        """List all messages in order; a separate system text comes first."""
         system = [] if self.system is None else [{"role": "system", "content": self.system}]
         return [*system, *self.messages]
 
     def tokens(self, count: Tokenizer) -> int:
-        """Count its tokens: the texts of its messages, and its tools as JSON."""
+        """Count the tokens of the texts, and of the tools as JSON."""
         return sum(count(text) for text in (*self.texts(), *map(_dump, self.tools)) if text)
 
     def as_read(self) -> Prompt:
-        """Spell the prompt in one way, whichever of those that APIs take for the same it was sent in.
+        """Return the normalized prompt: equal for all spellings that APIs treat alike.
 
-        Fields that are null are left out, and so is an empty content beside tool calls. A content that is one block
-        of text is that text. The arguments of tool calls are compact JSON. Keys are in alphabetical order, and a
-        number that is whole is written as an integer. Marks that say where to cache (`cache_control`) are not read.
+        Null fields are removed, and so is empty content next to tool calls. Content with a single text block becomes
+        that text. Tool arguments become compact JSON. Keys are sorted, and whole numbers become integers. Cache
+        breakpoints (`cache_control`) are removed.
         """
         try:
             system = _spell_content(self.system) or None
@@ -65,9 +65,9 @@ class Prompt:
             return self
 
     def count_opaque(self) -> int:
-        """Count the blocks whose content is encrypted or stored by the server: a model reads them, nobody counts them.
+        """Count the blocks that a model reads but whose tokens cannot be counted: encrypted or stored by the server.
 
-        Those are reasoning, compactions and references to stored items.
+        These are reasoning, compactions and references to stored items.
         """
         contents = [message.get("content") for message in self.messages if isinstance(message, Mapping)]
         blocks = [block for content in contents if isinstance(content, list) for block in content]
@@ -75,12 +75,12 @@ class Prompt:
         return sum(not any(_list_texts(block)) for block in opaque)
 
     def tool_names(self) -> list[str]:
-        """List the names of the tools on offer."""
+        """List the names of all tools."""
         return [name for name, _ in map(_read_tool, self.tools) if name]
 
 
 def read_messages(document: Mapping[str, Any]) -> Prompt | None:
-    """Read the prompt of a request that has `messages`, as the APIs of chats do; None when it has none."""
+    """Read the prompt of a request with `messages`, as in chat APIs; None without them."""
     if not isinstance(document.get("messages"), list):
         return None
     tools = document.get("tools")
@@ -88,13 +88,13 @@ def read_messages(document: Mapping[str, Any]) -> Prompt | None:
 
 
 def choose_tool(tools: Any, name: Any, *, any_tool: bool) -> tuple[str, Any] | None:
-    """Return name and schema of the tool of that name among those on offer, or of the first; None without one."""
+    """Return name and schema of the tool with this name, or of the first if `any_tool`; None if not found."""
     known = [_read_tool(tool) for tool in tools] if isinstance(tools, list) else []
     return next(((each, schema) for each, schema in known if each and (any_tool or each == name)), None)
 
 
 def dump_body(document: Any) -> bytes:
-    """Write JSON in UTF-8; escaped where a text holds half a surrogate pair, which UTF-8 cannot."""
+    """Write JSON in UTF-8; as ASCII escapes if a text has a lone surrogate, which UTF-8 cannot encode."""
     try:
         return orjson.dumps(document)
     except TypeError:
@@ -102,7 +102,7 @@ def dump_body(document: Any) -> bytes:
 
 
 def read_document(body: str | bytes) -> dict[str, Any]:
-    """Read a body as a JSON object; empty when it is not one. Escaped halves of surrogate pairs are kept."""
+    """Read a body as a JSON object; empty for anything else. Escaped lone surrogates are kept."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -114,7 +114,7 @@ def read_document(body: str | bytes) -> dict[str, Any]:
 
 
 def read_text(content: Any) -> str:
-    """Join the text of a message's content: a text, or a list of parts some of which hold one."""
+    """Return the joined text of a message's content: a text, or a list of parts, of which some have text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list | tuple):
@@ -124,7 +124,7 @@ def read_text(content: Any) -> str:
 
 
 def _list_texts(part: Any, depth: int = 0) -> Iterator[str]:
-    """The texts of a message, of its content, or of one block of it; no API nests them deeper than the limit."""
+    """Yield the texts of a message, its content or one block; no API nests them deeper than `_MAX_DEPTH`."""
     if isinstance(part, str):
         yield part
     elif depth == _MAX_DEPTH:
@@ -136,20 +136,20 @@ def _list_texts(part: Any, depth: int = 0) -> Iterator[str]:
         if isinstance(part.get("text"), str):
             yield part["text"]
         yield from _list_texts(part.get("content"), depth + 1)
-        if "input" in part:  # Anthropic's call of a tool
+        if "input" in part:  # Anthropic's tool call
             yield _dump(part["input"])
         calls = part.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             yield _dump(call)
 
 
-# --- one spelling for what means the same
+# --- normalization
 
 
 def _spell_message(message: Any) -> Any:
     if not isinstance(message, Mapping):
         return spell(message)
-    fields = {key: value for key, value in message.items() if value is not None and key not in _NOT_READ}
+    fields = {key: value for key, value in message.items() if value is not None and key not in _API_FIELDS}
     calls = fields.pop("tool_calls", None)
     content = _spell_content(fields.pop("content", None))
     spelled = spell(fields)
@@ -160,7 +160,7 @@ def _spell_message(message: Any) -> Any:
 
 
 def _spell_content(content: Any) -> Any:
-    """The content of a message or of a tool's result: None for none, a text where it is one block of text."""
+    """Normalize the content of a message or tool result: None if empty, a text if it is one text block."""
     if not isinstance(content, list):
         return spell(content)
     blocks = [_spell_block(block) for block in content]
@@ -172,7 +172,7 @@ def _spell_content(content: Any) -> Any:
 def _spell_block(block: Any) -> Any:
     if not isinstance(block, Mapping):
         return spell(block)
-    fields = {key: value for key, value in block.items() if value is not None and key not in _NOT_READ}
+    fields = {key: value for key, value in block.items() if value is not None and key not in _API_FIELDS}
     if "content" not in fields:
         return spell(fields)
     content = _spell_content(fields.pop("content"))
@@ -180,7 +180,7 @@ def _spell_block(block: Any) -> Any:
 
 
 def _spell_call(call: Any) -> Any:
-    """An OpenAI tool call, whose arguments are a text that holds JSON."""
+    """Normalize an OpenAI tool call, whose arguments are JSON text."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
         return spell(call)
@@ -192,10 +192,10 @@ def _spell_call(call: Any) -> Any:
 
 
 def _spell_tool(tool: Any) -> Any:
-    """A tool on offer; null within its schema is a value and stays."""
+    """Normalize a tool definition; null inside its schema is a value, and stays."""
     if not isinstance(tool, Mapping):
         return spell(tool)
-    fields = {key: value for key, value in tool.items() if value is not None and key not in _NOT_READ}
+    fields = {key: value for key, value in tool.items() if value is not None and key not in _API_FIELDS}
     function = fields.get("function")
     if isinstance(function, Mapping):
         fields["function"] = {key: value for key, value in function.items() if value is not None}
@@ -203,7 +203,7 @@ def _spell_tool(tool: Any) -> Any:
 
 
 def spell(value: Any) -> Any:
-    """Return a JSON value with its keys in order and whole numbers as integers."""
+    """Return a JSON value with sorted keys, and whole numbers as integers."""
     if isinstance(value, Mapping):
         return {key: spell(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list):
@@ -213,7 +213,7 @@ def spell(value: Any) -> Any:
 
 
 def spell_json(text: str) -> str:
-    """Spell a JSON text in one way; any other text stays as it is."""
+    """Normalize JSON text; return any other text unchanged."""
     try:
         return dump_json(spell(orjson.loads(text)))
     except (orjson.JSONDecodeError, RecursionError, TypeError):
@@ -228,7 +228,7 @@ def _dump(value: Any) -> str:
 
 
 def _read_tool(tool: Any) -> tuple[str, Any]:
-    """Return the name and the schema of a tool on offer, which may be a function within it; "" without a name."""
+    """Return the name and schema of a tool or of the function in it; "" without a name."""
     function = tool.get("function") if isinstance(tool, Mapping) else None
     inner = function if isinstance(function, Mapping) else tool if isinstance(tool, Mapping) else {}
     name = inner.get("name")

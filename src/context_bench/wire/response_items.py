@@ -1,4 +1,4 @@
-"""The items of OpenAI's responses, which are the messages of a chat in other words; and the events that stream them."""
+"""Items of OpenAI's Responses API: conversion to and from chat messages, and the events that stream them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from context_bench.wire.form import Reply, ToolCall, cut_arguments, cut_text
 from context_bench.wire.prompts import Message, read_text
 
 COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
-"""Items that stand for all that was said before them."""
+"""Items that replace everything before them."""
 
-_OPAQUE = ("reasoning", "item_reference", *COMPACTIONS)  # kept as blocks, with all that a model may read of them
-_TOLD_BY_SERVER = ("id", "status", "type", "created_by")  # fields of an item that no model reads
+_OPAQUE = ("reasoning", "item_reference", *COMPACTIONS)  # kept as blocks, with all fields that a model may read
+_SERVER_FIELDS = ("id", "status", "type", "created_by")  # item fields that no model reads
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 
 
 def list_items(given: Any) -> list[Any]:
-    """List the items of an input or output; an input may be one text."""
+    """List the items of an input or output; an input may be a single text."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     return list(given) if isinstance(given, list) else []
 
 
 def read_items(given: Any) -> list[Message]:
-    """Read items as messages of a chat. Calls of tools join the assistant's message before them."""
+    """Convert items to chat messages. Tool calls are added to the preceding assistant message."""
     messages: list[Message] = []
     for item in list_items(given):
         call = _read_call(item)
@@ -38,7 +38,7 @@ def read_items(given: Any) -> list[Message]:
 
 
 def _is_block(message: Message) -> bool:
-    """Whether a message stands for an item that is no message, and so has no calls."""
+    """Whether a message represents an item of another kind, and so cannot have calls."""
     content = message.get("content")
     return isinstance(content, list) and any(block.get("type") in _OPAQUE for block in content if _is_object(block))
 
@@ -58,7 +58,7 @@ def _read_call(item: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _read_message(item: Mapping[str, Any]) -> Message:
-    kind, rest = item.get("type"), {name: value for name, value in item.items() if name not in _TOLD_BY_SERVER}
+    kind, rest = item.get("type"), {name: value for name, value in item.items() if name not in _SERVER_FIELDS}
     if kind in (None, "message") and "role" in item:
         return {**rest, "content": _read_content(item.get("content"))}
     if kind in ("function_call_output", "custom_tool_call_output"):
@@ -66,7 +66,7 @@ def _read_message(item: Mapping[str, Any]) -> Message:
     if kind is None and item.keys() == {"id"}:
         kind = "item_reference"
     if kind in _OPAQUE:
-        # Without its content the server finds it by its id.
+        # Without its content, the server looks it up by id.
         kept = rest if rest.get("encrypted_content") or rest.get("content") else {"id": item.get("id"), **rest}
         content = {"content": _read_content(rest["content"])} if rest.get("content") else {}
         return {"role": "assistant", "content": [{"type": kind, **kept, **content}]}
@@ -75,7 +75,7 @@ def _read_message(item: Mapping[str, Any]) -> Message:
 
 
 def _read_content(content: Any) -> Any:
-    """Read the parts of a content: a text is a block of text, whoever said it; others stay as they are."""
+    """Convert the parts of a content: input and output texts become text blocks, others stay unchanged."""
     if not isinstance(content, list):
         return content
     return [_read_part(part) for part in content]
@@ -93,7 +93,7 @@ def _read_part(part: Any) -> Any:
 
 
 def write_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Write messages of a chat as items: calls of tools and their results are items of their own."""
+    """Convert chat messages to items: tool calls and results become separate items."""
     items: list[dict[str, Any]] = []
     for message in messages:
         role, content = message.get("role"), message.get("content")
@@ -116,7 +116,7 @@ def write_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _write_content(content: Any, kind: str) -> Any:
-    """Write a content; an image in the form of a chat gets the form of this API."""
+    """Convert a content; images in chat form get the form of this API."""
     if not isinstance(content, list):
         return content
     parts = []
@@ -134,7 +134,7 @@ def _write_content(content: Any, kind: str) -> Any:
 
 
 def write_output(text: str, calls: Sequence[ToolCall], identity: str) -> list[dict[str, Any]]:
-    """Write the items of an answer: its text, if it has one or calls nothing, and its calls."""
+    """Return the items of an answer: its text, unless it has only calls, and its calls."""
     items: list[dict[str, Any]] = []
     if text or not calls:
         part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
@@ -147,7 +147,7 @@ def write_output(text: str, calls: Sequence[ToolCall], identity: str) -> list[di
 
 
 def write_events(reply: Reply, whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Write the events of a streamed answer; `whole` is the reply as if it were not streamed."""
+    """Yield the events of a streamed answer; `whole` is the same reply without streaming."""
     begun = {**whole, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}

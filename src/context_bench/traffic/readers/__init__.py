@@ -1,7 +1,7 @@
-"""Readers of recorded traffic: one for each format, all of which give the same typed threads.
+"""Readers of recorded traffic: one for each format, all with the same typed threads as result.
 
-A reader has a `name`, a `title`, `sniff(head)` and `read(source)`. Those of other packages come by entry points of the
-group `context_bench.traffic_readers`, and are asked before ours. Nothing that is read leaves the machine.
+A reader has a `name`, a `title`, `sniff(head)` and `read(source)`. Other packages register readers as entry points of
+the group `context_bench.traffic_readers`; these are tried before ours. Recordings never leave the machine.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ __all__ = [
 
 
 class Reader(Protocol):
-    """Reads one format of recorded traffic."""
+    """Reader of one format of recorded traffic."""
 
-    name: str  # as in reports
-    title: str  # as shown to people
+    name: str  # name in reports
+    title: str  # name in texts
 
     def sniff(self, head: Head) -> bool:
-        """Tell by the start of a file whether it has this format."""
+        """Whether a file with this start has the reader's format."""
 
     def read(self, source: Source) -> Iterator[Thread]:
-        """Yield the threads of a file; a line that cannot be used is given to `source.skip`."""
+        """Yield the threads of a file; report unusable lines to `source.skip`."""
 
 
 _HERE = "context_bench.traffic.readers"
@@ -64,17 +64,17 @@ READERS = {
     "mini-swe-agent": f"{_HERE}.trajectories:MiniSweAgent",
     "api-log": f"{_HERE}.api_logs:ApiLogs",
 }
-"""The formats that ship, in the order in which they are asked."""
+"""Built-in readers, in the order in which they are tried."""
 
 
 @dataclass
 class Findings:
-    """What became of each file, and the requests that were counted."""
+    """Results of reading files, with a report for each."""
 
     files: list[FileReport] = field(default_factory=list)
     bytes_read: int = 0
     bytes_in_all: int = 0
-    seen: set[int] = field(default_factory=set)  # the replies of earlier files, by hash
+    seen: set[int] = field(default_factory=set)  # hashes of replies in earlier files
 
     @property
     def recordings(self) -> list[FileReport]:
@@ -86,16 +86,16 @@ class Findings:
         return [each for each in self.files if not each.format]
 
     def describe_skipped(self) -> str:
-        """Say which lines were left out, by their reason, and how many files are no recordings; "" for none."""
+        """Describe the skipped lines by reason, and the number of files that are no recordings; "" if none."""
         reasons = sum((report.skipped for report in self.files), Counter[str]())
         said = [f"{count_things(count, 'line')} left out ({reason})" for reason, count in reasons.items()]
         if self.others:
-            said.append(f"{count_things(len(self.others), 'file')} passed over, no recordings")
+            said.append(f"{count_things(len(self.others), 'file')} skipped (no recordings)")
         return ", ".join(said)
 
 
 def read_sessions(paths: Iterable[str | Path], findings: Findings | None = None) -> Iterator[Session]:
-    """Yield the sessions of files and folders; threads of one session in several files stand together."""
+    """Yield the sessions of files and folders; a session may have threads from several files."""
     session: Session | None = None
     for thread in read_threads(paths, findings):
         if session is not None and session.id == thread.session:
@@ -109,10 +109,10 @@ def read_sessions(paths: Iterable[str | Path], findings: Findings | None = None)
 
 
 def read_threads(paths: Iterable[str | Path], findings: Findings | None = None) -> Iterator[Thread]:
-    """Yield the threads of files and folders, session by session; `findings` takes what became of each file.
+    """Yield the threads of files and folders, session by session; `findings` receives a report for each file.
 
     Raises:
-        DataError: A file that was named itself is missing, or is no recording.
+        DataError: A file in `paths` is missing, or is no recording.
     """
     findings = Findings() if findings is None else findings
     named = [Path(path) for path in paths]
@@ -122,13 +122,15 @@ def read_threads(paths: Iterable[str | Path], findings: Findings | None = None) 
         if not (path.is_file() or path.is_dir()):
             raise DataError(f"{path}: a pipe or a device, which cannot be read twice: write it to a file first")
     stats = {file: file.stat() for path in named for file in _walk(path)}
-    once = {(told.st_dev, told.st_ino): file for file, told in reversed(stats.items())}  # under whatever names
+    once = {
+        (told.st_dev, told.st_ino): file for file, told in reversed(stats.items())
+    }  # one name for each file, despite links
     found = [_Found(file, told.st_size) for file, told in stats.items() if once[told.st_dev, told.st_ino] == file]
     findings.bytes_in_all = sum(each.size for each in found)
     readers = _list_readers()
     sessions: dict[str, int] = {}
     opened = [(each, place) for place, each in enumerate(_bundle(found))]
-    # the files of one session stand together, where the first of them stands
+    # files of one session are read together, at the place of the first
     for each, place in opened:
         each.place = sessions.setdefault(_peek_session(each), place)
     for each, _ in sorted(opened, key=lambda pair: (pair[0].place, pair[1])):
@@ -137,7 +139,7 @@ def read_threads(paths: Iterable[str | Path], findings: Findings | None = None) 
             yield from _read_source(source, readers, findings)
         reports = findings.files[known:]
         if each.path in named and not any(report.format for report in reports):
-            raise DataError(f"{each.path}: {reports[0].reason if len(reports) == 1 else 'no recording in it'}")
+            raise DataError(f"{each.path}: {reports[0].reason if len(reports) == 1 else 'contains no recording'}")
         findings.bytes_read += each.size
 
 
@@ -153,7 +155,7 @@ class _Found:
 
 
 def _walk(path: Path) -> Iterator[Path]:
-    """Yield the regular files of a folder in order, hidden ones too; a folder stands after the file of its name."""
+    """Yield the regular files of a folder in order, with hidden ones; a folder follows the file of the same name."""
     if not path.is_dir():
         yield path
         return
@@ -162,7 +164,7 @@ def _walk(path: Path) -> Iterator[Path]:
 
 
 def _bundle(found: list[_Found]) -> list[_Found]:
-    """Put the raw bodies of each folder together."""
+    """Bundle the raw bodies of each folder."""
     folders: dict[Path, _Found] = {}
     kept: list[_Found] = []
     for each in found:
@@ -183,7 +185,7 @@ _SESSION_ID = re.compile(rb'"sessionId": ?"([^"]+)"')
 
 
 def _peek_session(found: _Found) -> str:
-    """Return the session that the first lines of a file name, else its path."""
+    """Return the session id in the first lines of a file, else its path."""
     if not found.bundle and found.path.suffix == ".jsonl":
         with suppress(OSError), found.path.open("rb") as file:
             if named := _SESSION_ID.search(file.read(_PEEKED_BYTES)):
@@ -192,7 +194,7 @@ def _peek_session(found: _Found) -> str:
 
 
 def _open_sources(found: _Found, findings: Findings) -> Iterator[Source]:
-    """Open a file: an archive that is no recording as a whole gives its members."""
+    """Open a file; an archive that is no recording as a whole yields its members."""
     try:
         archive = None if found.bundle else open_archive(found.path)
     except OSError as error:
@@ -221,7 +223,7 @@ def _list_readers() -> list[Reader]:
 
 
 def find_reader(path: Path, refuses: Callable[[Mapping[str, Any]], Any]) -> Reader | None:
-    """Find the reader of a file; None for one that holds no recording, or a record that `refuses` is true of."""
+    """Return the reader of a file; None if it is no recording, or if `refuses` is true for one of its first records."""
     try:
         for source in _open_sources(_Found(path, 0), Findings()) if path.is_file() else ():
             head = source.head
@@ -242,7 +244,7 @@ def _read_source(source: Source, readers: list[Reader], findings: Findings) -> I
         report.reason = find_reason(head)
         reader = None if report.reason else next((each for each in readers if each.sniff(head)), None)
         if reader is None:
-            report.reason = report.reason or "no format of recorded traffic that is known"
+            report.reason = report.reason or "not a known format of recorded traffic"
             return
         report.format = reader.name
         for thread in reader.read(source):
@@ -264,7 +266,7 @@ def _read_source(source: Source, readers: list[Reader], findings: Findings) -> I
 
 
 def _end_report(report: FileReport, problem: str) -> None:
-    """Say what ended the reading of a file; the requests before it count."""
+    """Record the problem that ended the reading of a file; earlier requests count."""
     if report.requests:
         report.skip(0, problem)
     else:
@@ -272,7 +274,7 @@ def _end_report(report: FileReport, problem: str) -> None:
 
 
 def _drop_known(thread: Thread, source: Source, seen: set[int]) -> None:
-    """Drop requests that an earlier file has: a session that was resumed begins with a copy."""
+    """Drop requests that an earlier file contains: a resumed session begins with a copy."""
     kept = []
     for request in thread.requests:
         known = hash((request.id, request.started, request.usage)) if request.id else None
@@ -285,7 +287,7 @@ def _drop_known(thread: Thread, source: Source, seen: set[int]) -> None:
     thread.requests[:] = kept
 
 
-# --- files that stand beside recordings
+# --- files next to recordings
 
 
 def _holds(*names: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -305,16 +307,16 @@ _NO_SESSIONS: list[tuple[str, Callable[[Mapping[str, Any]], bool]]] = [
     ("the manifest of a run", _holds("arm", "task")),
     ("the manifest of a workflow", _holds("runId", "workflowName")),
     (
-        "the output of codex exec --json, which holds no prompts",
+        "the output of codex exec --json, which has no prompts",
         _is_type("thread.started", "turn.started", "item.completed"),
     ),
     ("a proxy's statistics", lambda record: isinstance(record.get("summary"), dict) and "messages" not in record),
 ]
-"""Files that stand beside recordings and repeat or sum up what those hold."""
+"""Known files next to recordings that repeat or summarize their content."""
 
 
 def find_reason(head: Head) -> str:
-    """Say what a file is that is known to be no recording; "" for any other."""
+    """Describe a file that is known to be no recording; "" for all others."""
     if head.members:
         return ""
     objects = [each for each in head.records if isinstance(each, Mapping)]

@@ -1,7 +1,7 @@
-"""Logs of requests in the form of an API: chat completions, responses and Anthropic messages, and a tap's recordings.
+"""Logs of API requests: chat completions, responses and Anthropic messages, and a tap's recordings.
 
-A record is the request itself, or holds it under `request` or `body`, as an object or as its text; the reply stands
-under `response` or `reply`, in one piece or as the events of a stream. A folder of raw bodies that Claude Code wrote
+A record is the request itself, or has it under `request` or `body`, as an object or as text. The reply is under
+`response` or `reply`, as one body or as stream events. A folder of raw bodies from Claude Code
 (`OTEL_LOG_RAW_API_BODIES=file:DIR`) is read as such a log too.
 """
 
@@ -28,7 +28,7 @@ _BLOCKS = ("tool_use", "tool_result", "thinking")
 
 
 class ApiLogs:
-    """Requests and replies as they went over the wire."""
+    """Reader of requests and replies in their API's form."""
 
     name = "api-log"
     title = "log of API requests"
@@ -41,7 +41,7 @@ class ApiLogs:
 
 
 def read_object(value: Any) -> Mapping[str, Any] | None:
-    """Return a JSON object, also from the text of one; None for anything else."""
+    """Return a JSON object, also from its text; None for anything else."""
     if isinstance(value, str):
         value = read_document(value) or None
         value = None if is_too_deep(value) else value
@@ -49,7 +49,7 @@ def read_object(value: Any) -> Mapping[str, Any] | None:
 
 
 def parse_record(record: Any) -> Logged | str:
-    """Read the request in a record of a log, or say why there is none."""
+    """Read the request in a log record, or return the reason why there is none."""
     if not isinstance(record, Mapping):
         return "no JSON object"
     wrapped = next((found for key in ("request", "body") if (found := read_object(record.get(key)))), record)
@@ -59,13 +59,13 @@ def parse_record(record: Any) -> Logged | str:
     if isinstance(given, Mapping):
         status = given.get("status_code", status)
     if type(status) is int and status >= 400:
-        return f"a request that failed (status {status})"
+        return f"failed request (status {status})"
     path = str(record.get("path") or record.get("url") or wrapped.get("url") or "")
     return build_logged(body, given, path, find_session({**wrapped, **record}, body), read_time(record))
 
 
 def build_logged(body: Mapping[str, Any], given: Any, path: str, session: str, started: float | None) -> Logged | str:
-    """Build the request of a body and what was answered, whose API is told by the path or by their looks."""
+    """Build a request from its body and reply; the API is known from the path, else from their fields."""
     form = find_form("/v1" + path.partition("?")[0].rpartition("/v1")[2]) if path else None
     reply = read_reply(given)
     api = form.name if form is not None else find_api(body, reply)
@@ -75,7 +75,7 @@ def build_logged(body: Mapping[str, Any], given: Any, path: str, session: str, s
         messages = [{"role": "user", "content": messages}]
     others = [each for each in FORMS if each.name not in ("openai", "anthropic", "responses")]
     found = None if api else next(((each.name, told) for each in others if (told := each.read_prompt(body))), None)
-    if found is not None:  # an API that is known by its form alone
+    if found is not None:  # an API that only its form recognises
         api, prompt = found
         messages = prompt.messages
         body = {**body, system: prompt.system, "tools": prompt.tools}
@@ -103,7 +103,7 @@ def build_logged(body: Mapping[str, Any], given: Any, path: str, session: str, s
 
 
 def find_api(body: Mapping[str, Any], reply: Mapping[str, Any] | None) -> str:
-    """Tell which API a body is for by its fields, its messages and its reply; "" for none that is known."""
+    """Return the API of a body by its fields, messages and reply; "" if unknown."""
     if "messages" not in body:
         asks = isinstance(body.get("input"), list) or "instructions" in body or "output" in (reply or {})
         return "responses" if asks and "input" in body else ""
@@ -126,7 +126,7 @@ def find_api(body: Mapping[str, Any], reply: Mapping[str, Any] | None) -> str:
 
 
 def read_reply(given: Any) -> dict[str, Any] | None:
-    """Read a recorded reply as the body that a request without streaming gets; None where there is none."""
+    """Read a recorded reply as an unstreamed body; None without a reply."""
     if isinstance(given, str) and not given.lstrip("\ufeff \n").startswith("{"):
         return _join_stream(given)
     response = read_object(given)
@@ -139,7 +139,7 @@ def read_reply(given: Any) -> dict[str, Any] | None:
 
 
 def _join_stream(text: str) -> dict[str, Any] | None:
-    """Join the events of a stream; what they say first of themselves (id, model) is kept."""
+    """Join the events of a stream, and keep the id and model of the first ones."""
     stream, told, known = StreamedReply(), dict[str, Any](), None
     for event in scan_events(text):
         with suppress(AttributeError, TypeError, KeyError, ValueError):
@@ -150,12 +150,12 @@ def _join_stream(text: str) -> dict[str, Any] | None:
         return None
     try:
         return {**told, **known.join_stream(stream)}
-    except (ValueError, TypeError, KeyError):  # a call whose arguments were cut
+    except (ValueError, TypeError, KeyError):  # a call with cut arguments
         return {**told, "usage": stream.usage}
 
 
 def read_time(record: Mapping[str, Any], names: tuple[str, ...] = _TIMES) -> float | None:
-    """Read the first of some times as seconds since 1970: a date, seconds or milliseconds; None for any other."""
+    """Return the first time in a record (date, seconds or milliseconds) as seconds since 1970; None without one."""
     for name in names:
         value = record.get(name)
         if isinstance(value, int | float) and 1e8 < value < 1e15:
@@ -182,20 +182,20 @@ def parse_date(text: str) -> float | None:
 class RawBodies:
     """A folder of `<uuid>.request.json` and `<request id>.response.json`.
 
-    Their names do not tell which belong together: a reply stands in the requests that follow it, and the last reply of
-    a thread is the first one that was written after its request.
+    File names do not pair them. A reply is found in the requests that follow it; the last reply of a thread is the
+    first one written after its request.
     """
 
     name = "raw-bodies"
     title = "Claude Code's raw API bodies"
-    paired = "replies: matched to requests by what later requests hold, else by time"
+    paired = "replies: matched to requests by later requests, else by time"
 
     def sniff(self, head: Head) -> bool:
         return head.name.endswith((".request.json", ".response.json"))
 
     def read(self, source: Source) -> Iterator[Thread]:
         requests: list[_RawRequest] = []
-        replies: list[tuple[int, int, float, bytes]] = []  # line, place, time and digest
+        replies: list[tuple[int, int, float, bytes]] = []  # line, place, time and hash
         for line, place, value in source.records():
             document, modified = value["document"], value["modified"]
             if value["name"].endswith(".response.json"):
@@ -226,9 +226,9 @@ class _RawRequest(NamedTuple):
     line: int
     place: int
     modified: float
-    state: bytes  # of all its messages
-    asked: bytes  # of those before the last reply in it
-    replied: bytes  # of that reply
+    state: bytes  # hash of all messages
+    asked: bytes  # hash of the messages before its last reply
+    replied: bytes  # hash of that reply
 
 
 def _digest_turn(messages: list[Any]) -> tuple[bytes, bytes, bytes]:
@@ -240,7 +240,7 @@ def _digest_turn(messages: list[Any]) -> tuple[bytes, bytes, bytes]:
 
 
 def _pair_bodies(requests: list[_RawRequest], replies: list[tuple[int, int, float, bytes]]) -> dict[int, int]:
-    """Pair the place of each request with that of its reply."""
+    """Return the place of the reply for the place of each request."""
     by_state = {each.state: each.place for each in requests}
     followed = {each.replied: each.asked for each in requests if each.replied}
     answers: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""Sessions of Claude Code, as it keeps them in `~/.claude/projects`: main thread, sidechains and subagents.
+"""Sessions of Claude Code in `~/.claude/projects`: main thread, sidechains and subagents.
 
 A reply is several rows with one `message.id`, one for each block; the last row has its usage. A thread is all rows that
-lead to the same first row by `parentUuid`, in the order of the file. Neither the system text nor the tools are stored.
+lead to the same first row by `parentUuid`, in file order. Neither the system text nor the tools are stored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OWN_TYPES = {"user", "assistant", "system", "summary", "attachment", "progress"
 
 
 class ClaudeCode:
-    """Session files of Claude Code."""
+    """Reader of Claude Code's session files."""
 
     name = "claude-code"
     title = "Claude Code session"
@@ -37,7 +37,7 @@ class ClaudeCode:
             if not isinstance(row, Mapping):
                 source.skip(line, "no JSON object")
             elif str(row.get("type")) not in _OWN_TYPES:
-                source.skip(line, f"unknown type of line {str(row.get('type'))[:40]!r}")
+                source.skip(line, f"unknown line type {str(row.get('type'))[:40]!r}")
             else:
                 with source.using(line):
                     session.add(row, line)
@@ -52,7 +52,7 @@ class ClaudeCode:
                     self.name,
                     source.name,
                     thread.agent,
-                    (*_NOT_STORED, "history: lines of it are missing") if thread.has_gap else _NOT_STORED,
+                    (*_NOT_STORED, "history: some lines are missing") if thread.has_gap else _NOT_STORED,
                 )
 
 
@@ -62,14 +62,14 @@ class _Thread:
     session: str = ""
     agent: str = ""
     history: list[Message] = field(default_factory=list)
-    places: dict[str, int] = field(default_factory=dict)  # of each row: how long the history was after it
+    places: dict[str, int] = field(default_factory=dict)  # length of the history after each row
     requests: list[Request] = field(default_factory=list)
     replies: dict[tuple[str, str], Request] = field(default_factory=dict)
     has_gap: bool = False
 
 
 class _Session:
-    """The threads of a file, row by row."""
+    """Threads of a file, built row by row."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -78,7 +78,6 @@ class _Session:
         self._last: dict[tuple[Any, ...], _Thread] = {}
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
-        """Add a row to its thread."""
         identity = row.get("uuid")
         if not isinstance(identity, str):
             return
@@ -100,7 +99,7 @@ class _Session:
         above = row.get("parentUuid") or row.get("logicalParentUuid")
         line_of = row.get("sessionId"), row.get("agentId"), bool(row.get("isSidechain"))
         thread = self._of_row.get(above) if isinstance(above, str) else None
-        if thread is None and above and line_of in self._last:  # the row before is lost
+        if thread is None and above and line_of in self._last:  # the previous row is missing
             thread = self._last[line_of]
             thread.has_gap = True
         if thread is None:
@@ -113,7 +112,7 @@ class _Session:
 
     def _add_reply(self, thread: _Thread, row: Mapping[str, Any], message: dict[str, Any], line: int) -> None:
         if message.get("model") == "<synthetic>" or row.get("isApiErrorMessage"):
-            self._source.skip(line, "a message of Claude Code itself, not of a model")
+            self._source.skip(line, "a message by Claude Code itself, not by a model")
             return
         key = str(message.get("id") or row.get("uuid")), str(row.get("requestId") or "")
         blocks = message.get("content")
@@ -140,7 +139,7 @@ class _Session:
 
 
 def _append_user(history: list[Message], content: Any) -> None:
-    """Append what a user or a tool says; as the API wants it, one message follows each reply."""
+    """Append user text or tool results; the API requires a single message after each reply."""
     blocks = content if isinstance(content, list) else [{"type": "text", "text": str(content or "")}]
     if history and history[-1]["role"] == "user":
         history[-1]["content"].extend(blocks)
@@ -149,7 +148,7 @@ def _append_user(history: list[Message], content: Any) -> None:
 
 
 def _rewind(thread: _Thread, row: Mapping[str, Any], message: Mapping[str, Any]) -> None:
-    """Go back where a prompt follows an earlier row: what came after that was taken back by the user."""
+    """Rewind the history if a prompt follows an earlier row: the user has discarded the rows in between."""
     content = message.get("content")
     answers = isinstance(content, list) and any(
         isinstance(each, Mapping) and each.get("type") == "tool_result" for each in content
@@ -165,7 +164,7 @@ def _rewind(thread: _Thread, row: Mapping[str, Any], message: Mapping[str, Any])
 
 
 def _follow_system(thread: _Thread, row: Mapping[str, Any]) -> None:
-    """Follow a compaction, after which the history starts anew, or the clearing of old tool results."""
+    """Apply a compaction, which restarts the history, or the clearing of old tool results."""
     if row.get("subtype") == "compact_boundary":
         thread.history = []
     elif row.get("subtype") == "microcompact_boundary":

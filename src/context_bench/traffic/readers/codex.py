@@ -1,7 +1,7 @@
-"""Rollouts of Codex CLI, as it keeps them in `~/.codex/sessions`.
+"""Rollouts of Codex CLI in `~/.codex/sessions`.
 
-A request ends at each new count of tokens; its input is all that the thread holds before what the model then wrote.
-Counts are written twice. The system text is in newer files; the schemas of the built-in tools are in none.
+A request ends at each new token count; its input is everything in the thread before the model's following output.
+Counts are written twice. Newer files have the system text; no file has the schemas of built-in tools.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TYPES = {"session_meta", "response_item", "turn_context", "event_msg", "compact
 
 
 class Codex:
-    """Session files of Codex CLI."""
+    """Reader of Codex CLI's session files."""
 
     name = "codex"
     title = "Codex rollout"
@@ -35,13 +35,13 @@ class Codex:
             if not isinstance(payload, Mapping):
                 source.skip(line, "a line without a payload")
             elif str(row.get("type")) not in _TYPES:
-                source.skip(line, f"unknown type of line {str(row.get('type'))[:40]!r}")
+                source.skip(line, f"unknown line type {str(row.get('type'))[:40]!r}")
             else:
                 with source.using(line):
                     rollout.add(row["type"], payload, read_time(row), line)
         if rollout.requests:
             missing = () if rollout.system else ("system: not stored",)
-            reconstructed = (*missing, "tools: not stored", "requests: ended by each count of tokens")
+            reconstructed = (*missing, "tools: not stored", "requests: split at each token count")
             agent = rollout.id if rollout.parent else ""
             yield Thread(
                 rollout.parent or rollout.id, rollout.id, rollout.requests, self.name, source.name, agent, reconstructed
@@ -53,14 +53,13 @@ class _Rollout:
         self.id, self.parent, self.system = name, "", ""
         self.requests: list[Request] = []
         self._history: list[Any] = []
-        self._asked: int | None = None  # how long the history was when the model began to write
-        self._started: float | None = None  # of the last that was given to the model
+        self._asked: int | None = None  # length of the history when the model began to write
+        self._started: float | None = None  # time of the model's last input
         self._model: str | None = None
         self._settings: dict[str, Any] = {}
         self._total: Any = None
 
     def add(self, kind: str, payload: Mapping[str, Any], at: float | None, line: int) -> None:
-        """Add a line."""
         if kind == "session_meta":
             self.id = str(payload.get("id") or payload.get("session_id") or self.id)
             self.parent = str(payload.get("parent_thread_id") or "")
@@ -109,6 +108,6 @@ class _Rollout:
 
 
 def _is_written(item: Mapping[str, Any]) -> bool:
-    """Tell whether a model wrote an item."""
+    """Whether a model wrote an item."""
     kind = str(item.get("type"))
     return item.get("role") == "assistant" or kind == "reasoning" or kind.endswith("_call")

@@ -1,6 +1,6 @@
-"""Threads from logs that hold one request a record: by the ids that were recorded, else by what continues what.
+"""Threads from logs with one request per record: by recorded ids, else by which request continues which.
 
-The records are read twice, so that only one thread at a time is in memory.
+Records are read twice, so that only one thread at a time is in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from context_bench.traffic.readers.sources import ODD_FIELDS, WRONG_SHAPE, Recor
 from context_bench.traffic.sessions import Request, Thread, append_shared
 from context_bench.wire.prompts import read_text
 
-CHAINED = "threads: found by which request continues which"
+CHAINED = "threads: derived from which request continues which"
 _SESSION_FIELDS = ("session_id", "sessionId", "conversation_id", "conversation", "thread_id", "trace_id")
 _SESSION_HEADERS = ("x-claude-code-session-id", "session_id", "session-id", "x-session-id", "conversation_id")
 _USER_SESSION = re.compile(r"session_([0-9a-f-]{36})")
@@ -24,20 +24,20 @@ _USER_SESSION = re.compile(r"session_([0-9a-f-]{36})")
 
 @dataclass(slots=True)
 class Logged:
-    """A request as a log holds it."""
+    """A request in a log."""
 
     request: Request
-    session: str = ""  # as recorded
-    previous: str = ""  # the reply that its input continues (`previous_response_id`)
+    session: str = ""
+    previous: str = ""  # id of the reply that it continues (`previous_response_id`)
     reconstructed: tuple[str, ...] = ()
 
 
-Parse = Callable[[Any], "Logged | str"]  # reads the request in a record, or says why there is none
+Parse = Callable[[Any], "Logged | str"]  # returns the request in a record, or the reason why there is none
 
 
 @dataclass(slots=True)
 class _Chain:
-    """A thread as the first pass finds it."""
+    """A thread found in the first pass."""
 
     session: str
     number: int
@@ -51,9 +51,9 @@ def group_requests(
     records: Iterable[Record] | None = None,
     read_again: Callable[[int], Any] | None = None,
 ) -> Iterator[Thread]:
-    """Yield the threads of a log; what holds no request is counted with its reason.
+    """Yield the threads of a log; records without a request are counted by reason.
 
-    `records` and `read_again` stand for those of the source, where a request is put together from several values.
+    `records` and `read_again` replace those of the source if a request is built from several values.
     """
     chains = _find_chains(source, parse, source.records() if records is None else records)
     first = {chain.session: chain.number for chain in reversed(chains)}
@@ -71,7 +71,7 @@ def group_requests(
             request = replace(logged.request, line=line)
             if logged.previous:
                 if logged.previous not in replies:
-                    source.skip(line, "it continues a reply that is not in this file")
+                    source.skip(line, "continues a reply that is not in this file")
                     continue
                 request.history = [*replies[logged.previous], *request.history]
                 request.length = len(request.history)
@@ -87,9 +87,9 @@ def group_requests(
 
 
 def _find_chains(source: Source, parse: Parse, records: Iterable[Record]) -> list[_Chain]:
-    """Find which records make up a thread: the longest conversation that a request continues is its own."""
+    """Group records into threads: a request belongs to the longest conversation that it continues."""
     chains: list[_Chain] = []
-    ends: dict[tuple[str, bytes], _Chain] = {}  # by the session and all messages so far
+    ends: dict[tuple[str, bytes], _Chain] = {}  # by session and hash of all messages so far
     replies: dict[str, _Chain] = {}
     for line, place, value in records:
         logged = _parse(parse, value)
@@ -119,7 +119,7 @@ def _parse(parse: Parse, value: Any) -> Logged | str:
 
 
 def digest_states(messages: Iterable[Any], start: str = "") -> list[bytes]:
-    """Digest a conversation after each of its messages, without the marks and the thinking that later calls lack."""
+    """Return the hash of a conversation after each message, without cache marks and thinking."""
     digest = blake2b(start.encode("utf-8", "replace"), digest_size=12)
     states: list[bytes] = []
     tools: dict[str, str] = {}
@@ -132,7 +132,7 @@ def digest_states(messages: Iterable[Any], start: str = "") -> list[bytes]:
 
 
 def find_session(record: Mapping[str, Any], body: Mapping[str, Any]) -> str:
-    """Find the id of the session in a record, in the request's metadata or in its headers; "" where none is."""
+    """Return the session id in a record, the request's metadata or its headers; "" without one."""
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     for held in (record, metadata, body):

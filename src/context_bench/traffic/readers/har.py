@@ -1,4 +1,4 @@
-"""HTTP archives (HAR 1.2), as browsers and `mitmdump --set hardump=FILE` write them."""
+"""HTTP archives (HAR 1.2) from browsers and `mitmdump --set hardump=FILE`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from context_bench.wire.forms import find_form
 
 
 class Har:
-    """The requests to a model among those of an HTTP archive."""
+    """Reader of the model requests in an HTTP archive."""
 
     name = "har"
     title = "HTTP archive"
@@ -38,7 +38,7 @@ def _parse(entry: Any) -> Logged | str:
     request = entry.get("request") if isinstance(entry, Mapping) else None
     response = entry.get("response") if isinstance(entry, Mapping) else None
     if not isinstance(request, Mapping) or not isinstance(response, Mapping):
-        return "no entry of an archive"
+        return "not an archive entry"
     path = urlsplit(str(request.get("url") or "")).path
     posted = request.get("postData")
     body = read_object(posted.get("text")) if isinstance(posted, Mapping) else None
@@ -46,7 +46,7 @@ def _parse(entry: Any) -> Logged | str:
         return NO_REQUEST
     status = response.get("status")
     if type(status) is int and status >= 400:
-        return f"a request that failed (status {status})"
+        return f"failed request (status {status})"
     pairs = (each for each in request.get("headers") or () if isinstance(each, Mapping))
     headers = {str(each.get("name")): each.get("value") for each in pairs}
     started = parse_date(str(entry.get("startedDateTime") or ""))

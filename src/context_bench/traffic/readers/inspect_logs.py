@@ -1,4 +1,4 @@
-"""Logs of Inspect, `.eval` archives and `.json`: each model event of a sample is a request."""
+"""Logs of Inspect (`.eval` archives and `.json`): each model event of a sample is a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ATTACHED = "attachment://"
 
 
 class InspectLogs:
-    """Logs of Inspect's evaluations."""
+    """Reader of Inspect's evaluation logs."""
 
     name = "inspect"
     title = "Inspect log"
@@ -59,7 +59,7 @@ def _list_samples(source: Source) -> Iterator[Mapping[str, Any]]:
 
 
 class _Sample:
-    """A sample whose long texts stand apart."""
+    """A sample whose long texts are stored separately."""
 
     def __init__(self, log: str, sample: Mapping[str, Any], attached: Mapping[str, Any]) -> None:
         self._attached = attached
@@ -69,7 +69,7 @@ class _Sample:
         self._pool = pool if isinstance(pool, list) else []
 
     def parse(self, event: Any) -> Logged | str:
-        """Read the request of a model event; the provider's own body where it was kept."""
+        """Read the request of a model event, from the provider's own body if stored."""
         if event.get("cache") == "read":
             return "answered from Inspect's own cache"
         if event.get("error") or not isinstance(event.get("output"), Mapping):
@@ -127,7 +127,7 @@ class _Sample:
 
 
 def _convert(message: Mapping[str, Any]) -> Message:
-    """Convert a message of Inspect, whose tool calls have fields of their own, to one of a chat."""
+    """Convert a message of Inspect, whose tool calls have other fields, to a chat message."""
     content = message.get("content")
     converted: Message = {"role": message.get("role"), "content": content}
     if message.get("role") == "tool":

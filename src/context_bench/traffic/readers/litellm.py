@@ -1,4 +1,4 @@
-"""What LiteLLM writes: rows of its spend logs, payloads of its callbacks, and the `kwargs` that a callback gets."""
+"""LiteLLM's records: rows of its spend logs, payloads of its callbacks, and the `kwargs` of a callback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROUTES = {"anthropic_messages": "/v1/messages", "responses": "/v1/responses", "
 
 
 class LiteLLM:
-    """Logs of LiteLLM's proxy and library."""
+    """Reader of logs from LiteLLM's proxy and library."""
 
     name = "litellm"
     title = "LiteLLM log"
@@ -30,7 +30,7 @@ class LiteLLM:
 
 
 def _unwrap(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the payload of a callback, which its `kwargs` hold."""
+    """Return the payload in a callback's `kwargs`."""
     kwargs = record.get("kwargs")
     held = kwargs if isinstance(kwargs, Mapping) else record
     payload = held.get("standard_logging_object")
@@ -47,7 +47,7 @@ def _parse(record: Any) -> Logged | str:
     if not isinstance(record, Mapping) or not _is_logged(row := _unwrap(record)):
         return _NO_CALL
     if str(row.get("status") or "success") != "success":
-        return f"a request that failed (status {row['status']})"
+        return f"failed request (status {row['status']})"
     if str(row.get("cache_hit")).lower() == "true":
         return "answered from LiteLLM's own cache"
     body, kind = _read_body(row), str(row.get("call_type") or "").removeprefix("a")
@@ -71,7 +71,7 @@ def _parse(record: Any) -> Logged | str:
 
 
 def _read_body(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the body as the proxy got it, else as the payload tells it."""
+    """Read the body that the proxy received, else the one in the payload."""
     asked = read_object(row.get("proxy_server_request")) or {}
     asked = read_object(asked.get("body")) or asked
     if "messages" in asked or "input" in asked:

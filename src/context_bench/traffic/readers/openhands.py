@@ -16,7 +16,7 @@ _REBUILT = ("system: not stored", "tools: not stored", "messages: rebuilt from e
 
 
 class OpenHands:
-    """Events of an agent, in a list of their own or under `history`."""
+    """Reader of an agent's events, as a list or under `history`."""
 
     name = "openhands"
     title = "OpenHands trajectory"
@@ -43,12 +43,12 @@ class OpenHands:
                 if whole.requests:
                     yield Thread(name, name, whole.requests, self.name, source.name, "", _REBUILT)
                 else:
-                    source.skip(line, "a run without an action of the agent")
+                    source.skip(line, "a run without agent actions")
             elif _is_event(value):
                 with source.using(line):
                     run.add(value, line)
             else:
-                source.skip(line, "no event of OpenHands")
+                source.skip(line, "not an OpenHands event")
         if run.requests:
             name = source.path.stem
             yield Thread(name, name, run.requests, self.name, source.name, "", _REBUILT)
@@ -59,15 +59,14 @@ def _is_event(value: Any) -> bool:
 
 
 class _Run:
-    """The conversation that events make up."""
+    """Conversation built from events."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self._history: list[Message] = []
-        self._replied: set[str] = set()  # one reply may lead to several events
+        self._replied: set[str] = set()  # one reply may cause several events
 
     def add(self, event: Mapping[str, Any], line: int) -> None:
-        """Add an event."""
         metadata = event.get("tool_call_metadata")
         metadata = metadata if isinstance(metadata, Mapping) else {}
         given = event.get("args")
@@ -125,7 +124,7 @@ class _Run:
         self._history.append({key: value for key, value in said.items() if value is not None})
 
     def add_usages(self, metrics: Any) -> None:
-        """Add the usages of an evaluation's result, which stand apart: by the id of the reply, else in order."""
+        """Add the usages of an evaluation's result, which are stored separately: by reply id, else in order."""
         told = metrics.get("token_usages") if isinstance(metrics, Mapping) else None
         usages = [each for each in told if isinstance(each, Mapping)] if isinstance(told, list) else []
         by_id = {each.get("response_id"): each for each in usages if each.get("response_id")}

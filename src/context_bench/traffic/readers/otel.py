@@ -1,6 +1,6 @@
-"""Spans of OpenTelemetry's GenAI conventions: OTLP in JSON, or spans as the console exporter prints them.
+"""Spans of OpenTelemetry's GenAI conventions: OTLP in JSON, or output of the console exporter.
 
-Their messages have a form of their own and become those of chat completions. Content is opt-in: a span without its
+Their messages have a special form, and are converted to chat completions. Capturing content is opt-in: a span without
 messages is counted as such.
 """
 
@@ -24,7 +24,7 @@ _REBUILT = "messages: converted from the form of spans"
 
 
 class OtelSpans:
-    """GenAI spans of OpenTelemetry."""
+    """Reader of OpenTelemetry's GenAI spans."""
 
     name = "otel"
     title = "OpenTelemetry GenAI spans"
@@ -37,7 +37,7 @@ class OtelSpans:
 
 
 def _list_spans(record: Any) -> list[Any]:
-    """List the spans in an export; a span that stands alone is one."""
+    """List the spans in an export, or a single span."""
     if not isinstance(record, Mapping) or "resourceSpans" not in record:
         return [record] if isinstance(record, Mapping) else []
     return [
@@ -51,7 +51,7 @@ def _list_spans(record: Any) -> list[Any]:
 def _parse(span: Any) -> Logged | str:
     told = _read_attributes(span.get("attributes")) if isinstance(span, Mapping) else {}
     if not any(str(name).startswith("gen_ai.") for name in told):
-        return "a span that is about no model"
+        return "a span without a model call"
     if told.get("gen_ai.operation.name") in _OTHER_OPERATIONS:
         return f"a span of the operation {told['gen_ai.operation.name']}"
     messages, replied = _find_messages(span, told)
@@ -106,7 +106,7 @@ def _read_attributes(given: Any) -> dict[str, Any]:
 
 
 def _read_value(value: Any) -> Any:
-    """Read a value of OTLP, which names its type."""
+    """Read an OTLP value, which is wrapped in its type."""
     if not isinstance(value, Mapping) or len(value) != 1:
         return value
     ((kind, held),) = value.items()
@@ -130,7 +130,7 @@ def _read_json(value: Any, text_field: str = "") -> Any:
 
 
 def _find_messages(span: Mapping[str, Any], told: Mapping[str, Any]) -> tuple[list[Message], Message | None]:
-    """Find the messages of a span, and the reply: in today's attributes, in older ones, or in its events."""
+    """Return the messages and reply of a span, from current attributes, older ones or events."""
     given = _read_json(told.get("gen_ai.input.messages") or told.get("gen_ai.prompt"))
     written = _read_json(told.get("gen_ai.output.messages") or told.get("gen_ai.completion"))
     if given is None:
@@ -171,7 +171,7 @@ def _read_events(span: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[di
 
 
 def _convert(message: Mapping[str, Any]) -> list[Message]:
-    """Convert a message with `parts` to those of a chat; one with `content` is as it is."""
+    """Convert a message with `parts` to chat messages; one with `content` is unchanged."""
     role = str(message.get("role") or "user")
     parts = message.get("parts")
     if not isinstance(parts, list):

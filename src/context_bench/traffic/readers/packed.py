@@ -1,4 +1,4 @@
-"""Packed recordings: gzip, zstd and zip, unpacked to disk within limits, and as far as a damaged one goes."""
+"""Compressed recordings (gzip, zstd and zip): unpacked to disk within limits; of damaged ones, the intact part."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import zstandard
 from context_bench.errors import DataError
 from context_bench.text.formats import MAX_RECORD
 
-MAX_UNPACKED = 16 << 30  # bytes that a packed file may grow to
-_FREE_UNPACKED = 1 << 30  # what a small one may grow to, whatever its size
-_MAX_GROWTH = 200  # times that a larger one may grow
+MAX_UNPACKED = 16 << 30  # limit for any file, in bytes
+_FREE_UNPACKED = 1 << 30  # small files may always grow to this many bytes
+_MAX_GROWTH = 200  # limit on the growth factor of larger files
 _FREE_MEMORY = 1 << 20
 _CHUNK = 1 << 16
 _MEMBER = b"PK\x03\x04"
@@ -26,10 +26,10 @@ _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError, zipfile.
 
 
 class Archive(zipfile.ZipFile):
-    """A zip file, which knows how much of it was unpacked."""
+    """A zip file that counts its unpacked bytes."""
 
     unpacked = 0
-    kept: IO[bytes] | None = None  # the file that a rescued one stands in
+    kept: IO[bytes] | None = None  # file with the rescued members
 
     def close(self) -> None:
         super().close()
@@ -38,12 +38,12 @@ class Archive(zipfile.ZipFile):
 
 
 def limit_growth(size: int) -> int:
-    """Return how many bytes a packed file of a size may unpack to."""
+    """Return the largest unpacked size of a compressed file with `size` bytes."""
     return min(MAX_UNPACKED, max(_FREE_UNPACKED, _MAX_GROWTH * size))
 
 
 def open_packed(file: BinaryIO) -> Any:
-    """Return a reader of what a gzip or zstd file holds, by its first bytes; None for any other file."""
+    """Return a decompressing reader of a gzip or zstd file, recognised by its first bytes; None for other files."""
     magic = file.read(4)
     file.seek(0)
     if magic[:2] == b"\x1f\x8b":
@@ -54,7 +54,7 @@ def open_packed(file: BinaryIO) -> Any:
 
 
 def open_member(archive: Archive, name: str) -> IO[bytes]:
-    """Open a member of an archive; DataError for one with a password, or packed in a way that Python does not know."""
+    """Open a member of an archive; raise DataError for a password or an unknown compression."""
     try:
         return archive.open(name)
     except (RuntimeError, zipfile.BadZipFile) as error:
@@ -62,13 +62,13 @@ def open_member(archive: Archive, name: str) -> IO[bytes]:
 
 
 def unpack(packed: Any, target: IO[bytes], limit: int) -> str:
-    """Write what is packed to a file; say what is wrong with it, "" for nothing."""
+    """Write the unpacked content to a file; return the problem, or "" for none."""
     size = 0
     try:
-        while chunk := packed.read1(_CHUNK):  # so that nothing before the damage is lost
+        while chunk := packed.read1(_CHUNK):  # read1 loses nothing before the damage
             size += len(chunk)
             if size > limit:
-                return "packed so tightly that only a part is read: unpack it to a file first"
+                return "compressed too strongly, so only a part is read: unpack it to a file first"
             target.write(chunk)
     except _DAMAGE as error:
         return f"the compressed file is damaged: {error}"
@@ -76,7 +76,7 @@ def unpack(packed: Any, target: IO[bytes], limit: int) -> str:
 
 
 def open_archive(path: Path) -> Archive | None:
-    """Open a zip file; of one whose end is missing, a copy of the members that are whole. None for another file."""
+    """Open a zip file; if its end is missing, open a copy of its complete members. None for other files."""
     with path.open("rb") as file:
         if file.read(len(_MEMBER)) != _MEMBER:
             return None
@@ -87,7 +87,7 @@ def open_archive(path: Path) -> Archive | None:
 
 
 def _rescue_members(path: Path) -> Archive:
-    """Read a zip file by the headers before its members, as its directory is missing."""
+    """Read a zip file without a directory by the headers before its members."""
     kept = cast(IO[bytes], tempfile.SpooledTemporaryFile(_FREE_MEMORY))  # noqa: SIM115 - the archive closes it
     names: set[str] = set()
     left = limit_growth(path.stat().st_size)
@@ -120,7 +120,7 @@ def _list_members(data: mmap) -> Iterator[tuple[str, bytes]]:
 
 
 def _read_member(data: mmap, place: int, size: int, *, packed: bool) -> bytes | None:
-    """Read a member that is whole and not longer than a record may be; None for any other."""
+    """Read a complete member within the limit of a record; None for others."""
     if not packed:
         return data[place : place + size] if size <= min(MAX_RECORD, len(data) - place) else None
     unpacker, parts, left = zlib.decompressobj(-15), [], MAX_RECORD

@@ -1,7 +1,7 @@
-"""Files of traffic as readers see them: unpacked, value by value, with every unusable line counted and named.
+"""Files of traffic for readers: unpacked, value by value, with every unusable line counted and named.
 
-Plain, gzip, zstd and zip; JSON lines, JSON lists, pretty-printed or not, and single documents. A damaged file gives
-what stands before and after the damage. Memory is bounded by the longest record: what has to be read twice is on disk.
+Plain, gzip, zstd and zip; JSON lines, JSON lists, pretty-printed or not, and single documents. Of a damaged file, the
+values before and after the damage are read. Memory is bounded by the longest record; values needed twice are on disk.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from context_bench.text.formats import MAX_RECORD, JsonWindow
 from context_bench.traffic.readers.packed import Archive, limit_growth, open_member, open_packed, unpack
 
 HEAD_BYTES = 64 << 10
-LONG_HEAD_BYTES = 1 << 20  # where the first lines are long
+LONG_HEAD_BYTES = 1 << 20  # for files with long first lines
 HEAD_RECORDS = 20
-MAX_NESTING = 150  # levels of JSON: tools and calls have up to 20
+MAX_NESTING = 150  # JSON levels; tools and calls have up to 20
 WRONG_SHAPE = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What code that reads a record raises where a field is of another type than its format has there."""
-ODD_FIELDS = "its fields are not those of this format"
+"""Errors of a reader if a field has another type than in its format."""
+ODD_FIELDS = "its fields do not match this format"
 _TOO_DEEP = f"nested more than {MAX_NESTING} levels deep"
-MAX_DAMAGES = 100  # of a document, each of which costs a look at all that follows
-MAX_NAMED_LINES = 5  # unusable lines that are named, of each reason
+MAX_DAMAGES = 100  # per document; each costs a search in the rest of the file
+MAX_NAMED_LINES = 5  # named unusable lines for each reason
 _UNPACKED_IN_MEMORY = 1 << 20
 
 
@@ -42,20 +42,20 @@ class Record(NamedTuple):
     """A value in a file."""
 
     line: int
-    place: int  # for `Source.read_again`
+    place: int  # argument of `Source.read_again`
     value: Any
 
 
 @dataclass(frozen=True)
 class Head:
-    """The start of a file, by which its format is recognised."""
+    """The start of a file, used to recognise its format."""
 
-    name: str  # of the file
-    records: list[Any]  # the first values; the last may lack its end
-    members: tuple[str, ...] = ()  # of an archive that is one recording
+    name: str  # file name
+    records: list[Any]  # first values; the last may be cut off
+    members: tuple[str, ...] = ()  # members of an archive that is one recording
 
     def any(self, test: Callable[[Mapping[str, Any]], Any]) -> bool:
-        """Tell whether a test holds for one of the records that are objects."""
+        """Whether a test is true for any record that is an object."""
         return any(_holds(test, each) for each in self.records if isinstance(each, Mapping))
 
 
@@ -68,18 +68,18 @@ def _holds(test: Callable[[Mapping[str, Any]], Any], record: Mapping[str, Any]) 
 
 @dataclass
 class FileReport:
-    """What became of one file."""
+    """Result of reading one file."""
 
     path: str
-    format: str = ""  # the reader's name; empty for a file that is no recording
-    reason: str = ""  # why it is none, or why it could not be read
+    format: str = ""  # name of the reader; empty if the file is no recording
+    reason: str = ""  # why it is no recording, or cannot be read
     threads: int = 0
     requests: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)  # lines that could not be used, by reason
-    lines: dict[str, list[int]] = field(default_factory=dict)  # the first of them
+    skipped: Counter[str] = field(default_factory=Counter)  # unusable lines by reason
+    lines: dict[str, list[int]] = field(default_factory=dict)  # numbers of the first ones
 
     def skip(self, line: int, reason: str) -> None:
-        """Count a line that cannot be used."""
+        """Count an unusable line."""
         self.skipped[reason] += 1
         named = self.lines.setdefault(reason, [])
         if len(named) < MAX_NAMED_LINES:
@@ -100,7 +100,7 @@ class FileReport:
 
 
 class Source:
-    """A recording that is being read: a file, a member of an archive, or several files that belong together."""
+    """An open recording: a file, a member of an archive, or a bundle of files."""
 
     def __init__(
         self, path: Path, member: str = "", archive: Archive | None = None, bundle: Iterable[Path] = ()
@@ -110,7 +110,7 @@ class Source:
         self.report = FileReport(self.name)
         self._stack = ExitStack()
         self._spool: IO[bytes] | None = None
-        self.replies: list[int] = []  # the hashes of the replies that were read
+        self.replies: list[int] = []  # hashes of the replies read
 
     def __enter__(self) -> Source:
         return self
@@ -119,12 +119,12 @@ class Source:
         self._stack.close()
 
     def skip(self, line: int, reason: str) -> None:
-        """Count a line that cannot be used."""
+        """Count an unusable line."""
         self.report.skip(line, reason)
 
     @contextmanager
     def using(self, line: int) -> Iterator[None]:
-        """Use a record: one whose fields are of other types than the format has is counted as such."""
+        """Catch errors from a record whose fields do not match the format, and count it."""
         try:
             yield
         except WRONG_SHAPE:
@@ -132,7 +132,7 @@ class Source:
 
     @cached_property
     def stream(self) -> BinaryIO:
-        """The unpacked bytes, which can be sought in."""
+        """Unpacked bytes, with random access."""
         if self.archive is not None and not self.member:
             return io.BytesIO()
         if self.archive is not None:
@@ -161,13 +161,13 @@ class Source:
 
     @cached_property
     def _first_lines(self) -> list[tuple[bytes, Any]]:
-        """The first lines, each with its value; the last one may be cut."""
+        """First lines, each with its value; the last one may be cut off."""
         lines = [line for line in self._start.split(b"\n", HEAD_RECORDS)[:HEAD_RECORDS] if line.strip()]
         return [(line, _load(line)) for line in lines]
 
     @cached_property
     def in_lines(self) -> bool:
-        """Whether each line is a JSON value of its own."""
+        """Whether each line is a separate JSON value."""
         lines = self._first_lines
         if len(lines) == 1:
             return lines[0][0].lstrip()[:1] == b"{"
@@ -181,7 +181,7 @@ class Source:
         if not self.in_lines:
             begun = self._read_document(io.BytesIO(self._start), FileReport(""))
             records = [value for _, value in islice(begun, HEAD_RECORDS)] if self._start.lstrip()[:1] in b"[{" else []
-            if not records:  # the first value of a list goes on after the start
+            if not records:  # the first value of a list is longer than the start
                 value = close_json(self._start.decode("utf-8", "replace"))
                 records = value if isinstance(value, list) else [value]
         else:
@@ -191,9 +191,9 @@ class Source:
         return Head(self.path.name, [each for each in records if each is not None], members)
 
     def records(self, expand: Callable[[Any], list[Any]] | None = None) -> Iterator[Record]:
-        """Yield every value with its line: of JSON lines, of a list, or one document after the other.
+        """Yield every value with its line, from JSON lines, a list or consecutive documents.
 
-        `expand` gives the records within a value, which then stand for it.
+        `expand` returns the records inside a value, which then replace it.
         """
         if self.bundle:
             values: Iterator[tuple[int, int, Any]] = self._read_bundle()
@@ -218,9 +218,9 @@ class Source:
             return []
 
     def document(self) -> Any:
-        """Read a file that is one JSON value; of a damaged one all that can be read, None for nothing.
+        """Read a file that is one JSON value; from a damaged one all readable parts, or None.
 
-        Objects after the damage are put into the list in which others like them stand.
+        Objects after the damage are added to the list that contains similar ones.
         """
         values = [record.value for record in self.records()] if self.in_lines else self._read_whole()
         if not values:
@@ -236,7 +236,7 @@ class Source:
         return [values] if self._start.lstrip()[:1] == b"[" else values
 
     def read_again(self, place: int) -> Any:
-        """Read the value of a record once more."""
+        """Read the value of a record again."""
         if place < 0 and self._spool is not None:
             self._spool.seek(-1 - place)
             return _load(self._spool.readline())
@@ -244,11 +244,11 @@ class Source:
         return _load(self.stream.readline())
 
     def _make_temporary(self) -> IO[bytes]:
-        """Make a file that is gone when this one is closed."""
+        """Make a temporary file that is deleted with this source."""
         return self._stack.enter_context(tempfile.SpooledTemporaryFile(_UNPACKED_IN_MEMORY))
 
     def _keep(self, value: Any) -> int:
-        """Keep a value for `read_again`."""
+        """Store a value for `read_again`."""
         if self._spool is None:
             self._spool = self._make_temporary()
         place = self._spool.seek(0, io.SEEK_END)
@@ -274,12 +274,12 @@ class Source:
                 self.skip(number, _TOO_DEEP)
             elif value is not None:
                 yield number, start, value
-                self.stream.seek(place)  # a reader may have looked elsewhere
+                self.stream.seek(place)  # a reader may have moved the position
             elif line.strip():
                 self.skip(number, "broken JSON" if line.endswith(b"\n") else "the file ends in the middle of a line")
 
     def _read_document(self, stream: BinaryIO, report: FileReport) -> Iterator[tuple[int, Any]]:
-        """Yield the elements of a list, or values one after the other; go on after a damaged one."""
+        """Yield the elements of a list, or consecutive values; continue after damaged ones."""
         stream.seek(0)
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
         try:
@@ -298,18 +298,20 @@ class Source:
                         report.skip(line, _TOO_DEEP)
                     else:
                         yield line, value
-                except RecursionError:  # where it ends is not known
-                    report.skip(line, f"{_TOO_DEEP}: what follows is not read")
+                except RecursionError:  # its end is unknown
+                    report.skip(line, f"{_TOO_DEEP}: the rest is not read")
                     return
                 except json.JSONDecodeError as error:
                     rest, place = window.rest(), error.pos - (len(error.doc) - len(window.rest()))
                     if not damages:
-                        report.skip(window.find_line(error), f"broken JSON ({error.msg}): the values around are used")
+                        report.skip(
+                            window.find_line(error), f"broken JSON ({error.msg}): the values around it are used"
+                        )
                     if not in_list and not damages and (begun := close_json(rest[:place])) not in (None, {}):
                         yield line, begun
                     damages += 1
                     if damages == MAX_DAMAGES:
-                        report.skip(line, f"damaged in {MAX_DAMAGES} places: what follows is not read")
+                        report.skip(line, f"damaged in {MAX_DAMAGES} places: the rest is not read")
                         return
                     following = _NEXT_OBJECT.search(rest, max(place, 1))
                     window.advance(following.start() if following else len(rest))
@@ -332,9 +334,9 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 
 
 def close_json(text: str, *, again: bool = True) -> Any:
-    """Read the start of a JSON value whose end is missing: all that is complete; None where nothing is.
+    """Read the complete parts of a JSON value whose end is missing; None if there are none.
 
-    Where it is damaged before, only what stands before the damage.
+    If it is damaged earlier, read only the part before the damage.
     """
     closers: list[str] = []
     cut = 0
@@ -357,7 +359,7 @@ def close_json(text: str, *, again: bool = True) -> Any:
 
 
 def _find_list_of(whole: Any, value: dict[str, Any]) -> list[Any] | None:
-    """Find the list, last of all in a document, whose elements have the keys of an object."""
+    """Return the last list in a document whose elements have the keys of an object."""
     if isinstance(whole, dict):
         return next((found for each in reversed(whole.values()) if (found := _find_list_of(each, value))), None)
     if isinstance(whole, list) and whole:
@@ -370,7 +372,7 @@ def _find_list_of(whole: Any, value: dict[str, Any]) -> list[Any] | None:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Tell whether a JSON value is nested more deeply than any recording is."""
+    """Whether a JSON value is nested more deeply than `MAX_NESTING`."""
     level = [value]
     for _ in range(MAX_NESTING):
         level = [
@@ -386,11 +388,11 @@ def is_too_deep(value: Any) -> bool:
 
 
 def _load(line: bytes) -> Any:
-    """Read a line as JSON; None for what is none."""
+    """Read a line as JSON; None if invalid."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(line.decode("utf-8-sig", "replace"))  # it takes the lone surrogates that real data has
+            return json.loads(line.decode("utf-8-sig", "replace"))  # accepts lone surrogates, which occur in real data
         except (ValueError, RecursionError):
             return None

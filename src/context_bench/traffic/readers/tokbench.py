@@ -1,4 +1,4 @@
-"""Transcripts of tokbench: a phase of a task each, in the messages of the agent `pi`."""
+"""Transcripts of tokbench: each has one phase of a task, as messages of the agent `pi`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCHEMA = "forge-subagent-transcript/"
 
 
 class Tokbench:
-    """Transcripts with the schema `forge-subagent-transcript`."""
+    """Reader of transcripts with the schema `forge-subagent-transcript`."""
 
     name = "tokbench"
     title = "tokbench transcript"
@@ -37,7 +37,7 @@ class Tokbench:
 
 
 class _Run:
-    """A transcript, message by message."""
+    """Conversation built message by message."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.requests: list[Request] = []
@@ -45,7 +45,6 @@ class _Run:
         self._history: list[Message] = [{"role": "user", "content": str(document.get("prompt") or "")}]
 
     def add(self, message: Mapping[str, Any], number: int) -> None:
-        """Add a message."""
         anthropic = "anthropic" in str(message.get("api") or self._document.get("provider"))
         if message.get("role") == "assistant":
             self._add_reply(message, number, anthropic)
@@ -133,7 +132,7 @@ def _write_chat(message: Mapping[str, Any]) -> Message:
 
 
 def _append_block(history: list[Message], message: Mapping[str, Any]) -> None:
-    """Append what a tool or a user says; the results of one step stand in one message."""
+    """Append a tool result or user text; the results of one step are one message."""
     block: dict[str, Any] = {"type": "text", "text": _join_texts(message.get("content"))}
     if message.get("role") == "toolResult":
         block = {

@@ -1,4 +1,4 @@
-"""Trajectories of SWE-agent and mini-swe-agent: a request is what stands before each message of the model."""
+"""Trajectories of SWE-agent and mini-swe-agent: the messages before each reply are a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEPT_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reason
 
 
 class SweAgent:
-    """`.traj` files: `query` of a step is its exact input; older ones have `messages`, or only a history."""
+    """Reader of `.traj` files: `query` of a step is its exact input; older ones have `messages` or only a history."""
 
     name = "swe-agent"
     title = "SWE-agent trajectory"
@@ -32,7 +32,7 @@ class SweAgent:
                 continue
             messages = [_keep_fields(each) for each in given if isinstance(each, Mapping)]
             reply = None
-            if not step.get("query"):  # the state after the step
+            if not step.get("query"):  # `messages` is the state after the step
                 spoke = max((at for at, each in enumerate(messages) if each.get("role") == "assistant"), default=None)
                 reply = None if spoke is None else messages[spoke]
                 messages = messages[:spoke]
@@ -44,9 +44,9 @@ class SweAgent:
             history = [each for each in held if isinstance(each, Mapping)] if isinstance(held, list) else []
             asked = (place for place, each in enumerate(history) if not each.get("is_demo"))
             requests = list(_split(map(_keep_fields, history), model, set(asked)))
-            reconstructed.append("messages: all of the history, from which some may have been left out")
+            reconstructed.append("messages: the whole history, of which the agent may have sent less")
         elif not any(isinstance(step, Mapping) and step.get("query") for step in document["trajectory"]):
-            reconstructed.append("messages: those after each step, without its own")
+            reconstructed.append("messages: the state after each step, without its own")
         if requests:
             yield Thread(source.path.stem, source.path.stem, requests, self.name, source.name, "", tuple(reconstructed))
 
@@ -59,7 +59,7 @@ def _find_model(document: Mapping[str, Any]) -> str | None:
 
 
 class MiniSweAgent:
-    """`.traj.json` files of mini-swe-agent, with the API's own replies in newer ones; or a bare list of messages."""
+    """Reader of `.traj.json` files of mini-swe-agent (newer ones have API replies), or of a bare message list."""
 
     name = "mini-swe-agent"
     title = "mini-swe-agent trajectory"
@@ -84,12 +84,12 @@ class MiniSweAgent:
         history = [each for each in messages if isinstance(each, Mapping)] if isinstance(messages, list) else []
         requests = list(_split(history, model, set(range(len(history)))))
         if requests:
-            reconstructed = ("tools: not stored", "messages: those before each reply")
+            reconstructed = ("tools: not stored", "messages: all before each reply")
             yield Thread(source.path.stem, source.path.stem, requests, self.name, source.name, "", reconstructed)
 
 
 def _split(messages: Iterable[Mapping[str, Any]], model: str | None, asked: set[int]) -> Iterator[Request]:
-    """Yield a request for each reply among messages; its input is all before it."""
+    """Yield a request for each reply; its input is all messages before it."""
     history: list[Message] = []
     for place, message in enumerate(messages):
         if message.get("role") == "assistant" and place in asked:
@@ -115,7 +115,7 @@ def _wrap(message: Message) -> dict[str, Any]:
 
 
 def _keep_fields(message: Mapping[str, Any]) -> Message:
-    """Keep what was sent of a message; the rest is for the agent alone."""
+    """Return the sent fields of a message; only the agent uses the others."""
     kept = {name: message[name] for name in _KEPT_FIELDS if message.get(name) is not None}
     ids = message.get("tool_call_ids")
     if kept.get("role") == "tool" and isinstance(ids, list) and ids:
