@@ -121,12 +121,12 @@ def test_numbers_of_the_metadata_are_columns() -> None:
     result = evaluate(half, DATA, progress=False)
     frame = result.to_dataframe()
     assert isinstance(frame, pandas.DataFrame)
-    assert list(frame["metadata:kept"]) == [6, 6, 6]
-    assert list(frame["metadata:cut"]) == [True] * 3
-    assert "metadata:how" not in frame.columns
-    assert list(frame["metadata:response_tokens"]) == [row.metadata["response_tokens"] for row in result.rows]
+    assert list(frame["metadata.kept"]) == [6, 6, 6]
+    assert list(frame["metadata.cut"]) == [True] * 3
+    assert "metadata.how" not in frame.columns
+    assert list(frame["metadata.response_tokens"]) == [row.metadata["response_tokens"] for row in result.rows]
     (line, *_) = csv.DictReader(io.StringIO(CsvReporter().render(result)))
-    assert (line["metadata:kept"], line["metadata:cut"]) == ("6", "True")
+    assert (line["metadata.kept"], line["metadata.cut"]) == ("6", "True")
 
 
 def test_a_judge_has_a_column() -> None:

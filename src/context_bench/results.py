@@ -7,7 +7,7 @@ Rows hold raw facts; every number of a summary can be computed again from them, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -16,7 +16,7 @@ import orjson
 
 from context_bench.compare.against_baseline import compare_systems
 from context_bench.compare.verdicts import Comparison, read_intervals
-from context_bench.errors import DataError, MissingExtra, UsageError
+from context_bench.errors import DataError, UsageError
 from context_bench.numbers import BETWEEN_SYSTEMS, BRIEF, COST_OF_PASS, NUM_ERRORS
 from context_bench.registry import import_object, registry
 from context_bench.settings import RunSettings, read_settings
@@ -302,6 +302,7 @@ class EvalResult:
 
     def to_json(self, indent: bool = True) -> str:
         """Return the whole result as strict JSON."""
+        sliced = {field.split(".")[1] for field in self.settings.slices if field.startswith("meta.")}
         document = {
             "summary": self.summary,
             "notes": self.notes,
@@ -309,15 +310,9 @@ class EvalResult:
             "timing": self.timing,
             "config": self.config,
             **({"curves": [curve.to_dict() for curve in curves]} if (curves := self.curves()) else {}),
-            "rows": [row.as_dict() | self._keep_sliced(row) for row in self.rows],
+            "rows": [row.as_dict() | _keep_meta(row, sliced) for row in self.rows],
         }
         return dump_json(document, indent=indent)
-
-    def _keep_sliced(self, row: EvalRow) -> dict[str, Any]:
-        """Return the fields of `meta` that the run is sliced by, so that a file can be sliced too."""
-        names = [field.split(".")[1] for field in self.settings.slices if field.startswith("meta.")]
-        kept = {name: row.meta[name] for name in names if name in row.meta}
-        return {"meta": kept} if kept else {}
 
     def read_accuracy(self, document: Mapping[str, Any]) -> None:
         """Take over what `describe_accuracy` wrote."""
@@ -356,7 +351,9 @@ class EvalResult:
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
         except DataError as error:
-            raise DataError(f"{path}: {error}") from None
+            kind = _EXPORTED.get(Path(path).suffix.lower())
+            reason = error if kind is None else f"{kind} cannot be loaded as a result: keep JSON or the store"
+            raise DataError(f"{path}: {reason}") from None
 
     def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
         """Return a line a row, or a line a system with all numbers and intervals, as CSV; also write it to `path`."""
@@ -370,32 +367,28 @@ class EvalResult:
         """Write the rows or the summary as Parquet, nested values as JSON texts (needs the extra `parquet`)."""
         import_object(f"{_EXPORTS}:export_parquet")(self, path, part)
 
-    def to_dataframe(self) -> pandas.DataFrame:
-        """Make a frame (extra `dataframe`): a line a row, with columns for scores, metadata and `meta.<field>`."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtra("to_dataframe()", "dataframe") from error
-        records = []
-        for row in self.rows:
-            record = row.as_dict()
-            scores = record.pop("scores")
-            # A score called like a field of the row must not replace it.
-            record.update({(f"score:{key}" if key in record else key): value for key, value in scores.items()})
-            record.update({f"metadata:{key}": value for key, value in metadata_numbers(row).items()})
-            record.update({f"meta.{key}": value for key, value in row.meta.items()})
-            records.append(record)
-        return pandas.DataFrame.from_records(records)
+    def to_dataframe(self, part: Part = "rows") -> pandas.DataFrame:
+        """Make a frame of the rows or the summary, with the columns of `to_csv` (needs the extra `dataframe`)."""
+        return import_object(f"{_EXPORTS}:export_frame")(self, part)
 
 
 _MAX_SHOWN_SYSTEMS = 8
 
 _EXPORTS = "context_bench.output.exports"  # stands above this module
+_EXPORTED = {".parquet": "Parquet", ".csv": "CSV"}  # files of results that hold less than a result
 
 
-def metadata_numbers(row: EvalRow) -> dict[str, float]:
-    """Return the numbers in a row's metadata, true and false included."""
-    return {key: value for key, value in row.metadata.items() if isinstance(value, int | float)}
+MAX_META_CHARS = 100  # length of a text of `meta` that JSON keeps
+
+
+def _keep_meta(row: EvalRow, sliced: Collection[str]) -> dict[str, Any]:
+    """Return the numbers and short texts of `meta`, and the fields to slice by, so that a file can be grouped too."""
+    kept = {name: value for name, value in row.meta.items() if name in sliced or _is_short(value)}
+    return {"meta": kept} if kept else {}
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and len(value) <= MAX_META_CHARS)
 
 
 def _list_wanted(values: Any) -> list[Any] | None:

@@ -86,8 +86,12 @@ def test_any_field_of_a_row_groups(result: EvalResult) -> None:
     assert list(result.group_by("metadata.output")) == ["response"]
     assert list(result.group_by("dataset")) == [""]
     assert list(result.group_by("meta.tags")) == ['["a"]']
-    with pytest.raises(UsageError, match=r"no row has the field 'meta\.language': there are meta\.hops, meta\.lang"):
+    with pytest.raises(UsageError, match=r"'meta\.language': did you mean meta\.lang\? There are meta\.hops, meta"):
         result.group_by("meta.language")
+    with pytest.raises(UsageError, match=r"no row has the field 'lang': did you mean meta\.lang\?"):
+        result.group_by("lang")
+    with pytest.raises(UsageError, match=r"no row has the field 'nothing': there are meta\.hops"):
+        result.group_by("nothing")
 
 
 def test_numbers_then_texts_then_rows_without_the_field() -> None:
@@ -113,7 +117,32 @@ def test_meta_is_no_part_of_a_row_as_it_is_written_and_compared(result: EvalResu
     assert pickle.loads(pickle.dumps(row)).meta == {"lang": "en"}
     other.meta = "no mapping"
     assert other.meta == {}
-    assert "meta" not in json.loads(result.to_json())["rows"][0]
+
+
+def test_json_keeps_the_short_values_of_meta(tmp_path: Path) -> None:
+    meta = {"lang": "de", "hops": 2, "share": 0.5, "hard": True, "text": "x" * 101, "tags": ["a"], "none": None}
+    row = EvalRow("a", 1, {"score": 1.0}, 1, 1)
+    row.meta = meta
+    kept = {"lang": "de", "hops": 2, "share": 0.5, "hard": True}
+    (written,) = json.loads(EvalResult([row], {"a": {}}).to_json())["rows"]
+    assert written == {**row.as_dict(), "meta": kept}
+    (sliced,) = json.loads(EvalResult([row], {"a": {}}, config={"slices": ["meta.text"]}).to_json())["rows"]
+    assert sliced["meta"] == {**kept, "text": "x" * 101}
+    bare = EvalRow("a", 1, {}, 1, 1)
+    assert "meta" not in json.loads(EvalResult([bare], {"a": {}}).to_json())["rows"][0]
+
+
+def test_a_result_from_json_is_grouped_as_the_one_it_was(result: EvalResult, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(result.to_json())
+    loaded = EvalResult.load(tmp_path / "r.json")
+    assert repr(loaded.group_by("meta.lang")) == repr(result.group_by("meta.lang"))
+    assert list(loaded.group_by("meta.hops")) == [0, 1]
+    with pytest.raises(UsageError, match=r"no row has the field 'meta.tags'"):
+        loaded.group_by("meta.tags")
+    for row in loaded.rows:
+        row.meta = {}
+    with pytest.raises(UsageError, match=r"'meta.lang': JSON keeps numbers and texts up to 100 characters of meta"):
+        loaded.group_by("meta.lang")
 
 
 def test_a_run_from_a_store_has_meta_also_where_it_was_reused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from command import called
 from context_bench import EvalResult, evaluate
 from context_bench.cli.output import choose_form
-from context_bench.errors import UsageError
+from context_bench.errors import DataError, UsageError
 from context_bench.output.exports import escape_latex
 from context_bench.results import EvalRow
 
@@ -123,7 +123,7 @@ def test_the_summary_as_csv_has_all_numbers_with_intervals(result: EvalResult, t
 def test_rows_as_csv_are_those_of_the_command_line(result: EvalResult) -> None:
     lines = list(csv.DictReader(io.StringIO(result.to_csv())))
     assert len(lines) == len(result.rows)
-    assert lines[-1]["metadata:kept"] == "6"
+    assert lines[-1]["metadata.kept"] == "6"
 
 
 def test_parquet_is_read_back(result: EvalResult, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_parquet_is_read_back(result: EvalResult, tmp_path: Path) -> None:
     assert [row["system"] for row in rows] == [row.system for row in result.rows]
     cut = next(row for row in rows if row["system"] == "half")
     assert json.loads(cut["metadata"])["nested"] == {"a": [1, "x"]}
-    assert cut["metadata:cut"] is True
+    assert cut["metadata.cut"] is True
     assert cut["upstream_tokens"] is None
     result.to_parquet(tmp_path / "summary.parquet", "summary")
     (first, _) = parquet.read_table(tmp_path / "summary.parquet").to_pylist()
@@ -153,11 +153,35 @@ def test_parquet_of_any_result_works(tmp_path: Path) -> None:
     odd.to_parquet(tmp_path / "odd.parquet")
     first, second = parquet.read_table(tmp_path / "odd.parquet").to_pylist()
     assert (first["example_id"], second["example_id"]) == ("1", "two")
-    assert (first["metadata:x"], second["metadata:x"]) == (1.0, 0.5)
-    assert first["metadata:big"] == float(2**70)
+    assert (first["metadata.x"], second["metadata.x"]) == (1.0, 0.5)
+    assert first["metadata.big"] == float(2**70)
     assert first["response"] == "?"
     EvalResult([], {}).to_parquet(tmp_path / "empty.parquet")
     assert parquet.read_table(tmp_path / "empty.parquet").num_rows == 0
+
+
+def test_frame_csv_and_parquet_have_the_same_columns(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("pandas")
+    row = EvalRow("a", 1, {"score": 1.0, "f1": 0.5, "latency": 9.0}, 1, 1, {"kept": 6, "how": "start"}, 0.25)
+    row.meta = {"lang": "en"}
+    one = EvalResult([row, EvalRow("b", 2, {}, 1, 1, error="E: x")], {"a": {"score": 1.0}, "b": {}})
+    for part in ("rows", "summary"):
+        one.to_parquet(tmp_path / "x.parquet", part)
+        frame = one.to_dataframe(part)
+        names = next(csv.reader(io.StringIO(one.to_csv(part=part))))
+        assert names == list(frame.columns) == parquet.read_table(tmp_path / "x.parquet").column_names
+        assert len(frame) == 2
+    first = one.to_dataframe().iloc[0]
+    assert list(one.to_dataframe().columns)[-5:] == ["f1", "score:latency", "score", "metadata.kept", "meta.lang"]
+    assert tuple(first[["f1", "latency", "score:latency", "metadata.kept"]]) == (0.5, 0.25, 9.0, 6)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("rows.parquet", "Parquet"), ("rows.CSV", "CSV")])
+def test_an_export_cannot_be_loaded_and_says_what_can(name: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"PAR1\x15\x04\xff")
+    with pytest.raises(DataError, match=rf"{name}: {kind} cannot be loaded as a result: keep JSON or the store$"):
+        EvalResult.load(tmp_path / name)
 
 
 def test_an_unknown_part_is_refused(result: EvalResult, tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from context_bench.errors import MissingExtra, UsageError
+from context_bench.errors import UsageError, suggest
 from context_bench.numbers import find_score_key
 from context_bench.registry import import_object
-from context_bench.results import ROW_FIELDS, EvalResult, EvalRow
+from context_bench.results import MAX_META_CHARS, ROW_FIELDS, EvalResult, EvalRow
 from context_bench.text import dump_json
 
 if TYPE_CHECKING:
@@ -38,17 +38,15 @@ class Groups(dict[Any, EvalResult]):
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Make a frame: a line for each value and system, with every number and its interval (extra `dataframe`)."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtra("to_dataframe()", "dataframe") from error
+        make_frame = import_object("context_bench.output.exports:make_frame")
         list_columns = import_object("context_bench.output.files:list_summary_columns")
-        frames = []
-        for value, part in self.items():
-            frame = pandas.DataFrame(list_columns(part))
-            frame.insert(0, self.field, [value] * len(frame))
-            frames.append(frame)
-        return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
+        lines = [
+            {self.field: value, **dict(zip(columns, line))}
+            for value, columns in ((value, list_columns(part)) for value, part in self.items())
+            for line in zip(*columns.values())
+        ]
+        names = dict.fromkeys(name for line in lines for name in line)
+        return make_frame({name: [line.get(name) for line in lines] for name in names})
 
     def __repr__(self) -> str:
         text: str = import_object("context_bench.output.layout:markdown")(self.list_lines())
@@ -89,9 +87,20 @@ def split_rows(rows: Iterable[EvalRow], field: str) -> dict[Any, list[EvalRow]]:
     for row in listed:
         found.setdefault(read_field(row, field), []).append(row)
     if listed and found.keys() <= {None} and field not in ROW_FIELDS:
-        inner = sorted({f"meta.{key}" for row in listed for key in row.meta})
-        raise UsageError(f"no row has the field {field!r}: there are {', '.join([*inner, *ROW_FIELDS])}")
+        raise UsageError(_explain_unknown(listed, field))
     return {value: found[value] for value in sorted(found, key=_order)}
+
+
+def _explain_unknown(rows: Sequence[EvalRow], field: str) -> str:
+    """Say which fields there are, and which of them may be meant."""
+    inner = sorted({f"meta.{key}" for row in rows for key in row.meta})
+    more = sorted({f"metadata.{key}" for row in rows for key in row.metadata})
+    within = [path for path in (*inner, *more) if path.partition(".")[2] == field]
+    meant = f"did you mean {within[0]}?" if within else suggest(field, [*inner, *more, *ROW_FIELDS], 0.75)
+    if not inner and field.startswith("meta."):
+        meant = f"JSON keeps numbers and texts up to {MAX_META_CHARS} characters of meta, the store keeps all of it."
+    start = f"no row has the field {field!r}"
+    return f"{start}: {f'{meant} There' if meant else 'there'} are {', '.join([*inner, *ROW_FIELDS])}"
 
 
 def read_field(row: EvalRow, field: str) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from context_bench.compare.sweeps import name_briefly
 from context_bench.errors import MissingExtra, UsageError, printable
@@ -22,11 +22,14 @@ from context_bench.numbers import (
     score,
 )
 from context_bench.output.columns import BEST, Column, choose_columns, list_tables
-from context_bench.output.files import CsvReporter, SummaryCsvReporter, list_flat_columns, list_summary_columns
+from context_bench.output.files import CsvReporter, SummaryCsvReporter, list_row_columns, list_summary_columns
 from context_bench.output.notes import list_notes
 from context_bench.output.tables import list_lines, write_difference
 from context_bench.results import EvalResult, Part
 from context_bench.text import dump_json
+
+if TYPE_CHECKING:
+    import pandas
 
 _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -182,6 +185,25 @@ def _check_part(part: str) -> None:
         raise UsageError(f"part must be {' or '.join(map(repr, get_args(Part)))}, not {part!r}")
 
 
+def make_frame(columns: Mapping[str, Sequence[Any]]) -> pandas.DataFrame:
+    """Make a data frame of columns.
+
+    Raises:
+        MissingExtra: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtra("to_dataframe()", "dataframe") from error
+    return pandas.DataFrame(columns)
+
+
+def export_frame(result: EvalResult, part: Part) -> pandas.DataFrame:
+    """Return the rows or the summary as a frame."""
+    _check_part(part)
+    return make_frame(list_row_columns(result) if part == "rows" else list_summary_columns(result))
+
+
 def export_parquet(result: EvalResult, path: str | Path, part: Part) -> None:
     """Write the rows or the summary as Parquet.
 
@@ -194,9 +216,7 @@ def export_parquet(result: EvalResult, path: str | Path, part: Part) -> None:
         from pyarrow import parquet
     except ImportError as error:
         raise MissingExtra("to_parquet()", "parquet") from error
-    columns = list_flat_columns(result) if part == "rows" else list_summary_columns(result)
-    for key in dict.fromkeys(key for row in result.rows if part == "rows" for key in row.meta):
-        columns[f"meta.{key}"] = [row.meta.get(key) for row in result.rows]
+    columns = list_row_columns(result) if part == "rows" else list_summary_columns(result)
     arrays = {name: pyarrow.array(*_choose_type(pyarrow, name, values)) for name, values in columns.items()}
     parquet.write_table(pyarrow.table(arrays), str(path))
 

@@ -16,7 +16,7 @@ from context_bench.compare.gates import GateOutcome, find_exit_code
 from context_bench.errors import UsageError, printable
 from context_bench.output.layout import undo_escapes
 from context_bench.refs import Ref, call_with, check_arguments, check_plain, parse, resolve
-from context_bench.results import ROW_FIELDS, EvalResult, metadata_numbers
+from context_bench.results import ROW_FIELDS, EvalResult
 from context_bench.stats import TOO_FEW
 from context_bench.text import dump_json
 from context_bench.types import Reporter
@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 class CsvReporter:
-    """The fields of a row in their order, then each score as `score:<name>`, then the numbers of `metadata`.
+    """A line for each row, with the columns of `list_row_columns`.
 
     Nested values are JSON. A text that a spreadsheet would take for a formula gets an apostrophe in front.
     """
@@ -47,7 +47,7 @@ class CsvReporter:
 
     def render(self, result: EvalResult) -> str:
         """Render a header and a line for each row."""
-        return _write_csv(list_flat_columns(result))
+        return _write_csv(list_row_columns(result))
 
 
 class SummaryCsvReporter:
@@ -87,14 +87,22 @@ def list_summary_columns(result: EvalResult) -> dict[str, list[Any]]:
     return columns
 
 
-def list_flat_columns(result: EvalResult) -> dict[str, list[Any]]:
-    """List the rows by column: fields in their order, each score as `score:<name>`, then the numbers of `metadata`."""
+def list_row_columns(result: EvalResult) -> dict[str, list[Any]]:
+    """List the rows by column: fields in their order, scores, numbers of `metadata`, `meta`.
+
+    `metadata.response_tokens` and `meta.lang` are named as `group_by` takes them. A score has its own name, and one
+    called like a field of a row is `score:<name>`.
+    """
     columns = {name: [getattr(row, name) for row in result.rows] for name in ROW_FIELDS if name != "scores"}
     for key in sorted({key for row in result.rows for key in row.scores}):
-        columns[f"score:{key}"] = [row.scores.get(key) for row in result.rows]
-    numbers = [metadata_numbers(row) for row in result.rows]
+        columns[f"score:{key}" if key in columns else key] = [row.scores.get(key) for row in result.rows]
+    numbers = [
+        {key: value for key, value in row.metadata.items() if isinstance(value, int | float)} for row in result.rows
+    ]
     for key in sorted({key for own in numbers for key in own}):
-        columns[f"metadata:{key}"] = [own.get(key) for own in numbers]
+        columns[f"metadata.{key}"] = [own.get(key) for own in numbers]
+    for key in dict.fromkeys(key for row in result.rows for key in row.meta):
+        columns[f"meta.{key}"] = [row.meta.get(key) for row in result.rows]
     return columns
 
 

@@ -31,9 +31,9 @@ def test_the_fields_of_a_row_and_a_column_for_each_score() -> None:
         "latency",
         "dataset",
     ]
-    assert (one["score:f1"], one["score:a"], one["upstream_tokens"]) == ("0.5", "1.0", "7")
+    assert (one["f1"], one["a"], one["upstream_tokens"]) == ("0.5", "1.0", "7")
     assert json.loads(one["metadata"]) == {"x": [1]}
-    assert (two["score:f1"], two["upstream_tokens"], two["error"], two["repeat"]) == ("", "", "E: x", "1")
+    assert (two["f1"], two["upstream_tokens"], two["error"], two["repeat"]) == ("", "", "E: x", "1")
     assert json.loads(two["unscored"]) == {"e": "why"}
 
 
@@ -80,4 +80,4 @@ def test_a_text_that_a_spreadsheet_would_run_is_made_a_text(text: str) -> None:
 
 def test_numbers_stay_numbers() -> None:
     (row,) = read(EvalRow("s", "-5", {"a": -1.5}, 1, 1, latency=-0.25, response="+3.5e-7"))
-    assert (row["example_id"], row["score:a"], row["latency"], row["response"]) == ("-5", "-1.5", "-0.25", "+3.5e-7")
+    assert (row["example_id"], row["a"], row["latency"], row["response"]) == ("-5", "-1.5", "-0.25", "+3.5e-7")
