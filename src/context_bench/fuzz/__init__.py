@@ -1,7 +1,7 @@
-"""Metamorphic tests of systems, proxies and memories: what must not change when the input changes without meaning.
+"""Metamorphic tests of systems, proxies and memories: changes of an input that must not change the result.
 
-`relations.py` has the relations, `cases.py` makes inputs that can be varied and shrunk, `targets.py` asks what is
-tested, `session.py` runs it all.
+`relations.py` has the relations, `cases.py` makes inputs that can be varied and shrunk, `targets.py` calls the tested
+system, and `session.py` runs the tests.
 """
 
 from context_bench.fuzz.cases import Case, make_case, read_case

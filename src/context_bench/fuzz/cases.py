@@ -1,4 +1,4 @@
-"""Inputs of the fuzzer: items of one kind, one of which holds the evidence. Items can be moved, added and removed."""
+"""Inputs of the fuzzer: items of one kind, one with the evidence. Items can be moved, added and removed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _render_table(items: Sequence[str]) -> str:
     return "\n".join(("| name | city | order | total |", "| --- | --- | --- | --- |", *items)) + "\n"
 
 
-OWN_DATA = "own data"  # the kind of an input from the user's data: pieces of one text
+OWN_DATA = "own data"  # kind of inputs from the user's data: pieces of one text
 
 _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "prose": " ".join,
@@ -48,38 +48,38 @@ _RENDER: dict[str, Callable[[Sequence[str]], str]] = {
     "documents": lambda items: "\n\n".join(items),
     OWN_DATA: "".join,
 }
-CONVERSATION = "conversation"  # the kind of an input whose items are messages
+CONVERSATION = "conversation"  # kind of inputs whose items are messages
 
 KINDS = tuple(kind for kind in _RENDER if kind != OWN_DATA)  # kinds of generated inputs
 
 
 @dataclass(frozen=True)
 class Case:
-    """One input."""
+    """One input of the fuzzer."""
 
-    kind: str  # how the items are put together: one of `KINDS`, or `OWN_DATA`
-    items: tuple[str, ...]  # the pieces, in order
-    evidence: tuple[int, ...]  # the places of those that the answer needs
-    question: str  # what is asked
-    answer: str  # the gold answer
-    id: str = "case"  # names the example
-    text_change: str = ""  # a change of the whole text, by name: see `CHANGES`
+    kind: str  # how the items are joined: one of `KINDS`, or `OWN_DATA`
+    items: tuple[str, ...]
+    evidence: tuple[int, ...]  # places of the items that the answer needs
+    question: str
+    answer: str  # gold answer
+    id: str = "case"  # id of the example
+    text_change: str = ""  # change of the whole text: a name in `CHANGES`
     more: Mapping[str, Any] = field(default_factory=dict)
-    wanted: tuple[str, ...] = ()  # the texts that the answer needs, where these are less than whole items
+    wanted: tuple[str, ...] = ()  # needed texts, if they are less than whole items
 
     @property
     def spans(self) -> list[str]:
-        """The texts that the answer needs."""
+        """Texts that the answer needs."""
         return list(self.wanted) or [self.items[place].strip() for place in self.evidence]
 
     @property
     def text(self) -> str:
-        """The whole context."""
+        """Whole context."""
         text = _RENDER.get(self.kind, "\n".join)(self.items)
         return CHANGES[self.text_change](text) if self.text_change else text
 
     def to_example(self) -> Example:
-        """Return it as an example of a run."""
+        """Return the input as an example of a run."""
         example: Example = {**self.more, "id": self.id, "context": self.text, "question": self.question}
         example |= {"answer": self.answer, "evidence": self.spans}
         if self.kind == "documents":
@@ -87,23 +87,23 @@ class Case:
         return example
 
     def reorder(self, order: Sequence[int]) -> Case:
-        """Return it with its items in another order, or with some of them only."""
+        """Return a copy with the items at these places, in this order."""
         places = tuple(place for place, old in enumerate(order) if old in self.evidence)
         return replace(self, items=tuple(self.items[old] for old in order), evidence=places)
 
     def insert(self, place: int, *items: str) -> Case:
-        """Return it with further items before a place."""
+        """Return a copy with further items before a place."""
         moved = tuple(each + len(items) if each >= place else each for each in self.evidence)
         return replace(self, items=(*self.items[:place], *items, *self.items[place:]), evidence=moved)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
+        """Return the input as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("items", "evidence", "wanted")}
         return {**vars(self), **lists, "more": dict(self.more)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Case:
-        """Read back what `to_dict` wrote."""
+        """Read the output of `to_dict`."""
         lists = {name: tuple(stored[name]) for name in ("items", "evidence", "wanted")}
         return cls(**{**stored, **lists})
 
@@ -119,11 +119,11 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "trailing spaces": lambda text: text.replace("\n", "  \n"),
     "decomposed accents": _compose_loosely,
 }
-"""Changes of a whole text that no reader would notice."""
+"""Changes of a whole text without meaning for a reader."""
 
 
 def make_item(kind: str, source: random.Random) -> str:
-    """Make one item of a kind that answers nothing."""
+    """Make one item of a kind, without evidence."""
     service, person, city = source.choice(_SERVICES), source.choice(_PEOPLE), source.choice(_CITIES)
     number, small = source.randrange(10_000, 99_999), source.randrange(2, 99)
     if kind == "logs":
@@ -138,7 +138,7 @@ def make_item(kind: str, source: random.Random) -> str:
 
 
 def _make_evidence(kind: str, source: random.Random) -> tuple[str, str, str]:
-    """Make the item that answers a question, with the question and the answer."""
+    """Make an item with evidence; return it with its question and answer."""
     person, city, service = source.choice(_PEOPLE), source.choice(_CITIES), source.choice(_SERVICES)
     code = f"{source.choice('ABCDEFGH')}{source.randrange(1000, 9999)}-{source.randrange(10, 99)}"
     path = f"/srv/{service}/run-{source.randrange(100, 999)}.log"
@@ -158,7 +158,7 @@ def _make_evidence(kind: str, source: random.Random) -> tuple[str, str, str]:
 
 
 def make_case(kind: str, seed: int, items: int = 24) -> Case:
-    """Make an input; the same for the same seed."""
+    """Make an input; equal seeds give equal inputs."""
     source = random.Random(f"fuzz {kind} {seed}")
     evidence, question, answer = _make_evidence(kind, source)
     others = [make_item(kind, source) for _ in range(items - 1)]
@@ -172,9 +172,9 @@ _MESSAGE_KEYS = ("role", "content", "tool_calls", "tool_call_id")
 
 
 def read_case(example: Example) -> Case | None:
-    """Make an input of a user's own example: its conversation, if it ends with the user, else its documents or context.
+    """Make an input from a user's example: its conversation, if the user speaks last, else its documents or context.
 
-    None where these do not hold its evidence or answer.
+    Return None if these do not contain its evidence or answer.
     """
     context, turns = example.get("context"), example.get("turns")
     if turns and not context:
@@ -201,7 +201,7 @@ def read_case(example: Example) -> Case | None:
 
 
 def rename_case(case: Case, source: random.Random) -> Case:
-    """Rename people, places, services and numbers, each the same everywhere."""
+    """Replace people, places, services and numbers consistently."""
     names: dict[str, str] = {}
     for known in (_PEOPLE, _CITIES, _SERVICES):
         others = list(known)

@@ -1,4 +1,4 @@
-"""Relations about memories: what must be found, whatever the order or number of times in which it was told."""
+"""Relations about memories: facts must be found, however often and in whatever order they were told."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLOURS = ("amber", "crimson", "indigo", "ivory", "olive", "scarlet", "teal", "
 
 
 def make_memory_case(seed: int) -> Case:
-    """Make facts, each for a session of its own; the last one is asked for."""
+    """Make facts, one for each session; the question asks for the last."""
     source = random.Random(f"fuzz memory {seed}")
     things = source.sample(_THINGS, 5)
     facts = [
@@ -32,16 +32,16 @@ async def _tell(target: MemoryTarget, case: Case, order: list[int] | None = None
 
 
 async def finds_fact(target: MemoryTarget, case: Case) -> bool:
-    """Whether a memory finds the fact that is asked for when all is told once, in order."""
+    """Whether a memory finds the asked fact after all facts were told once, in order."""
     return case.answer in await _tell(target, case)
 
 
 async def _require_found(target: MemoryTarget, case: Case) -> str:
     if not case.evidence:
-        raise Skipped("what is asked for was not told")
+        raise Skipped("the asked fact was not told")
     before = await _tell(target, case)
     if case.answer not in before:
-        raise Skipped("it is not found in the first place")
+        raise Skipped("the fact is not found before any change")
     return before
 
 
@@ -52,7 +52,7 @@ async def _check_order(target: MemoryTarget, case: Case, source: random.Random) 
     after = await _tell(target, case, order)
     if case.answer not in after:
         raise Broken(
-            "a fact is lost when independent sessions come in another order", before, after, case.reorder(order)
+            "a fact is lost when independent sessions are in another order", before, after, case.reorder(order)
         )
 
 
@@ -81,17 +81,17 @@ async def _check_update(target: MemoryTarget, case: Case, source: random.Random)
     await target.write([f"I have moved my {thing}: from now on it is kept in room {room}."], "later session")
     after = await target.ask(case.question)
     if room not in after:
-        raise Broken("a fact that was told anew in other words is not found", before, after, case)
+        raise Broken("an updated fact in other words is not found", before, after, case)
 
 
 async def _check_deletion(target: MemoryTarget, case: Case, _: random.Random) -> None:
     if not target.can_forget:
-        raise Skipped("it cannot be asked to forget")
+        raise Skipped("the memory has no `forget`")
     before = await _require_found(target, case)
     await target.forget(case.items[case.evidence[0]])
     after = await target.ask(case.question)
     if case.answer in after:
-        raise Broken("a fact is found after it was to be forgotten", before, after, case)
+        raise Broken("a fact is still found after `forget`", before, after, case)
 
 
 async def _check_reset(target: MemoryTarget, case: Case, _: random.Random) -> None:
@@ -100,7 +100,7 @@ async def _check_reset(target: MemoryTarget, case: Case, _: random.Random) -> No
     await target.write(["I like rain."], "another session")
     after = await target.ask(case.question)
     if case.answer in after:
-        raise Broken("a fact of one conversation is found in another, after a reset", before, after, case)
+        raise Broken("a fact is still found in another conversation after `reset`", before, after, case)
 
 
 MEMORY_RELATIONS: dict[str, Relation] = {
@@ -108,24 +108,22 @@ MEMORY_RELATIONS: dict[str, Relation] = {
     for each in (
         Relation(
             "session-order",
-            "Sessions that do not depend on each other have no order.",
+            "Independent sessions have no order.",
             _check_order,
             (KIND,),
             keeps_evidence=True,
         ),
         Relation(
             "repeated-ingest",
-            "What is told twice is as true as what is told once.",
+            "A fact that is told twice is as true as one told once.",
             _check_repeat,
             (KIND,),
             keeps_evidence=True,
         ),
-        Relation("asking", "Asking does not change what is known.", _check_asking, (KIND,), keeps_evidence=True),
-        Relation(
-            "update", "What is told last counts, however it is said.", _check_update, (KIND,), keeps_evidence=True
-        ),
-        Relation("deletion", "What was to be forgotten is gone.", _check_deletion, (KIND,)),
-        Relation("reset", "Nothing of one conversation may reach another.", _check_reset, (KIND,)),
+        Relation("asking", "Asking does not change the memory.", _check_asking, (KIND,), keeps_evidence=True),
+        Relation("update", "The last statement counts, in any words.", _check_update, (KIND,), keeps_evidence=True),
+        Relation("deletion", "Deleted facts are gone.", _check_deletion, (KIND,)),
+        Relation("reset", "No fact of one conversation may reach another.", _check_reset, (KIND,)),
     )
 }
-"""The relations for memories."""
+"""Relations for memories."""

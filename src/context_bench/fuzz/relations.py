@@ -1,4 +1,4 @@
-"""The relations: each varies an input in a way that does not matter, and says what must not change."""
+"""Relations: each varies an input without changing its meaning, and defines what must stay the same."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from context_bench.fuzz.cases import CHANGES, KINDS, OWN_DATA, Case, make_item, 
 
 
 class Target(Protocol):
-    """What is tested: it turns an input into the text that a model would read.
+    """Tested system: turns an input into the text that a model would read.
 
-    `budgets` are shares of the tokens that it can be asked to keep, ascending; empty where its size cannot be set.
+    `budgets` are the shares of tokens that it can keep, ascending; empty if its output size cannot be set.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Target(Protocol):
 
 
 class Skipped(Exception):
-    """The relation says nothing about this input."""
+    """The relation does not apply to this input."""
 
 
 class Broken(Exception):
@@ -36,9 +36,9 @@ class Broken(Exception):
 
     Attributes:
         reason: One sentence.
-        before: What came out at first.
-        after: What came out of the varied input.
-        variant: That input.
+        before: Output for the original input.
+        after: Output for the varied input.
+        variant: The varied input.
     """
 
     def __init__(self, reason: str, before: str, after: str, variant: Case | None = None) -> None:
@@ -47,36 +47,36 @@ class Broken(Exception):
 
 
 Check = Callable[[Any, Case, random.Random], Awaitable[None]]
-"""Takes the target (a proxy or memory for some relations), an input, and where chance comes from."""
+"""Function of the target (for some relations a proxy or memory), an input, and a source of randomness."""
 
 
 @dataclass(frozen=True)
 class Relation:
-    """One relation."""
+    """One metamorphic relation."""
 
-    id: str  # its name on the command line and in `breaks`
-    reason: str  # why it should hold
+    id: str  # name on the command line and in `breaks`
+    reason: str  # reason why it should hold
     check: Check  # raises `Broken` or `Skipped`
-    kinds: Sequence[str] = (*KINDS, OWN_DATA)  # the kinds of input that it is about
-    judged: bool = True  # false where it is only reported
-    # whether it compares what is left of the evidence: one that forgets at random is then judged by how often it
-    # forgets when nothing changes
+    kinds: Sequence[str] = (*KINDS, OWN_DATA)  # kinds of input that it applies to
+    judged: bool = True  # False: only reported
+    # whether it compares the kept evidence: a system with random output is then judged against its own loss rate
+    # on unchanged inputs
     keeps_evidence: bool = False
 
 
 def holds_evidence(case: Case, text: str) -> bool:
-    """Whether a text still holds all that the answer needs."""
+    """Whether a text still contains all evidence."""
     search = TextSearch([text], case.to_example())
     return all(search.find_state(span) != "lost" for span in case.spans)
 
 
 def _keep_evidence(vary: Callable[[Case, random.Random], Case], lost: str) -> Check:
-    """Make a check: where the evidence is kept, it must be kept after a change too."""
+    """Make a check: evidence that is kept must be kept after a change too."""
 
     async def check(target: Target, case: Case, source: random.Random) -> None:
         before = await target.read(case)
         if not holds_evidence(case, before):
-            raise Skipped("the evidence is lost before anything changed")
+            raise Skipped("the evidence is lost before any change")
         variant = vary(case, source)
         after = await target.read(variant)
         if not holds_evidence(variant, after):
@@ -129,7 +129,7 @@ async def _check_output(target: Target, case: Case, _: random.Random) -> None:
 async def _check_repeat(target: Target, case: Case, _: random.Random) -> None:
     before, after = await target.read(case), await target.read(case)
     if before != after:
-        raise Broken("the same input gave another output", before, after, case)
+        raise Broken("the same input gave a different output", before, after, case)
 
 
 async def _check_again(target: Target, case: Case, _: random.Random) -> None:
@@ -141,11 +141,11 @@ async def _check_again(target: Target, case: Case, _: random.Random) -> None:
 
 async def _check_budget(target: Target, case: Case, source: random.Random) -> None:
     if len(target.budgets) < 2:
-        raise Skipped("its size cannot be set")
+        raise Skipped("the output size cannot be set")
     less, more = sorted(source.sample(list(target.budgets), 2))
     before, after = await target.read(case, less), await target.read(case, more)
     if holds_evidence(case, before) and not holds_evidence(case, after):
-        raise Broken(f"with a budget of {more:g} it lost what it kept with {less:g}", before, after, case)
+        raise Broken(f"evidence kept with a budget of {less:g} is lost with {more:g}", before, after, case)
 
 
 def _stay_valid(what: str, is_valid: Callable[[str], bool]) -> Check:
@@ -170,7 +170,7 @@ def _is_json(text: str) -> bool:
 
 
 _STATEMENTS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-"""What makes a text a program: a single word of prose can be parsed, too."""
+"""Statements that only programs have: a single word of prose also parses as Python."""
 
 
 def _is_python(text: str) -> bool:
@@ -199,7 +199,7 @@ async def _check_literals(target: Target, case: Case, _: random.Random) -> None:
 
 
 OUTPUT = "output"
-"""The relation that a system breaks by failing: the others say nothing about an input that it cannot take."""
+"""The relation that a failing system breaks: the others skip inputs on which it fails."""
 
 RELATIONS: dict[str, Relation] = {
     each.id: each
@@ -207,15 +207,15 @@ RELATIONS: dict[str, Relation] = {
         Relation(OUTPUT, "Every input gives an output.", _check_output),
         Relation(
             "order",
-            "Items that stand side by side mean the same in any order.",
-            _keep_evidence(_shuffle, "the evidence is lost when the items stand in another order"),
+            "Independent items mean the same in any order.",
+            _keep_evidence(_shuffle, "the evidence is lost when the items are in another order"),
             keeps_evidence=True,
             kinds=("logs", "json", "table", "documents", "code"),
         ),
         Relation(
             "position",
-            "Evidence is needed wherever it stands: first, in the middle or last.",
-            _keep_evidence(_move_evidence, "the evidence is lost when it stands elsewhere"),
+            "Evidence is needed at any place: first, in the middle or last.",
+            _keep_evidence(_move_evidence, "the evidence is lost when it moves"),
             keeps_evidence=True,
         ),
         Relation(
@@ -226,14 +226,14 @@ RELATIONS: dict[str, Relation] = {
         ),
         Relation(
             "renaming",
-            "Other names and numbers, the same everywhere, ask for the same treatment.",
-            _keep_evidence(rename_case, "the evidence is lost when names and numbers are others"),
+            "Consistently replaced names and numbers change no meaning.",
+            _keep_evidence(rename_case, "the evidence is lost when names and numbers are replaced"),
             keeps_evidence=True,
         ),
         Relation(
             "json-keys",
             "The keys of a JSON object have no order.",
-            _keep_evidence(_reorder_keys, "the evidence is lost when keys stand in another order"),
+            _keep_evidence(_reorder_keys, "the evidence is lost when keys are in another order"),
             keeps_evidence=True,
             kinds=("json",),
         ),
@@ -246,26 +246,26 @@ RELATIONS: dict[str, Relation] = {
         Relation("repeat", "The same input gives the same output, so that caches and tests work.", _check_repeat),
         Relation(
             "again",
-            "Compressing twice: reported, as many honest compressors shrink further.",
+            "Compressing twice: only reported, because many good compressors shrink further.",
             _check_again,
             judged=False,
         ),
         Relation("budget", "A larger budget never loses what a smaller one kept.", _check_budget, keeps_evidence=True),
         Relation(
             "json",
-            "JSON stays JSON, or a tool cannot read it.",
+            "JSON stays valid, so that tools can read it.",
             _stay_valid("JSON", _is_json),
             kinds=("json", OWN_DATA),
         ),
         Relation(
             "python",
-            "Python stays parseable, or no patch applies to it.",
+            "Python stays valid, so that patches apply.",
             _stay_valid("Python", _is_python),
             kinds=("code", OWN_DATA),
         ),
         Relation(
             "table",
-            "The rows of a table keep their columns, or values change their meaning.",
+            "Table rows keep their columns, so that values keep their meaning.",
             _stay_valid("a table", _has_columns),
             kinds=("table", OWN_DATA),
         ),
@@ -274,11 +274,11 @@ RELATIONS: dict[str, Relation] = {
         ),
     )
 }
-"""The relations for compressors and proxies, in the order in which they are reported."""
+"""Relations for compressors and proxies, in the order of the report."""
 
 
 def list_relations(names: Sequence[str], known: dict[str, Any] = RELATIONS) -> list[Any]:
-    """Choose relations by name, in their order; all without any."""
+    """Return the relations with these names, in report order; all without names."""
     from context_bench.errors import UnknownName
 
     for name in names:

@@ -1,4 +1,4 @@
-"""Runs the relations on many inputs, shrinks what breaks one, and reports rates with their intervals."""
+"""Fuzzing sessions: run relations on many inputs, shrink failing inputs, and report rates with intervals."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from context_bench.stats import Interval, share_interval
 
 AnyTarget = SystemTarget | ProxyTarget | MemoryTarget
 
-MAX_SHRINK_CALLS = 150  # tries at a smaller input for one finding
-MAX_FINDINGS = 3  # findings of one relation that are shrunk and kept
-MAX_DIFF_LINES = 10  # changed lines that are shown of a finding
-OWN_SHARE = 6  # inputs from the user's data for one generated input of each kind
-RECHECKS = 4  # how often a broken relation is tried again, with the change and without it
-SURE_AFTER = 10  # broken tries that were the same each time: the target does not vary, and is not tried again
-MAX_P = 0.01  # a target that varies by itself breaks a relation if chance alone would show this excess so seldom
+MAX_SHRINK_CALLS = 150  # tries to shrink one finding
+MAX_FINDINGS = 3  # shrunk and kept findings of one relation
+MAX_DIFF_LINES = 10  # shown changed lines of a finding
+OWN_SHARE = 6  # inputs from the user's data per generated input of each kind
+RECHECKS = 4  # repetitions of a broken relation, with the change and without it
+SURE_AFTER = 10  # after this many consistent failures, the target counts as deterministic and is not repeated
+MAX_P = 0.01  # p-value at which a random target breaks a relation
 
 
 @dataclass(frozen=True)
 class Finding:
-    """An input that breaks a relation, as small as it could be made."""
+    """A shrunk input that breaks a relation."""
 
     relation: str
     reason: str
@@ -41,16 +41,15 @@ class Finding:
     after: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
         return {**vars(self), "case": self.case.to_dict()}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Finding:
-        """Read back what `to_dict` wrote."""
+        """Read the output of `to_dict`."""
         return cls(**{**stored, "case": Case.from_dict(stored["case"])})
 
     def diff(self) -> list[str]:
-        """Show what the change did to the output, in a few lines."""
+        """Show the effect of the change on the output, in a few lines."""
         lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=0)
         changed = [line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---"))]
         if len(changed) <= MAX_DIFF_LINES:
@@ -63,7 +62,7 @@ class Finding:
 
 @dataclass
 class RelationResult:
-    """How often a relation was tried and broken."""
+    """Counts of tries and failures of one relation."""
 
     relation: Relation
     declared: bool = False
@@ -72,29 +71,28 @@ class RelationResult:
     excused: int = 0
     failed: int = 0
     findings: list[Finding] = field(default_factory=list)
-    rechecked: int = 0  # tries again, with the change and as many without
+    rechecked: int = 0  # repetitions with the change, and as many without
     lost_with_change: int = 0
     lost_without: int = 0
 
     @property
     def varies(self) -> bool:
-        """Whether what is lost with a change is not always lost, or lost without the change too."""
+        """Whether the output is random: losses with a change are not consistent, or occur without it too."""
         return self.lost_with_change < self.rechecked or self.lost_without > 0
 
     @property
     def counts(self) -> bool:
-        """Whether a broken one makes the target fail: of a target that varies by itself, only what a change adds."""
+        """Whether failures count against the target; for a random one, only if the change adds significantly many."""
         if not self.relation.judged or self.declared:
             return False
         return not self.varies or _find_p(self.lost_with_change, self.lost_without, self.rechecked) <= MAX_P
 
     @property
     def rate(self) -> Interval:
-        """The share of tries in which it is broken, with its 95% interval."""
+        """Share of tries that broke the relation, with its 95% interval."""
         return share_interval(self.broken, self.tried)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
         return {
             "relation": self.relation.id,
             "reason": self.relation.reason,
@@ -113,7 +111,7 @@ class RelationResult:
 
 @dataclass
 class Report:
-    """What was found out about one target."""
+    """Results of one target."""
 
     target: str
     seed: int
@@ -122,7 +120,7 @@ class Report:
 
     @property
     def broken(self) -> list[RelationResult]:
-        """The relations that were broken, and count."""
+        """Broken relations that count against the target."""
         return [each for each in self.results.values() if each.broken and each.counts]
 
     @property
@@ -131,20 +129,19 @@ class Report:
         return [finding for each in self.results.values() for finding in each.findings]
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
         found = [each.to_dict() for each in self.results.values()]
         return {"target": self.target, "seed": self.seed, "seconds": self.seconds, "relations": found}
 
 
 def list_known(target: AnyTarget) -> dict[str, Relation]:
-    """List the relations that are about a target of this kind."""
+    """Return the relations for this kind of target."""
     if isinstance(target, MemoryTarget):
         return MEMORY_RELATIONS
     return {**RELATIONS, **CHAT_RELATIONS} if isinstance(target, ProxyTarget) else RELATIONS
 
 
 def _make_cases(target: AnyTarget, own: Sequence[Case], seed: int) -> Iterator[Case]:
-    """Make inputs without end: of each kind in turn, and of the user's own data."""
+    """Yield endless inputs: of each kind in turn, and from the user's data."""
     number = seed * 1_000_000
     while True:
         if isinstance(target, MemoryTarget):
@@ -169,17 +166,17 @@ async def fuzz(
     declared: Sequence[str] = (),
     on_progress: Callable[[int, float], None] | None = None,
 ) -> Report:
-    """Try relations on a target until each was tried so often, or the time is over.
+    """Try relations on a target until each was tried `n` times, or time is up.
 
     Args:
-        target: What is tested.
-        relations: Which ones.
+        target: Tested system, proxy or memory.
+        relations: Relations to try.
         n: Tries of each relation.
-        seconds: The most that it takes, apart from shrinking what was found last.
-        seed: For the inputs and their changes.
-        own: Inputs from the user's own data, beside the generated ones.
-        declared: Relations that the target declares to break: reported, not counted.
-        on_progress: Called after each input with their number and the seconds so far.
+        seconds: Time limit, except for shrinking the last finding.
+        seed: Seed of the inputs and their changes.
+        own: Inputs from the user's data, in addition to generated ones.
+        declared: Relations that the target declares to break: reported, but not counted.
+        on_progress: Called after each input with the number of inputs and seconds so far.
     """
     began = time.monotonic()
     results = {each.id: RelationResult(each, each.id in declared) for each in relations}
@@ -230,9 +227,9 @@ async def _try(target: AnyTarget, result: RelationResult, case: Case, seed: int)
 
 
 async def _recheck(target: AnyTarget, relation: Relation, case: Case, seed: int) -> tuple[int, int, int]:
-    """Try a broken relation again: how often, how often it breaks, and how often the evidence is lost unchanged.
+    """Repeat a broken relation; return the numbers of tries, of failures, and of losses on the unchanged input.
 
-    Where it is lost before anything is changed, the relation says nothing, and that try does not count.
+    A try does not count if its evidence is lost before the change, because the relation then does not apply.
     """
     tries = with_change = without = 0
     for _ in range(3 * RECHECKS):
@@ -256,14 +253,14 @@ async def _is_kept(target: AnyTarget, case: Case) -> bool:
 
 
 def _find_p(changed: int, unchanged: int, each: int) -> float:
-    """Find how likely it is by chance that so many of the losses are among the changed tries (Fisher, one-sided)."""
+    """Return the one-sided p-value of Fisher's exact test that changed inputs lose no more than unchanged ones."""
     lost = changed + unchanged
     ways = [math.comb(each, k) * math.comb(each, lost - k) for k in range(changed, min(lost, each) + 1)]
     return sum(ways) / math.comb(2 * each, lost) if each else 1.0
 
 
 async def _fails_unchanged(target: AnyTarget, case: Case) -> bool:
-    """Whether a target fails on an input as it is, so that no change of it is to blame."""
+    """Whether a target fails on the unchanged input, so that no change is the cause."""
     if isinstance(target, MemoryTarget) or case.kind == CONVERSATION:
         return False
     try:
@@ -282,9 +279,9 @@ async def _check(target: AnyTarget, relation: Relation, case: Case, seed: int) -
 
 
 async def shrink(target: AnyTarget, relation: Relation, case: Case, seed: int, broken: Broken) -> tuple[Case, Broken]:
-    """Make an input that breaks a relation as small as it can be: delta debugging over its items.
+    """Shrink an input that breaks a relation by delta debugging over its items.
 
-    What holds the evidence stays. Ever smaller groups of items are left out, as long as the relation still breaks.
+    Items with evidence stay. Ever smaller groups of other items are removed while the relation still breaks.
     """
     calls, width = 0, max(1, len(case.items) // 2)
     while calls < MAX_SHRINK_CALLS:
@@ -313,12 +310,12 @@ async def shrink(target: AnyTarget, relation: Relation, case: Case, seed: int, b
 
 
 async def replay(target: AnyTarget, findings: Sequence[Finding]) -> list[tuple[Finding, Broken | None]]:
-    """Try findings again; with each, how it is broken now, or None where it holds (or says nothing any more)."""
+    """Try findings again; return each with its failure, or None if the relation now holds or does not apply."""
     known = list_known(target)
     tried = []
     for finding in findings:
         if finding.relation not in known:
-            raise DataError(f"{finding.relation!r} is not a relation about {target.name}: there are {', '.join(known)}")
+            raise DataError(f"{finding.relation!r} is not a relation for {target.name}; choose from {', '.join(known)}")
         try:
             found = await _check(target, known[finding.relation], finding.case, finding.seed)
         except Skipped:

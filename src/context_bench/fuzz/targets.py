@@ -1,4 +1,4 @@
-"""Asks what is tested: a system in this process, a proxy with a tap behind it, or a memory."""
+"""Targets of the fuzzer: a system in this process, a proxy with a tap behind it, or a memory."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from context_bench.types import System
 from context_bench.wire.form import Answer
 from context_bench.wire.prompts import Message, Prompt
 
-BUDGETS = (0.2, 0.4, 0.6, 0.8)  # shares of the tokens that a system with a `ratio` is asked to keep
+BUDGETS = (0.2, 0.4, 0.6, 0.8)  # values of `ratio`
 
 
 class SystemTarget:
     """A compressor in this process.
 
     Args:
-        system: It must return a context or documents.
-        sized: The same system for some shares of the tokens, where its size can be set.
+        system: Must return a context or documents.
+        sized: The same system by `ratio`, if it has one.
     """
 
     def __init__(self, system: System, sized: dict[float, System] | None = None) -> None:
@@ -41,7 +41,7 @@ class SystemTarget:
         system = self.system if budget is None else self._sized[budget]
         example = case.to_example()
         given = {**example}
-        await asyncio.sleep(0)  # Ctrl-C is heard here: the systems of this process wait for nothing
+        await asyncio.sleep(0)  # lets Ctrl-C through: systems of this process never wait
         try:
             processed = await system.aprocess(given) if is_endpoint(system) else system.process(given)  # type: ignore[attr-defined]
         except Exception as error:
@@ -53,7 +53,7 @@ class SystemTarget:
         texts = read_sent_texts(example, processed)
         if texts is None:
             raise UsageError(
-                f"{self.name} returns an answer, not a context: fuzz tests what a model gets to read "
+                f"{self.name} returns an answer, not a context: fuzz tests the text that a model reads "
                 "(for a server use --proxy)"
             )
         return "\n".join(texts)
@@ -63,7 +63,7 @@ def build_target(text: str, seed: int | None = None) -> SystemTarget:
     """Build a target from the text of a reference, such as `bm25:ratio=0.3`."""
     systems = list(build_systems(text, seed))
     if len(systems) > 1:
-        raise UsageError(f"{text!r} is a sweep: fuzz tests one system at a time")
+        raise UsageError(f"{text!r} is a sweep, but fuzz tests one system at a time")
     (ref,) = parse("system", text)
     found = resolve("system", ref)
     sized: dict[float, System] = {}
@@ -76,7 +76,7 @@ def build_target(text: str, seed: int | None = None) -> SystemTarget:
 
 
 class ProxyTarget:
-    """A proxy with a tap behind it: the context is a tool's result, as agent proxies get to compress it."""
+    """A proxy with a tap behind it; the context is sent as a tool result, which agent proxies compress."""
 
     budgets: Sequence[float] = ()
 
@@ -84,7 +84,7 @@ class ProxyTarget:
         self.name, self.bench = name, bench
 
     async def read(self, case: Case, budget: float | None = None) -> str:  # noqa: ARG002
-        """Return all that the model behind the proxy was sent, but for the question and the call."""
+        """Return all text that reached the model behind the proxy, except the question and the call."""
         call = {"id": "call_1", "type": "function", "function": {"name": "read_source", "arguments": "{}"}}
         messages: list[Message] = [
             {"role": "user", "content": case.question or "Answer from what the tool returned."},
@@ -102,7 +102,7 @@ class ProxyTarget:
         return "\n".join(texts)
 
     def read_sent(self, *messages: Message) -> Prompt:
-        """Read messages as the model would be sent them without a proxy."""
+        """Return the prompt of messages that are sent without a proxy."""
         prompt = self.bench.form.read_prompt(self.bench.build_request(*messages))
         assert prompt is not None
         return prompt
@@ -116,7 +116,7 @@ class ProxyTarget:
 
 
 class MemoryTarget:
-    """A memory system, reset before each try: sessions are written, then a question is asked of it."""
+    """A memory system; each try resets it, writes sessions and asks a question."""
 
     budgets: Sequence[float] = ()
 
@@ -125,7 +125,7 @@ class MemoryTarget:
         self.name = str(find_name(memory))
 
     async def _call(self, name: str, *arguments: Any, **named: Any) -> Any:
-        await asyncio.sleep(0)  # Ctrl-C is heard here
+        await asyncio.sleep(0)  # lets Ctrl-C through
         try:
             found = self._members[name](*arguments, **self._members.filter_arguments(name, **named))
             return await found if inspect.isawaitable(found) else found
@@ -134,15 +134,14 @@ class MemoryTarget:
 
     @property
     def can_forget(self) -> bool:
-        """Whether it can be asked to forget."""
         return "forget" in self._members
 
     async def start(self) -> None:
-        """Empty it."""
+        """Reset the memory."""
         await self._call("reset")
 
     async def write(self, texts: Sequence[str], session: str) -> None:
-        """Write a session of a user."""
+        """Ingest texts of the user as one session."""
         turns = [
             {"role": "user", "speaker": "user", "content": text, "session": session, "id": f"{session}:{place}"}
             | {"timestamp": "2026-03-01T12:00:00"}
@@ -151,11 +150,10 @@ class MemoryTarget:
         await self._call("ingest", turns)
 
     async def forget(self, what: str) -> None:
-        """Ask it to forget."""
         await self._call("forget", {"what": what})
 
     async def ask(self, question: str) -> str:
-        """Return what it retrieves for a question, or else its answer."""
+        """Return the retrieved texts for a question, or else the answer."""
         if "flush" in self._members:
             await self._call("flush")
         if "retrieve" in self._members:
