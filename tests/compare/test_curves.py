@@ -103,6 +103,12 @@ def test_two_curves_are_compared_over_the_tokens_that_both_cover() -> None:
     assert two.area_difference.value == pytest.approx(-0.375)
 
 
+def test_a_setting_that_the_run_named_is_the_baseline_of_the_curve() -> None:
+    (curve,) = result_of({"k:r=1": (20, (1, 0)), "k:r=2": (60, (1, 1))}, baseline="k:r=1").curves()
+    assert curve.baseline == "k:r=1"
+    assert [point.saving for point in curve.points] == [0, -2]  # 60 tokens are two more times 20
+
+
 def test_several_datasets_count_alike() -> None:
     rows = []
     for name, tokens in (("passthrough", 100), ("k:r=1", 20), ("k:r=2", 60)):

@@ -124,8 +124,8 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
         meter = _find_meter(each for name in sweep.settings for each in rows[name])
         names = dict.fromkeys((*sweep.settings, *(() if chosen is None else (chosen,))))
         arms = {name: _make_arm(rows[name], field, meter) for name in names}
-        # A setting of a knob is the baseline of the others only if the caller chose it.
-        held = None if baseline is None and chosen in sweep.settings else chosen
+        # A setting of a knob is the baseline of the others only if the caller or the run chose it.
+        held = None if (baseline or recorded) is None and chosen in sweep.settings else chosen
         if held is not None and any(are_unlike(result.config, name, held) for name in sweep.settings):
             held = None  # no score applies to both contexts and answers
         curve = _draw_curve(sweep, arms, held, margin, meter)

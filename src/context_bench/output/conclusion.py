@@ -27,7 +27,7 @@ from context_bench.stats import THESE_GROUPS, Interval, Verdict
 from context_bench.text import list_names
 
 _MAX_NAMES = 6
-_THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
+THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
 _SAVINGS = {PROMPT_SAVINGS: "the prompt", COMPRESSION_RATIO: "the tokens"}
 _ALL = "the examples"
 _LEAST_SHARE = -0.0005  # a share that is written as 0.0%, though it is below 0
@@ -148,9 +148,12 @@ def _tell_volume(result: EvalResult, good: Sequence[Verdict]) -> list[str]:
     month = find_monthly_saving(result, good[0].name) if good else None
     if month is None:
         return []
-    limits = f"[{dollars(month.low)}, {dollars(month.high)}]"
+    verb, more, ends = "saves", "", (month.low, month.high)
+    if month.value < 0:
+        verb, more, ends = "costs", " more", (-month.high, -month.low)
+    limits = f"[{dollars(ends[0])}, {dollars(ends[1])}]"
     at = f"{result.settings.volume:,.0f} requests a month"
-    return [f"At {at}, {good[0].name} saves {dollars(month.value)} {limits} a month."]
+    return [f"At {at}, {good[0].name} {verb} {dollars(abs(month.value))} {limits}{more} a month."]
 
 
 def describe_alone(result: EvalResult) -> str:
@@ -231,7 +234,7 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
         return f"{few}." if few else f"No system is shown to be as good as {baseline}."
     told: list[str] = []
     for verdict in good[:_MAX_NAMES]:
-        compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
+        compared = f"{verdict.word} {THAN[verdict.word]} {baseline}" if not told else verdict.word
         compared += _set_errors_apart(verdict)
         if worse := _find_worse_datasets(result, verdict.name):
             compared += f" over all datasets, but worse on {list_names(worse)}"
@@ -279,19 +282,41 @@ def _find_bounds(result: EvalResult, name: str, key: str) -> tuple[float, float]
     return min(ends), max(ends)
 
 
-def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
-    """Tell what a system saves, and apart from it what it takes more of."""
+def compare_tokens(result: EvalResult, name: str) -> float | None:
+    """Return by what share of the baseline's tokens a system reads more; None where the baseline saves nothing."""
+    if result.comparison is None:
+        return None
     words, share = find_saving(result, name)
-    others, theirs = find_saving(result, baseline)
-    nothing = percent(0.0)
-    than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != nothing else ""
+    others, theirs = find_saving(result, result.comparison.baseline)
+    if not words or others != words or percent(abs(theirs)) == percent(0.0) or theirs >= 1:
+        return None
+    return (1 - share) / (1 - theirs) - 1
+
+
+def write_token_change(change: float) -> str:
+    """Write how a system's tokens differ from the baseline's: `68.7% more tokens`."""
+    if percent(abs(change)) == percent(0.0):
+        return "as many tokens"
+    return f"{percent(abs(change))} {'more' if change > 0 else 'fewer'} tokens"
+
+
+def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
+    """Tell what a system saves, and apart from it what it takes more of; against a baseline that saves tokens too."""
+    words, share = find_saving(result, name)
+    change = compare_tokens(result, name)
     saving = _write_saving(result, name) if words else ""
-    gains = [f"{saving}{than}"] if saving and share > _LEAST_SHARE else []
-    gains = gains if than or percent(share) != nothing or not saving.startswith(nothing) else []
-    losses = [saving] if saving and share <= _LEAST_SHARE else []
-    bill, change = _compare_bills(result, name, baseline)
+    gains: list[str] = []
+    losses: list[str] = []
+    if change is not None:
+        told = f"{write_token_change(change)} ({saving}, {baseline} {percent(find_saving(result, baseline)[1])})"
+        (losses if percent(change) != percent(0.0) and change > 0 else gains).append(told)
+    elif saving and share <= _LEAST_SHARE:
+        losses.append(saving)
+    elif saving and not (percent(share) == percent(0.0) and saving.startswith(percent(0.0))):
+        gains.append(saving)
+    bill, dearer = _compare_bills(result, name, baseline)
     if bill:
-        (losses if change > 0 else gains).append(bill)
+        (losses if dearer > 0 else gains).append(bill)
     gained = f", with {' and '.join(gains)}" if gains else ""
     return gained + (f", but with {' and '.join(losses)}" if losses else "")
 

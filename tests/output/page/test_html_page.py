@@ -86,6 +86,26 @@ def test_savings_lead_where_nothing_else_is_known() -> None:
     assert write_headline(result) == "Nothing could be scored: there are tokens, times and errors only."
 
 
+def test_against_a_baseline_that_saves_tokens_quality_and_tokens_are_both_against_it() -> None:
+    """Of 1,000 tokens the baseline keeps 300 and the other 500: 500/300 is 66.7% more; 200 right against 150."""
+    rows = [
+        make_row(float(n < right), system=name, example_id=n, input_tokens=1000, output_tokens=tokens)
+        for name, tokens, right in (("short", 300, 150), ("long", 500, 200))
+        for n in range(200)
+    ]
+    for row in rows:
+        row.metadata["output"] = "context"
+    result = make_result(rows, returns={"short": "context", "long": "context"})
+    said = "long is better than short (+0.250) and reads 66.7% more tokens."
+    assert write_headline(result) == f"{said} It is not shown that this data could reveal a loss."
+    figures = HtmlReporter().render(result).partition("<dl")[2].partition("</dl>")[0]
+    shown = re.findall("<dt>(.*?)</dt><dd>(.*?)<", figures)
+    assert shown[:2] == [("quality against short", "133.3%"), ("tokens against short", "+66.7%")]
+    turned = make_result(list(reversed(rows)), returns={"long": "context", "short": "context"})
+    turned.settings.baseline = "long"
+    assert write_headline(turned) == "short is worse than long (-0.250) and reads 40.0% fewer tokens."
+
+
 def test_dollars_of_a_month_have_their_interval() -> None:
     """A dollar saved for 1,000 examples is 2,000 for two million; 70,000 a day are 2.13 million in a month."""
     rows = [

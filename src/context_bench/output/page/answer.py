@@ -19,11 +19,14 @@ from context_bench.numbers import (
 )
 from context_bench.output.columns import is_answered_by_script, write_limits
 from context_bench.output.conclusion import (
+    THAN,
+    compare_tokens,
     conclude,
     describe_alone,
     find_monthly_saving,
     find_saving,
     sort_verdicts,
+    write_token_change,
 )
 from context_bench.output.elements import Child, Markup, element, join
 from context_bench.output.page.run_facts import RunFacts, clean_name
@@ -81,7 +84,7 @@ def write_headline(result: EvalResult) -> str:
     if standing.undecided:
         return f"Not decided: {count_things(max(each.n for each in standing.undecided), 'example')} are too few."
     if standing.worse:
-        return _tell_worse(result, standing.worse, brief)
+        return _tell_worse(result, standing.worse, comparison, brief)
     if standing.zeros:
         return "Every answer is wrong, with the whole context too: check the model and the gold answers."
     return "Every system failed on every example."
@@ -90,11 +93,15 @@ def write_headline(result: EvalResult) -> str:
 def _tell_good(result: EvalResult, verdict: Verdict, comparison: Comparison, brief: Mapping[str, str]) -> str:
     """Tell what the system keeps and saves, and at once what speaks against it."""
     found = [each.name for own in comparison.by_dataset.values() for each in own if each.word == "worse"]
-    share = find_saving(result, verdict.name)[1]
-    parts = [f"{brief[verdict.name]} {_KEEPS[verdict.word]}"]
-    if share >= _LEAST_SHARE:
-        parts.append(f" and saves {percent(share)} of the tokens")
-    against = [f"adds {percent(-share)} to the tokens"] if -1e9 < share <= -_LEAST_SHARE else []
+    share, change = find_saving(result, verdict.name)[1], compare_tokens(result, verdict.name)
+    against: list[str] = []
+    if change is not None:
+        parts = [_compare_with_baseline(verdict, comparison.baseline, change, brief)]
+    else:
+        parts = [f"{brief[verdict.name]} {_KEEPS[verdict.word]}"]
+        if share >= _LEAST_SHARE:
+            parts.append(f" and saves {percent(share)} of the tokens")
+        against += [f"adds {percent(-share)} to the tokens"] if -1e9 < share <= -_LEAST_SHARE else []
     against += [f"is worse on {count_things(found.count(verdict.name), 'dataset')}"] if verdict.name in found else []
     against += _tell_lost(result, verdict.name)
     parts += [f", but {' and '.join(against)}"] if against else []
@@ -104,9 +111,20 @@ def _tell_good(result: EvalResult, verdict: Verdict, comparison: Comparison, bri
     return "".join(parts)
 
 
-def _tell_worse(result: EvalResult, worse: list[Verdict], brief: Mapping[str, str]) -> str:
+def _compare_with_baseline(verdict: Verdict, baseline: str, change: float, brief: Mapping[str, str]) -> str:
+    """Compare a system with a baseline that saves tokens too: quality and tokens are both against it."""
+    difference = f" ({verdict.difference:+.3f})" if math.isfinite(verdict.difference) else ""
+    word = f"{verdict.word} {THAN.get(verdict.word, 'than')} {brief[baseline]}{difference}"
+    return f"{brief[verdict.name]} is {word} and reads {write_token_change(change)}"
+
+
+def _tell_worse(result: EvalResult, worse: list[Verdict], comparison: Comparison, brief: Mapping[str, str]) -> str:
+    change = compare_tokens(result, worse[0].name)
     if len(worse) > 1:
-        return f"All {len(worse)} systems lower the quality."
+        than = "lower the quality" if change is None else f"are worse than {brief[comparison.baseline]}"
+        return f"All {len(worse)} systems {than}."
+    if change is not None:
+        return f"{_compare_with_baseline(worse[0], comparison.baseline, change, brief)}."
     share = find_saving(result, worse[0].name)[1]
     saves = f"saves {percent(share)} of the tokens, and " if share >= _LEAST_SHARE else ""
     return f"{brief[worse[0].name]} {saves}lowers the quality."
@@ -188,7 +206,8 @@ def _tell_quality(facts: RunFacts, name: str) -> _Figure:
     change += f" [{limits.low:+.3f}, {limits.high:+.3f}]" if limits.known else ""
     notes = [f"score {score(own)}, {brief[baseline]} {score(base)}", f"{change}: {verdict.word}"]
     value = percent(own / base) if base > 0 and math.isfinite(own) else score(own)
-    return _Figure("quality kept" if base > 0 else "score", value, notes, kinds)
+    kept = "quality kept" if compare_tokens(result, name) is None else f"quality against {brief[baseline]}"
+    return _Figure(kept if base > 0 else "score", value, notes, kinds)
 
 
 def _tell_tokens(facts: RunFacts, name: str) -> _Figure:
@@ -198,6 +217,12 @@ def _tell_tokens(facts: RunFacts, name: str) -> _Figure:
     key = next((key for key in known if result.summary[name].get(key) == share), known[0])
     if share <= -1e9:
         return _Figure("tokens saved", "not measured", [result.notes.get(name, {}).get(key, "")], ("lost", "untouched"))
+    change = compare_tokens(result, name)
+    if change is not None and result.comparison is not None:
+        baseline = result.comparison.baseline
+        brief = name_briefly(result.summary)[baseline]
+        saved = f"saved {percent(share)}, {brief} {percent(find_saving(result, baseline)[1])}"
+        return _Figure(f"tokens against {brief}", f"{100 * change:+.1f}%", [saved], ("lost", "untouched"))
     return _Figure("tokens saved", percent(share), [_write_interval(result, name, key)], ("lost", "untouched"))
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from context_bench.errors import UsageError
 from context_bench.numbers import MEAN_SCORE
-from context_bench.output.conclusion import find_saving, sort_verdicts
+from context_bench.output.conclusion import compare_tokens, find_saving, sort_verdicts
 from context_bench.output.elements import Markup
 from context_bench.output.page.examples import cut_details, describe_row
 from context_bench.output.page.html_page import describe_runs
@@ -189,7 +189,8 @@ def _sum_up_savings(run: RunInfo) -> dict[str, Any]:
         shares = [share for name in run.summary if (share := find_saving(result, name)[1]) > -1e9]
         return {"saved": max(shares, default=None), "verdict": ""}
     if standing.good:
-        share = find_saving(result, standing.good[0].name)[1]
+        change = compare_tokens(result, standing.good[0].name)
+        share = find_saving(result, standing.good[0].name)[1] if change is None else -change
         return {
             "saved": share if share > -1e9 else None,
             "verdict": f"{standing.good[0].word}: {standing.good[0].name}",
