@@ -64,6 +64,7 @@ ERRORS = [
     StopAsyncIteration(),
     SystemExit(3),
     concurrent.futures.CancelledError(),
+    asyncio.CancelledError(),
     TimeoutError(),
     MemoryError(),
     RecursionError("deep"),
@@ -71,7 +72,7 @@ ERRORS = [
     Rude(),
 ]
 # Awaited, these cannot be told from the end of the run itself.
-ERRORS_IN_THREADS = [asyncio.CancelledError(), GeneratorExit(), BaseException("root")]
+ERRORS_IN_THREADS = [GeneratorExit(), BaseException("root")]
 
 
 @each_case("error", [*ERRORS, *ERRORS_IN_THREADS], ids=lambda error: type(error).__name__)

@@ -125,7 +125,11 @@ def test_the_reason_of_a_slow_evaluator_is_kept() -> None:
     assert judge(Slow(Scores(reason="judge unreachable"))).unscored == {"says": "judge unreachable"}
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), StopIteration(), SystemExit(1)], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("x"), StopIteration(), SystemExit(1), asyncio.CancelledError()],
+    ids=lambda error: type(error).__name__,
+)
 def test_a_slow_evaluator_that_fails_is_a_missing_score(error: BaseException) -> None:
     assert "says" in judge(Slow(error)).unscored
     assert "says" in judge(Says(error)).unscored

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import CoroutineType, TracebackType
 from typing import Any
 
+from context_bench.core.threads import is_given_up
 from context_bench.datasets.example_check import MAX_DEPTH, PLAIN_TYPES, copy_example, find_deep_fields
 from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, describe, printable
 from context_bench.refs import check_awaitable
@@ -105,7 +106,9 @@ class Caller:
             outcome.ended = self._clock()
             _take(raw, system, self._own, example, outcome)
         # The one boundary: whatever a system raises is that row's error.
-        except (Exception, SystemExit) as error:  # noqa: BLE001
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_given_up():
+                raise
             self._fail(outcome, error)
         outcome.latency = _read_latency(outcome)
         return outcome

@@ -5,6 +5,7 @@ An evaluator that fails leaves a reason in place of a score: a missing score is 
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Executor
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 from context_bench.compare.pairing import is_unread_row
 from context_bench.core.call import list_frames
 from context_bench.core.examples import Evaluators, Item, list_judging_fields
-from context_bench.core.threads import call_beside, call_in_thread, unwrap
+from context_bench.core.threads import call_beside, call_in_thread, is_given_up, unwrap
 from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.refs import check_awaitable
 from context_bench.results import EvalRow, Scores
@@ -67,7 +68,7 @@ def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, pr
     """Ask one evaluator that answers at once."""
     try:
         scores = evaluator.score(example, processed)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
         judgement.add_failure(evaluator, error)
     else:
         _add(judgement, evaluator, scores)
@@ -113,7 +114,9 @@ async def ask_slowly(
             passing = isinstance(scores, Scores) and scores.transient
             if memory and scores and isinstance(scores, Mapping) and not passing:
                 memory.keep(evaluator, scores)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_given_up():
+            raise
         judgement.add_failure(evaluator, error)
     else:
         _add(judgement, evaluator, {} if scores is None else scores)

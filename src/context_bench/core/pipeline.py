@@ -19,7 +19,7 @@ from context_bench.core.examples import Item
 from context_bench.core.judge import Judgement, Scorer, Spending
 from context_bench.core.row import Job, RowMaker
 from context_bench.core.schedule import Placement
-from context_bench.core.threads import FreeMemory, Threads, call_beside
+from context_bench.core.threads import FreeMemory, Threads, call_beside, find_failure, give_up
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
@@ -359,14 +359,13 @@ class Pipeline:
         """Make room for the next answer that is judged beside; an error of our own ends the run."""
         self._later.discard(task)
         self._room.release()
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if (error := find_failure(task)) is not None:
             self._fail(error)
 
     def close(self) -> None:
         """End the threads; what has been answered is kept all the same."""
         self._batch.close()
-        for task in self._later:
-            task.cancel()
+        give_up(self._later)
         for threads in (self._slow_threads, self._count_threads):
             threads.shutdown(wait=False, cancel_futures=True)
         self._memory.close()

@@ -22,7 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 from context_bench.core.call import Caller, Outcome, call_several
 from context_bench.core.examples import Item
 from context_bench.core.row import Job
-from context_bench.core.threads import Threads
+from context_bench.core.threads import Threads, find_failure, give_up
 from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
@@ -165,7 +165,7 @@ class Feed:
         try:
             for item in islice(self._source, wanted):
                 items.append(item)  # noqa: PERF402 - those before one that fails are good
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
             self.error = error
         self._held.extend(items)
         if len(items) < wanted:
@@ -210,7 +210,7 @@ class Workers:
 
     def _end(self, task: asyncio.Future[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if (error := find_failure(task)) is not None:
             self.fail(error)
         elif not self._tasks and not self.over.done():
             self.over.set_result(None)
@@ -241,8 +241,7 @@ class Workers:
     async def close(self) -> None:
         """Cancel the work that is left, and wait until it has ended."""
         left = list(self._tasks)
-        for task in left:
-            task.cancel()
+        give_up(left)
         await asyncio.gather(*left, return_exceptions=True)
         if self.over.done() and not self.over.cancelled():
             self.over.exception()  # it may be that nobody awaits it any more

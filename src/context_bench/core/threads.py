@@ -1,4 +1,4 @@
-"""Work beside the event loop: calls in threads, and memory that is returned after huge texts.
+"""Work beside the event loop: calls in threads, tasks and their end, and memory that is returned after huge texts.
 
 A future hangs for ever on StopIteration, takes a CancelledError for its own, and hands SystemExit to the
 event loop: so an exception comes out of the thread inside another one.
@@ -12,11 +12,14 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import queue
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
+from weakref import WeakSet
 
+from context_bench.errors import ContextBenchError
 from context_bench.http.loop import quick_switches
 
 T = TypeVar("T")
@@ -98,6 +101,36 @@ def _call_guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> A
 def unwrap(error: BaseException) -> BaseException:
     """Return the exception inside a Raised; any other exception as it is."""
     return error.error if isinstance(error, Raised) else error
+
+
+_given_up: WeakSet[asyncio.Future[Any]] = WeakSet()
+
+
+def give_up(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancel tasks of a run, which is the only way to do so: any other CancelledError is a failure of foreign code."""
+    for task in tasks:
+        _given_up.add(task)
+        task.cancel()
+
+
+def is_given_up() -> bool:
+    """Whether a CancelledError is the end of this task; if not, the task goes on as if nobody had cancelled it."""
+    task = asyncio.current_task()
+    if task is None or task in _given_up:
+        return True
+    if sys.version_info >= (3, 11):
+        while task.cancelling():  # a system cancelled the task that awaits it
+            task.uncancel()
+    return False
+
+
+def find_failure(task: asyncio.Future[Any]) -> BaseException | None:
+    """Return what ended a task, unless it came to its end or was given up."""
+    if not task.cancelled():
+        return task.exception()
+    if task in _given_up:
+        return None
+    return ContextBenchError("a task of the run was cancelled by a system, an evaluator or the program around it")
 
 
 HUGE_TEXT = 1_000_000  # characters of a text after which memory is returned, once nothing holds it any more

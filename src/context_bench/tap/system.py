@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -271,7 +272,7 @@ async def _keep_what_was_seen(answer: Awaitable[Any]) -> Any:
     with gather_exchanges() as seen:
         try:
             return await answer
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             failed: Any = error
             own = getattr(error, "tapped", None) or []
             failed.tapped = [{**exchange, "failed": True} for exchange in (*seen, *own)]
