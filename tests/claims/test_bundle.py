@@ -159,14 +159,14 @@ def test_a_replay_whose_sessions_are_gone_says_so(tmp_path: Path) -> None:
     code, found = verify(bundle(tmp_path), cwd=tmp_path)
     assert (code, found["missing"]) == (
         4,
-        {"what a replay measured: the bundle does not have the recorded session": 6},
+        {"measurements of a replay: the bundle does not have the recorded session": 6},
     )
 
 
 def test_what_cannot_be_recomputed_is_said(tmp_path: Path) -> None:
     run_own_evaluator(tmp_path)
     code, found = verify(bundle(tmp_path), cwd=tmp_path)
-    assert (code, found["missing"]) == (4, {"scores: the evaluator 'vowels' is not known here": 3})
+    assert (code, found["missing"]) == (4, {"scores: the evaluator 'vowels' is unknown here": 3})
 
 
 # --- private bundles and signatures
@@ -186,7 +186,7 @@ def test_a_private_bundle_has_no_text_and_takes_it_from_the_data(tmp_path: Path)
     (tmp_path / "data.jsonl").rename(tmp_path / "data" / "data.jsonl")
     code, found = verify(private, "--data", "data", cwd=tmp_path)
     assert found["recomputed"]["examples found in the data"] == 4
-    assert list(found["missing"]) == ["replies that are withheld, with their scores and counts"]
+    assert list(found["missing"]) == ["withheld replies, with their scores and counts"]
     bundle(tmp_path, name="data/whole.ctxb")
     assert verify(private, "--data", "data", cwd=tmp_path)[0] == 0
     write(tmp_path / "data" / "data.jsonl", *range(10, 14))
@@ -233,7 +233,7 @@ def test_a_signature_names_its_key(tmp_path: Path) -> None:
     signed = bundle(tmp_path, "--sign", "ours.pem")
     assert verify(signed, "--signed-by", "ours.pub", cwd=tmp_path)[1]["signature"] == "signed by ours.pub"
     code, found = verify(signed, "--signed-by", "theirs.pub", cwd=tmp_path)
-    assert (code, found["signature"]) == (1, "its signature does not hold")
+    assert (code, found["signature"]) == (1, "its signature is not valid")
     assert verify(bundle(tmp_path, name="plain.ctxb"), "--signed-by", "ours.pub", cwd=tmp_path)[1]["differs"] == [
         "the bundle is not signed"
     ]
@@ -242,7 +242,7 @@ def test_a_signature_names_its_key(tmp_path: Path) -> None:
     parts["run.json"] = json.dumps(prices).encode()
     changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
     code, found = verify(changed, "--signed-by", "ours.pub", cwd=tmp_path)
-    assert (code, found["differs"]) == (1, ["signature.json: it is not a signature of this bundle"])
+    assert (code, found["differs"]) == (1, ["signature.json: not a signature of this bundle"])
 
 
 # --- tampering: a bundle is made once, and changed many times
@@ -423,7 +423,7 @@ def test_rows_that_are_left_out_are_found_though_all_else_agrees(sealed: Path, t
     drop_row(parts)
     edit_run(lambda run: set_at(run, "rows", value=11))(parts)
     changed = write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items()))
-    assert f"{CUT} has 3 rows, of 4" in verify(changed, cwd=tmp_path)[1]["differs"]
+    assert f"{CUT} has 3 rows instead of 4" in verify(changed, cwd=tmp_path)[1]["differs"]
 
 
 def test_a_failed_row_has_no_score_and_costs_what_its_requests_say(tmp_path: Path) -> None:

@@ -185,10 +185,10 @@ def test_a_failure_of_the_baseline_too_is_no_counterexample() -> None:
 @each_case("found, claimed, word, reason", [
     (Measured(50.0, 9, version="1.1"), {"version": "1.0"}, "not reproducible", "the version here is 1.1, not 1.0"),
     (Measured(50.0, 9, version="1.0"), {"version": "1.0"}, "reproduced", "50%"),
-    (Measured(50.0, 9), {"data": "abc"}, "reproduced", "50%; the data was not compared"),
-    (Measured(50.0, 9, data="def"), {"data": "abc"}, "not reproducible", "the data here is another (SHA-256 def…)"),
+    (Measured(50.0, 9), {"data": "abc"}, "reproduced", "50%; the data was not verified"),
+    (Measured(50.0, 9, data="def"), {"data": "abc"}, "not reproducible", "the data here differs (SHA-256 def…)"),
     (Measured(50.0, 9, made="2026-11-01"), {"decided": "2026-11-02"}, "reproduced",
-     "50%; its terms were set after this run, which is of 2026-11-01"),
+     "50%; its terms were set after this run of 2026-11-01"),
     (Measured(50.0, 9, made="2026-11-02"), {"decided": "2026-11-02"}, "reproduced", "50%"),
 ])  # fmt: skip
 def test_what_was_measured_must_be_what_is_claimed(
@@ -214,10 +214,10 @@ def test_the_terms_change_with_what_was_decided() -> None:
 
 
 @each_case("text, message", [
-    ("claim = 1", "one or more tables"),
+    ("claim = 1", "one or more \\[\\[claim\\]\\] tables"),
     ("[[claim]]\nid = 'a'", "sentence is missing"),
     (CLAIM.format(id="a", kind="opinion", more=""), "kind must be number, effect or always"),
-    (CLAIM.format(id="a", kind="number", more=""), "number must be what was printed"),
+    (CLAIM.format(id="a", kind="number", more=""), "number must be as printed"),
     (CLAIM.format(id="a", kind="number", more="number = 1\ntolerance = -1"), "tolerance must be"),
     (CLAIM.format(id="a", kind="number", more="number = 1\ndirection = 'up'"), "direction must be"),
     (CLAIM.format(id="a", kind="number", more="number = 1\nmetrik = 'x'"), "unknown key 'metrik'"),

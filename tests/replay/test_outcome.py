@@ -87,7 +87,7 @@ def test_what_one_more_turn_could_mend_is_priced_apart(tmp_path: Path) -> None:
 def test_without_a_price_no_dollars_are_said(tmp_path: Path) -> None:
     write_two(tmp_path)
     outcome = replay_clearing(tmp_path, prices=Prices({}))
-    unknown = [outcome.find_saved_dollars(), outcome.damage_dollars, outcome.month, outcome.find_break_even()]
+    unknown = [outcome.compute_saved_dollars(), outcome.damage_dollars, outcome.month, outcome.compute_break_even()]
     assert all(each is None for each in unknown)
     assert outcome.mendable == (2, None)
     head, line = table_of_arms([outcome])
@@ -127,6 +127,6 @@ def test_a_compressor_that_only_appends_damages_no_cache(tmp_path: Path) -> None
     (outcome,) = replay(tmp_path, SystemArm(KeepsBeginnings()))
     assert outcome.saved_tokens is not None
     assert outcome.saved_tokens > 0.2
-    assert (outcome.find_saved_dollars() or 0) > 0
-    assert (outcome.broken_turns, outcome.damage_dollars, outcome.find_break_even()) == (0, 0, 1)
+    assert (outcome.compute_saved_dollars() or 0) > 0
+    assert (outcome.broken_turns, outcome.damage_dollars, outcome.compute_break_even()) == (0, 0, 1)
     assert outcome.loss.matched_lost == 0  # the name of the file stands at the beginning

@@ -75,7 +75,7 @@ def test_what_changes_nothing_saves_and_breaks_nothing(tmp_path: Path) -> None:
     write_session(tmp_path, 1, 6)
     (outcome,) = replay(tmp_path, make_arm(leave, "leave"))
     assert outcome.saved_tokens == 0
-    assert outcome.find_saved_dollars() == 0
+    assert outcome.compute_saved_dollars() == 0
     assert outcome.broken_turns == 0
     assert not outcome.faults
     assert find_lost(outcome) == set()
@@ -105,7 +105,7 @@ def test_a_rewrite_of_turn_three_is_billed_as_one_write_of_what_follows(tmp_path
     assert sixth["damage_dollars"] == pytest.approx(damage)
     assert outcome.saved_tokens is not None
     assert outcome.saved_tokens > 0
-    assert (outcome.find_saved_dollars() or 0) < 0
+    assert (outcome.compute_saved_dollars() or 0) < 0
     assert "saved" in conclude(outcome)
     assert "and added" in conclude(outcome)
     assert "first in turn 6" in conclude(outcome)
@@ -156,7 +156,7 @@ def test_reordered_keys_break_the_cache_without_a_loss(tmp_path: Path) -> None:
     assert find_lost(outcome) == set()
     # The second request loses the first message alone, which is too short to count; the other four lose more.
     assert outcome.broken_turns == 0.8
-    assert (outcome.find_saved_dollars() or 0) < 0
+    assert (outcome.compute_saved_dollars() or 0) < 0
     assert not outcome.faults
 
 
@@ -238,7 +238,7 @@ def test_openai_reads_are_the_best_case_and_stand_beside_the_recorded_hit_rate(
     assert outcome.hit_rate == pytest.approx(rate)
     # What is not read costs twice as much, and the system reads nothing: it loses all of the reads that there are.
     lost = sum(simulated) * 1.25 / 1e6
-    for found, share in ((outcome.find_saved_dollars(), 1.0), (outcome.find_saved_with_misses(), rate)):
+    for found, share in ((outcome.compute_saved_dollars(), 1.0), (outcome.compute_saved_with_misses(), rate)):
         sent = outcome.sum_dollars("sent") or 0
         uncached = outcome.sum_dollars("recorded_uncached") or 0
         assert found == pytest.approx(1 - sent / (uncached - share * lost))
@@ -342,7 +342,7 @@ def test_a_proxy_that_passes_everything_on_is_found_harmless(tmp_path: Path, por
     write_session(tmp_path, 1, 5)
     outcome = run_proxy("passes", tmp_path, port)
     assert outcome.saved_tokens == 0
-    assert outcome.find_saved_dollars() == 0
+    assert outcome.compute_saved_dollars() == 0
     assert not outcome.faults
     assert not outcome.errors
     assert all("changed_reply" not in turn for turn in outcome.turns)
@@ -354,7 +354,7 @@ def test_dropped_breakpoints_cost_more_than_the_tokens_saved(tmp_path: Path, por
     outcome = run_proxy("shortens", tmp_path, port)
     assert outcome.saved_tokens is not None
     assert outcome.saved_tokens > 0.05
-    assert (outcome.find_saved_dollars() or 0) < 0
+    assert (outcome.compute_saved_dollars() or 0) < 0
     assert outcome.faults["cache marks"] == 5
     assert all(turn["read"] == 0 for turn in outcome.turns)
 
@@ -404,7 +404,7 @@ def test_a_proxy_that_refuses_everything_saves_nothing(
     monkeypatch.setitem(KINDS, "refuses", Refuses)
     write_session(tmp_path, 1, 3)
     outcome = run_proxy("refuses", tmp_path, port)
-    assert (outcome.saved_tokens, outcome.find_saved_dollars(), outcome.month) == (None, None, None)
+    assert (outcome.saved_tokens, outcome.compute_saved_dollars(), outcome.month) == (None, None, None)
     assert conclude(outcome).startswith("refuses: not measured (HTTP 404")
 
 

@@ -1,6 +1,6 @@
-"""Sealed bundles of runs, their verification, and published claims that are checked against measurements.
+"""Sealed bundles of runs, their verification, and published claims checked against measurements.
 
-A bundle is a run that others can recompute: `bundle.py` writes it, `reading.py` reads one from a stranger,
-`verify.py` computes its numbers again. A claim is a published sentence: `claim.py` reads it, `judging.py` decides it,
-`report.py` shows it.
+A bundle is a run that others can recompute: `bundle.py` writes it, `reading.py` safely reads an untrusted one, and
+`verify.py` recomputes its numbers. A claim is a published sentence: `claim.py` reads it, `judging.py` decides it, and
+`report.py` shows the verdict.
 """

@@ -1,7 +1,7 @@
-"""Writes a recorded run as one sealed file: rows, replies, examples and the record of the run, each with its SHA-256.
+"""Writer of bundles: a recorded run as one sealed file: rows, replies, examples and settings, each with its SHA-256.
 
-The same run gives the same bytes. The root hash covers the contents and their order, so it does not depend on how the
-file was compressed. A private bundle has hashes in place of the texts of examples and replies.
+The same run gives the same bytes. The root hash covers the contents and their order, but not the compression. A private
+bundle has hashes instead of the texts of examples and replies.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from context_bench.store.records import pack_processed, to_bytes
 FORMAT = "context-bench bundle 1"
 MANIFEST, SIGNATURE = "manifest.json", "signature.json"
 PARTS = ("run.json", "environment.json", "examples.jsonl", "answers.jsonl", "rows.jsonl", "requests.jsonl")
-"""All parts, in the order in which they stand in the file; the manifest follows, and then the signature."""
-WINDOW = 256  # examples that a reader keeps at hand: one that is needed again later is written again
-MAX_PART_BYTES = (1 << 32) - 1  # the size of a part that no bundle exceeds
-MAX_LINE_BYTES = 64 << 20  # the longest line of a part, and the largest part that is read as a whole
-MAX_PLAIN_CHARS = 48  # characters of a text in metadata that a private bundle keeps: names and words, not replies
+"""All parts in file order; the manifest follows, then the signature."""
+WINDOW = 256  # examples that a reader keeps in memory; those needed later are written again
+MAX_PART_BYTES = (1 << 32) - 1  # limit on the size of a part
+MAX_LINE_BYTES = 64 << 20  # limit on a line, and on a part that is read at once
+MAX_PLAIN_CHARS = 48  # longest metadata text kept in a private bundle: names, not replies
 
-RECORDING = {"id", "context", "digest", "meta"}  # the fields of an example that stands for a recorded session
+RECORDING = {"id", "context", "digest", "meta"}  # fields of an example that represents a recorded session
 
 _NAMES = frozenset(
     {"output", "upstream", "finish_reason", "question_type", "group", "cluster", "weight_field", "answer_unknown"}
     | {"uncounted_calls", "changed_settings", "injected_tools", "reconstructed", "thread"}
 )
-"""Metadata whose short texts are names, and stay in a private bundle."""
+"""Metadata whose short texts are names, which a private bundle keeps."""
 _WITHHELD = re.compile("sha256:[0-9a-f]{64}")
 _RECORDED_APART = ("notes", "intervals", "comparison")
 _PACKAGES = ("orjson", "rapidfuzz", "splintr-rs", "zstandard", "math-verify", "nltk", "langdetect")
-_LEVEL = 1  # the usual one takes several times as long
+_LEVEL = 1  # zlib's default takes several times as long
 
 
 def canonical(value: Any) -> bytes:
-    """Write a value that came from JSON so that equal values give equal bytes."""
+    """Return canonical JSON: equal values give equal bytes."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
@@ -59,17 +59,17 @@ def write_bundle(store: Store, info: RunInfo, out: Path, *, private: bool = Fals
     """Write a run as a bundle, and return its root hash.
 
     Args:
-        store: The store that has the run.
-        info: The run, which has come to its end.
-        out: The file to write.
-        private: Keep hashes in place of the texts of examples and replies.
-        key: A PEM file with the Ed25519 key that signs the bundle.
+        store: Store of the run.
+        info: The run, which must be finished.
+        out: File to write.
+        private: Write hashes instead of the texts of examples and replies.
+        key: PEM file with the Ed25519 key that signs the bundle.
 
     Raises:
         UsageError: The run has no result, or the key cannot be used.
     """
     if not info.summary:
-        raise UsageError(f"run {info.id} did not come to its end: finish it with --resume, then bundle it")
+        raise UsageError(f"run {info.id} is not finished: finish it with --resume, then bundle it")
     signer = None if key is None else _load_key(key)
     with ExitStack() as opened:
         parts = {name: opened.enter_context(tempfile.TemporaryFile()) for name in PARTS}
@@ -104,7 +104,7 @@ def _describe_run(info: RunInfo, datasets: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_environment() -> dict[str, Any]:
-    """Name the versions of the packages that counts and scores depend on, as they are when the bundle is written."""
+    """Return the current versions of the packages that counts and scores depend on."""
     return {"context_bench": __version__, "packages": {name: _find_version(name) for name in _PACKAGES}}
 
 
@@ -119,7 +119,7 @@ def _find_version(name: str) -> str | None:
 
 
 def _write_rows(store: Store, info: RunInfo, parts: Mapping[str, IO[bytes]], private: bool) -> dict[str, Any]:
-    """Write all rows with their answers and examples, and return the hash of the examples of each dataset."""
+    """Write all rows with their answers and examples; return the number and hash of each dataset's examples."""
     window: dict[bytes, str] = {}
     digests: dict[str, dict[str, None]] = {}
     failed = store.failed_requests(info)
@@ -155,7 +155,7 @@ def _write_example(record: RunRecord, digest: str, private: bool) -> bytes:
 
 
 def _write_session(example: Mapping[str, Any], private: bool) -> bytes:
-    """Write the recorded session that a replay's example stands for; null where it is private, gone or another."""
+    """Write the recorded session of a replay's example; null if it is private, missing or changed."""
     from context_bench.replay.packing import digest_session, pack_session
     from context_bench.replay.replayer import open_session
 
@@ -180,7 +180,7 @@ def _describe_answer(answer: StoredAnswer | None, example: Mapping[str, Any], pr
 
 def _describe_row(record: RunRecord, digest: str, new: bool, private: bool) -> dict[str, Any]:
     row = record.row.as_dict()
-    del row["response"]  # it stands in the answer
+    del row["response"]  # the answer has it
     if private:
         row |= {"metadata": withhold_texts(row["metadata"]), "unscored": withhold_texts(row["unscored"], plain=True)}
         row["error"] = row["error"] and f"{row['error'].partition(':')[0]}: {withhold_texts(row['error'])}"
@@ -188,7 +188,7 @@ def _describe_row(record: RunRecord, digest: str, new: bool, private: bool) -> d
 
 
 def withhold_texts(value: Any, *, plain: bool = False) -> Any:
-    """Replace the texts in a value by their hashes, but for short names; `plain` says that short texts are names."""
+    """Replace the texts in a value by their hashes, except short names; `plain` treats short texts as names."""
     if isinstance(value, str):
         kept = (plain and len(value) <= MAX_PLAIN_CHARS) or not value or _WITHHELD.fullmatch(value)
         return value if kept else f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
@@ -203,7 +203,7 @@ def withhold_texts(value: Any, *, plain: bool = False) -> Any:
 
 
 def _name_entry(name: str) -> zipfile.ZipInfo:
-    """Name an entry without the time and the machine that it was written on."""
+    """Return an archive entry that is independent of time and machine."""
     entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o100644 << 16
     entry._compresslevel = _LEVEL  # type: ignore[attr-defined] # an entry has no public name for it before Python 3.13
@@ -213,7 +213,7 @@ def _name_entry(name: str) -> zipfile.ZipInfo:
 def _add_part(archive: zipfile.ZipFile, name: str, file: IO[bytes]) -> dict[str, Any]:
     digest, size = hashlib.sha256(), file.tell()
     if size > MAX_PART_BYTES:
-        raise UsageError(f"{name} of this run takes {size:,} bytes, and a part of a bundle at most {MAX_PART_BYTES:,}")
+        raise UsageError(f"{name} of this run has {size:,} bytes; a part of a bundle may have {MAX_PART_BYTES:,}")
     file.seek(0)
     with archive.open(_name_entry(name), "w") as entry:
         for chunk in _read_chunks(file):

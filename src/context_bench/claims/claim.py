@@ -1,7 +1,7 @@
-"""A claim: a published sentence, where it stands, and what it would take to check it.
+"""Claims: published sentences, with their source and the data needed to check them.
 
-Kind, number, tolerance and direction are part of the file, so that they are written before anything is measured; their
-hash and date are printed with every verdict.
+Kind, number, tolerance and direction are part of the file, so that they are fixed before any measurement. Their hash
+and date are printed with every verdict.
 """
 
 from __future__ import annotations
@@ -32,48 +32,48 @@ _TERMS = ("id", "kind", "number", "tolerance", "direction", "system", "dataset",
 class Claim:
     """One claim of a file."""
 
-    id: str  # names it, also in a badge
-    sentence: str  # as it was published, or close to it
-    kind: str  # `number` on fixed data, `effect` in a population, or `always`
-    source: str  # where, as an address or a place in a document
-    published: str  # when the sentence was read there
-    decided: str  # when kind, number, tolerance and direction were written down
-    by: str = ""  # who published it; empty for a finding of our own
-    number: float = math.nan  # what is claimed, as it was printed; NaN for `always`
+    id: str  # name, also of its badge
+    sentence: str  # as published, or close to it
+    kind: str  # `number` (fixed data), `effect` (population) or `always`
+    source: str  # address, or place in a document
+    published: str  # date when the sentence was read there
+    decided: str  # date when kind, number, tolerance and direction were fixed
+    by: str = ""  # publisher; empty for our own findings
+    number: float = math.nan  # claimed number, as printed; NaN for `always`
     digits: int = 0  # decimals of that number
-    unit: str = ""  # what follows the number; `%` stands for hundredths
-    tolerance: float = math.nan  # what the number may be off by; half a unit of its last digit by default
-    direction: str = "both"  # which side of the number the claim leaves open
-    published_n: int | None = None  # how many examples the published number stands on, where that was said
-    # `size` for counts of tokens, which data cannot hide; `loss` for what the data must be able to show
+    unit: str = ""  # printed after the number; `%` means hundredths
+    tolerance: float = math.nan  # allowed deviation; by default half a unit of the last digit
+    direction: str = "both"  # `at least` and `at most` leave one side open
+    published_n: int | None = None  # published number of examples, if given
+    # `size` for token counts, valid on all data; `loss` needs data that can show losses
     says: str = "size"
-    system: str = ""  # the system that is claimed about, with its version
+    system: str = ""  # claimed system; `version` is optional
     version: str = ""
-    dataset: str = ""  # the dataset of the run that is claimed about; all of them by default
-    metric: str = "value"  # the number of a summary, a score, `difference`, or `value`
-    at_least: float = 1.0  # of `always`, the score that each example must have
-    data: str = ""  # the SHA-256 of the data, where it is fixed
-    bundle: str = ""  # a bundle that has the run, relative to the file
-    run: str = ""  # what measures it, as `FILE.py:function`
-    missing: str = ""  # what nobody else can get, so that the claim is not reproducible
-    note: str = ""  # what has to be known to read the verdict
+    dataset: str = ""  # claimed dataset of the run; all by default
+    metric: str = "value"  # a number of the summary, a score, `difference`, or `value`
+    at_least: float = 1.0  # for `always`: the score that each example must reach
+    data: str = ""  # SHA-256 of fixed data
+    bundle: str = ""  # bundle of the run, relative to the file
+    run: str = ""  # function that measures it, as `FILE.py:function`
+    missing: str = ""  # unpublished inputs, without which the claim is not reproducible
+    note: str = ""  # remark needed to read the verdict
     settings: str = ""  # settings, data and method in words
     folder: Path = field(default=Path(), compare=False)
 
     @property
     def terms(self) -> str:
-        """The hash of what was decided before the run."""
+        """Hash of the terms fixed before the run."""
         values = {name: getattr(self, name) for name in _TERMS}
         return hash_value({name: None if value != value else value for name, value in values.items()})[:12]
 
     @property
     def region(self) -> tuple[float, float]:
-        """The values for which the claim is true, open on the side that its direction names."""
+        """Values for which the claim is true; open on one side for `at least` and `at most`."""
         low = -math.inf if self.direction == "at most" else self.number - self.tolerance
         return low, math.inf if self.direction == "at least" else self.number + self.tolerance
 
     def show(self, value: float, more: int = 0) -> str:
-        """Write a value as the claim writes its number, with so many digits more."""
+        """Write a value in the claim's format, with `more` further digits."""
         return f"{value:,.{self.digits + more}f}{self.unit}"
 
 
@@ -82,7 +82,7 @@ def read_claims(path: Path) -> list[Claim]:
 
     Raises:
         UsageError: The file cannot be read.
-        DataError: A claim is incomplete or says what cannot be; the sentence names it.
+        DataError: A claim is incomplete or contradictory; the message names it.
     """
     try:
         document = tomllib.loads(read_small_file(path))
@@ -92,7 +92,7 @@ def read_claims(path: Path) -> list[Claim]:
         raise DataError(f"{path}: not TOML: {error}") from None
     listed = document.get("claim")
     if not isinstance(listed, list) or not listed or set(document) != {"claim"}:
-        raise DataError(f"{path}: a file of claims has one or more tables [[claim]], and nothing else")
+        raise DataError(f"{path}: a file of claims has one or more [[claim]] tables and nothing else")
     claims = [_read_claim(values, f"{path}: claim {number}", path.parent) for number, values in enumerate(listed, 1)]
     if twice := [each.id for place, each in enumerate(claims) if each.id in {before.id for before in claims[:place]}]:
         raise DataError(f"{path}: two claims have the id {twice[0]!r}")
@@ -119,12 +119,12 @@ def _read_claim(values: Any, where: str, folder: Path) -> Claim:
 
 
 def _read_number(values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Read number and tolerance: the printed digits say how exact the number is meant."""
+    """Read number and tolerance; the printed digits give the default tolerance."""
     printed = str(values.get("number", "")).replace("_", "").replace(",", "")
     try:
         number = float(printed)
     except ValueError:
-        raise DataError(f"{where}: number must be what was printed, such as 32.9 or '50.0'") from None
+        raise DataError(f"{where}: number must be as printed, such as 32.9 or '50.0'") from None
     digits = len(printed.partition(".")[2])
     tolerance = values.get("tolerance", 0.5 * 10.0**-digits)
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:

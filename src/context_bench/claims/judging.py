@@ -1,8 +1,8 @@
-"""Decides claims. The verdict says whether the number holds, validity whether the data could show what is said.
+"""Decisions on claims: the verdict says whether the number holds, validity whether the data could show the opposite.
 
-A number on fixed data is reproduced or differs: no interval, no p. An effect has a region; it is supported when the 90%
-interval lies inside, and refuted when it lies outside at 95%, corrected by Holm over all effect claims of a page. What
-is claimed of every example is refuted by one counterexample, and never supported.
+A number on fixed data is reproduced or differs, without interval and p-value. An effect has a region: it is supported
+if the 90% interval is inside, and refuted if the 95% interval is outside, with Holm's correction over all effects of a
+page. A claim about every example is refuted by one counterexample, and never supported.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ GOOD, BAD = ("reproduced", "supported"), ("differs", "refuted")
 OPEN = ("undecided", "not reproducible", "not recomputed")
 COUNTED = "counted"
 SEEING = (COUNTED, "shown")
-"""Validities of data that could have shown the opposite."""
-_STEPS = 40  # of bisection, for a p-value
+"""Validities for data that could have shown the opposite."""
+_STEPS = 40  # of the bisection for a p-value
 
 IntervalAt = Callable[[float], Interval]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured for a claim.
+    """Measurement for a claim.
 
     Attributes:
-        value: The number, in the unit of the claim.
-        n: The examples that it stands on.
-        interval: Gives the interval at a level, of an effect.
-        failed: Of `always`, the examples that failed in every repeat, though the baseline did not.
-        once: Whether a model gave those answers, and each only once.
-        validity: Whether the data sees losses: a word of the blind-spot check.
-        data: The SHA-256 of the data.
-        version: The version of the system.
-        made: The day of the run.
-        how: Where the value comes from.
-        problem: Why there is no value.
+        value: Measured number, in the unit of the claim.
+        n: Number of examples.
+        interval: For an effect: returns the interval at a level.
+        failed: For `always`: examples that failed in every repeat, unlike with the baseline.
+        once: Whether a model gave the answers, each only once.
+        validity: Whether the data can show losses: a word of the blind-spot check.
+        data: SHA-256 of the data.
+        version: Version of the system.
+        made: Date of the run.
+        how: Source of the value.
+        problem: Reason for a missing value.
     """
 
     value: float = math.nan
@@ -67,7 +67,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Decision:
-    """The verdict on a claim, with its validity."""
+    """Verdict on a claim, with its validity."""
 
     claim: Claim
     word: str
@@ -77,7 +77,7 @@ class Decision:
 
     @property
     def verdict(self) -> str:
-        """The verdict as it is shown: a right number on blind data measures no loss."""
+        """Shown verdict: a correct number on blind data measures no loss."""
         blind = self.word in GOOD and self.validity == "none"
         return f"{self.word}; does not measure loss" if blind else self.word
 
@@ -93,23 +93,23 @@ def find_code(decisions: Sequence[Decision]) -> int:
 
 
 def decide_all(claims: Sequence[Claim], measured: Sequence[Measured]) -> list[Decision]:
-    """Decide the claims of a page; effects are corrected together."""
+    """Decide the claims of a page, with one correction over all effects."""
     pairs = list(zip(claims, measured))
     effects = [
-        find_p(claim.region, found.interval) if claim.kind == "effect" and found.interval else math.nan
+        compute_p(claim.region, found.interval) if claim.kind == "effect" and found.interval else math.nan
         for claim, found in pairs
     ]
     return [decide(claim, found, p) for (claim, found), p in zip(pairs, holm(effects))]
 
 
 def decide(claim: Claim, found: Measured, p_holm: float = math.nan) -> Decision:
-    """Decide one claim; of an effect with the corrected p-value of lying outside its region."""
+    """Decide one claim; `p_holm` is the corrected p-value of an effect outside its region."""
     if claim.missing:
         word, reason = "not reproducible", f"missing: {claim.missing}"
     elif found.problem:
         word, reason = "not recomputed", found.problem
     elif claim.data and found.data and not found.data.startswith(claim.data):
-        word, reason = "not reproducible", f"the data here is another (SHA-256 {found.data[:16]}…)"
+        word, reason = "not reproducible", f"the data here differs (SHA-256 {found.data[:16]}…)"
     elif claim.version and found.version not in ("", claim.version):
         word, reason = "not reproducible", f"the version here is {found.version}, not {claim.version}"
     elif claim.kind == "number":
@@ -120,9 +120,9 @@ def decide(claim: Claim, found: Measured, p_holm: float = math.nan) -> Decision:
         word, reason = _decide_always(found)
     validity = COUNTED if claim.says == "size" else found.validity or "not judged"
     if word not in OPEN[1:] and "" < found.made < claim.decided:
-        reason += f"; its terms were set after this run, which is of {found.made}"
+        reason += f"; its terms were set after this run of {found.made}"
     if word not in OPEN[1:] and claim.data and not found.data and not claim.bundle:
-        reason += "; the data was not compared"
+        reason += "; the data was not verified"
     return Decision(claim, word, reason, "–" if word in OPEN[1:] else validity, found)
 
 
@@ -137,26 +137,28 @@ def _decide_number(claim: Claim, found: Measured) -> tuple[str, str]:
 
 def _decide_effect(claim: Claim, found: Measured, p_holm: float) -> tuple[str, str]:
     if found.interval is None:
-        return "undecided", "no interval is known of this number"
-    fixed = "" if claim.published_n else "; published without n, so taken as a fixed value"
+        return "undecided", "this number has no interval"
+    fixed = "" if claim.published_n else "; published without n, so treated as a fixed value"
     narrow, (low, high) = found.interval(SUPPORT_LEVEL), claim.region
     shown = f"{claim.show(found.value)} [{narrow.low:.{claim.digits + 1}f}, {narrow.high:.{claim.digits + 1}f}] (90%)"
     if narrow.known and low <= narrow.low and narrow.high <= high:
         return "supported", f"{shown} lies within the claimed {_show_region(claim)}{fixed}"
     if p_holm <= ALPHA:
         return "refuted", f"{shown} lies outside the claimed {_show_region(claim)}, p = {p_holm:.2g}{fixed}"
-    return "undecided", f"{shown} against the claimed {_show_region(claim)}; {_tell_n(claim, found, narrow)}{fixed}"
+    return "undecided", f"{shown}, claimed {_show_region(claim)}; {_estimate_n(claim, found, narrow)}{fixed}"
 
 
 def _decide_always(found: Measured) -> tuple[str, str]:
     if found.failed:
         shown = f"{count_things(len(found.failed), 'counterexample')} in {found.n:,}, such as {found.failed[0]}"
         return (
-            ("undecided", f"{shown}, each seen once: a run with --repeats tells") if found.once else ("refuted", shown)
+            ("undecided", f"{shown}, each seen once: run with --repeats to confirm")
+            if found.once
+            else ("refuted", shown)
         )
     if not found.n:
-        return "not reproducible", "no example shows it"
-    return "not refuted", f"none in {found.n:,}; at most {1 - ALPHA ** (1 / found.n):.2%} at 95%"
+        return "not reproducible", "no example applies to it"
+    return "not refuted", f"no counterexample in {found.n:,}; at most {1 - ALPHA ** (1 / found.n):.2%} at 95%"
 
 
 def _show_region(claim: Claim) -> str:
@@ -165,19 +167,19 @@ def _show_region(claim: Claim) -> str:
     return f"[{', '.join(shown)}]" if all(shown) else f"range, {claim.direction} {shown[0] or shown[1]}"
 
 
-def _tell_n(claim: Claim, found: Measured, narrow: Interval) -> str:
-    """Tell how many examples would decide: if the value stays, and if it is half as far from the edge."""
+def _estimate_n(claim: Claim, found: Measured, narrow: Interval) -> str:
+    """Estimate how many examples would decide, at the current and at half the distance from the edge."""
     low, high = claim.region
     room = min(abs(found.value - edge) for edge in (low, high) if math.isfinite(edge))
     half = max(narrow.high - found.value, found.value - narrow.low)
     if not narrow.known or room <= 0 or not found.n:
-        return "no number of examples is promised"
+        return "the number of examples needed is unknown"
     least, most = (math.ceil(found.n * (half / each) ** 2) for each in (room, room / 2))
     return f"about {max(found.n + 1, least):,} to {max(found.n + 1, most):,} examples would decide"
 
 
-def find_p(region: tuple[float, float], interval: IntervalAt) -> float:
-    """Find the least two-sided error at which the interval lies outside the region; 1 where the value is inside."""
+def compute_p(region: tuple[float, float], interval: IntervalAt) -> float:
+    """Return the two-sided p-value of a value outside the region, by bisection; 1 if the value is inside."""
 
     def is_outside(level: float) -> bool:
         found = interval(level)
@@ -192,16 +194,16 @@ def find_p(region: tuple[float, float], interval: IntervalAt) -> float:
     return most
 
 
-# --- from a result to what was measured
+# --- measurements from a result
 
 
 def measure(claim: Claim, result: EvalResult, rows: Sequence[EvalRow], how: str, data: str = "") -> Measured:
-    """Read what a claim is about from a result, in the unit of the claim."""
+    """Measure a claim from a result, in the unit of the claim."""
     system = claim.system if claim.system in result.summary else None
     if system is None:
         return Measured(problem=f"the run has no system {claim.system!r}; it has {', '.join(result.summary)}")
     own = [row for row in rows if row.system == system and claim.dataset in ("", row.dataset)]
-    day = (result.settings.run or "").partition("-")[0]  # the id of a run begins with it
+    day = (result.settings.run or "").partition("-")[0]  # a run's id begins with its date
     made = f"{day[:4]}-{day[4:6]}-{day[6:]}" if day.isdigit() else ""
     found = Measured(n=len(own), how=how, data=data, made=made, validity=_find_validity(claim, result))
     baseline = "" if result.comparison is None else result.comparison.baseline
@@ -231,9 +233,9 @@ def measure(claim: Claim, result: EvalResult, rows: Sequence[EvalRow], how: str,
 def _find_counterexamples(
     claim: Claim, rows: Sequence[EvalRow], baseline: Sequence[EvalRow], found: Measured
 ) -> Measured:
-    """Find the examples that failed in every repeat: one that fails now and then is not reproducible.
+    """Find the examples that failed in every repeat; occasional failures are not reproducible.
 
-    An example that fails with the baseline too says nothing about the system.
+    Examples that also fail with the baseline are ignored.
     """
     best, usual = (_find_best(claim, each) for each in (rows, baseline))
     counted = {name: score for name, score in best.items() if usual.get(name, math.inf) >= claim.at_least}
@@ -253,7 +255,7 @@ def _find_best(claim: Claim, rows: Sequence[EvalRow]) -> dict[str, float]:
 
 
 def _find_validity(claim: Claim, result: EvalResult) -> str:
-    """Find whether the data could show a loss of this system; the blind-spot check is about the score of the run."""
+    """Return whether the data could show a loss of this system, if the claim is about the score of the run."""
     compared, field = result.comparison, result.settings.score_field
     if compared is None or claim.metric not in (field, MEAN_SCORE, "difference"):
         return ""
@@ -263,7 +265,7 @@ def _find_validity(claim: Claim, result: EvalResult) -> str:
 
 
 def _stretch(interval: Interval, level: float) -> Interval:
-    """Give an interval of a known level at another one, as limits that are normal on each side."""
+    """Convert an interval to another level, by a normal approximation on each side."""
     factor = normal_quantile((1 + level) / 2) / normal_quantile((1 + interval.level) / 2)
     low, high = (interval.value + factor * (end - interval.value) for end in (interval.low, interval.high))
     return replace(interval, low=low, high=high, level=level)
@@ -274,7 +276,7 @@ def _scale_at(interval: IntervalAt, scale: float, level: float) -> Interval:
 
 
 def read_measured(values: dict[str, Any], claim: Claim, how: str) -> Measured:
-    """Read what a function measured: a result, or a value with what is known of it."""
+    """Read the return value of a claim's function: a result, or a value with its details."""
     result = values.get("result")
     known = {key: values[key] for key in ("n", "data", "version", "validity", "failed") if key in values}
     if isinstance(result, EvalResult):

@@ -1,4 +1,4 @@
-"""Gets the measurement of each claim: from a bundle, from a recorded run, or by running what the claim names."""
+"""Measurement of claims: from a bundle, from a recorded run, or by a function that the claim names."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from context_bench.errors import ContextBenchError, UsageError
 from context_bench.refs import import_code
 from context_bench.results import EvalResult
 
-NO_RUN = "nothing is measured without --run"
+NO_RUN = "not measured: pass --run to run its function"
 
 
 class Measurer:
-    """Measures claims; what several claims share is measured once.
+    """Measurer of claims; shared measurements are made only once.
 
     Args:
-        given: A result that all claims without a bundle are checked on; None for none.
-        run: Whether the functions that claims name may run.
-        data: The folder with the records of public datasets.
+        given: Result on which all claims are checked, if any.
+        run: Whether to run the functions that claims name.
+        data: Folder with the records of public datasets.
     """
 
     def __init__(self, given: EvalResult | None = None, *, run: bool = False, data: Path | None = None) -> None:
@@ -31,7 +31,7 @@ class Measurer:
         self._bundles: dict[Path, Verification] = {}
 
     def measure(self, claim: Claim) -> Measured:
-        """Measure what a claim is about; a problem is part of what is returned."""
+        """Measure a claim; problems are part of the result."""
         if claim.missing:
             return Measured()
         if self._given is not None:
@@ -40,7 +40,7 @@ class Measurer:
         if found.problem and claim.bundle:
             return self._read_bundle(claim)
         if found.problem == NO_RUN and not claim.run:
-            return Measured(problem="it names no bundle and nothing to run")
+            return Measured(problem="the claim names neither a bundle nor a function to run")
         return found
 
     def _run_claim(self, claim: Claim) -> Measured:
@@ -61,16 +61,16 @@ class Measurer:
             self._bundles[path] = verify_bundle(path, self._data, keep_rows=True)
         found = self._bundles[path]
         if found.code == 1 or found.result is None:
-            return Measured(problem=f"{claim.bundle} does not hold: {found.differs[0]}")
+            return Measured(problem=f"{claim.bundle} is not valid: {found.differs[0]}")
         hashes = [each["sha256"] for each in found.datasets.values()]
         how = f"{claim.bundle}, {found.word}"
-        data = hashes[0] if len(hashes) == 1 and not claim.run else ""  # what a run reads has a hash of its own
+        data = hashes[0] if len(hashes) == 1 and not claim.run else ""  # the function reports the hash of its own data
         return measure(claim, found.result, found.result.rows, how, data)
 
 
 def _load_function(path: Path, name: str) -> Callable[[Path | None], dict[str, Any]]:
     if not path.is_file():
-        raise UsageError(f"{path}: there is no such file; `run` is FILE.py:function beside the claim")
+        raise UsageError(f"{path}: no such file; `run` must be FILE.py:function, relative to the file of claims")
     found = getattr(import_code(str(path)), name, None)
     if not callable(found):
         raise UsageError(f"{path} has no function {name!r}")

@@ -1,7 +1,7 @@
-"""Reads a bundle that may come from a stranger: nothing is written to disk, and memory stays small.
+"""Reader of untrusted bundles: nothing is written to disk, and memory use stays small.
 
-Only the entries of a bundle are accepted, in their order, as plain files; so no path, link or nested archive can do
-harm. Sizes are checked before anything is unpacked, and contents are read in pieces.
+Only the entries of a bundle are accepted, in their order, as plain files, so paths, links and nested archives can do no
+harm. Sizes are checked before unpacking, and contents are read in pieces.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from context_bench.claims.bundle import FORMAT, MANIFEST, MAX_LINE_BYTES, MAX_PA
 from context_bench.errors import DataError, MissingExtra, UsageError
 
 MAX_DIRECTORY_BYTES = 1 << 16
-MAX_VALUES = 4_000_000  # the most values in one line: each takes many times the memory of its bytes
+MAX_VALUES = 4_000_000  # limit on values in one line: each takes much more memory than its bytes
 MAX_RATIO, RATIO_FROM_BYTES = 400, 256 << 20
-"""How well a large part may be compressed: the texts of a run do not reach this, a bomb does."""
+"""Limit on the compression of large parts: texts of a run stay below it, zip bombs do not."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
 
 class Damage(Exception):
-    """A part of the bundle is not as it was sealed."""
+    """A part of the bundle differs from its sealed content."""
 
 
 class Bundle:
     """An open bundle.
 
     Raises:
-        DataError: The file is not a bundle, or must not be unpacked.
+        DataError: The file is not a bundle, or is unsafe to unpack.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path  # the file
+        self.path = path
         self._opened: set[IO[bytes]] = set()
         _check_directory(path)
         try:
@@ -49,13 +49,13 @@ class Bundle:
             self._entries = _check_entries(path, self._archive)
         except _DAMAGE as error:
             raise _refuse(path, f"it cannot be read ({error})") from None
-        self.damage: list[str] = []  # what is not as it was sealed, one sentence each; empty if all hashes hold
-        self.manifest = self._read_manifest()  # what the file says of itself
+        self.damage: list[str] = []  # one sentence for each damage; empty if all hashes match
+        self.manifest = self._read_manifest()
         self._check_order()
         self._check_parts()
 
     def close(self) -> None:
-        """Close the file, also where a part was not read to its end."""
+        """Close the file, even if a part was not read to its end."""
         for file in self._opened:
             file.close()
         self._archive.close()
@@ -77,7 +77,7 @@ class Bundle:
     def _read_manifest(self) -> dict[str, Any]:
         manifest = self.read_json(MANIFEST) if MANIFEST in self._entries else None
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise _refuse(self.path, f"its {MANIFEST} is not that of {FORMAT!r}")
+            raise _refuse(self.path, f"its {MANIFEST} does not have the format {FORMAT!r}")
         return manifest
 
     def _check_order(self) -> None:
@@ -85,17 +85,17 @@ class Bundle:
         wanted = [*PARTS, MANIFEST, *([SIGNATURE] if SIGNATURE in names else [])]
         if names != wanted:
             odd = sorted(set(wanted) ^ set(names)) or sorted({each for each in names if names.count(each) > 1})
-            self.damage.append(f"parts are missing, added, doubled or out of order: {', '.join(odd) or 'their order'}")
+            self.damage.append(f"parts are missing, added, repeated or out of order: {', '.join(odd) or 'their order'}")
 
     def _check_parts(self) -> None:
         """Hash every part, and compare it with the manifest."""
         sealed = {key: value for key, value in self.manifest.items() if key != "root"}
         if hash_value(sealed) != self.manifest.get("root"):
-            self.damage.append(f"{MANIFEST}: the root hash is not that of its contents")
+            self.damage.append(f"{MANIFEST}: the root hash does not match its contents")
         listed = self.manifest.get("parts")
         listed = listed if isinstance(listed, list) else []
         if [each.get("name") for each in listed if isinstance(each, dict)] != list(PARTS):
-            self.damage.append(f"{MANIFEST}: it lists other parts than a bundle has")
+            self.damage.append(f"{MANIFEST}: it does not list the parts of a bundle")
         for each in listed:
             name = each.get("name") if isinstance(each, dict) else None
             if name not in PARTS or name not in self._entries:
@@ -109,11 +109,11 @@ class Bundle:
                 self.damage.append(str(error))
                 continue
             if (size, digest.hexdigest()) != (each.get("bytes"), each.get("sha256")):
-                self.damage.append(f"{name}: its hash is not the one in the manifest")
+                self.damage.append(f"{name}: its hash does not match the manifest")
 
     def _read_chunks(self, name: str) -> Iterator[bytes]:
         if name not in self._entries:
-            raise Damage(f"{name}: it is missing")
+            raise Damage(f"{name}: missing")
         try:
             with self._archive.open(self._entries[name]) as file:
                 self._opened.add(file)
@@ -121,18 +121,18 @@ class Bundle:
                     yield chunk
             self._opened.discard(file)
         except _DAMAGE as error:
-            raise Damage(f"{name}: it cannot be unpacked ({error})") from None
+            raise Damage(f"{name}: cannot be unpacked ({error})") from None
 
     def read_json(self, name: str) -> Any:
-        """Read a small part as a whole."""
+        """Read a small part at once."""
         if name in self._entries and self._entries[name].file_size > MAX_LINE_BYTES:
-            raise _refuse(self.path, f"{name} would take more than {MAX_LINE_BYTES:,} bytes")
+            raise _refuse(self.path, f"{name} is larger than {MAX_LINE_BYTES:,} bytes")
         try:
             return _load(b"".join(self._read_chunks(name)))
         except (Damage, orjson.JSONDecodeError) as error:
             if name == MANIFEST:
                 raise _refuse(self.path, f"its {MANIFEST} cannot be read ({error})") from None
-            raise Damage(f"{name}: it is not JSON ({error})") from None
+            raise Damage(f"{name}: not JSON ({error})") from None
 
     def read_lines(self, name: str) -> Iterator[Any]:
         """Yield the JSON values of a part, line by line."""
@@ -148,13 +148,13 @@ class Bundle:
             if size > MAX_LINE_BYTES:
                 raise Damage(f"{name}: line {number + 1} is longer than {MAX_LINE_BYTES:,} bytes")
         if size:
-            raise Damage(f"{name}: its last line is cut off")
+            raise Damage(f"{name}: the last line is cut off")
 
     def check_signature(self, signer: Path | None) -> str:
-        """Return what is known of the signature; `signer` is a PEM file with the public key that is expected.
+        """Describe the signature; `signer` is a PEM file with the expected public key.
 
         Raises:
-            Damage: The signature is not that of the root hash, is not by the expected key, or is missing.
+            Damage: The signature does not match the root hash or the expected key, or is missing.
         """
         if SIGNATURE not in self._entries:
             if signer is not None:
@@ -167,22 +167,22 @@ class Bundle:
         except ImportError as error:
             if signer is not None:
                 raise MissingExtra("--signed-by", "sign") from error
-            return "signed; not checked, as the extra `sign` is not installed"
+            return "signed; not checked, because the extra `sign` is not installed"
         try:
             signed = self.read_json(SIGNATURE)
             public = bytes.fromhex(signed["public_key"])
             Ed25519PublicKey.from_public_bytes(public).verify(bytes.fromhex(signed["signature"]), self.root.encode())
         except (InvalidSignature, ValueError, KeyError, TypeError):
-            raise Damage(f"{SIGNATURE}: it is not a signature of this bundle") from None
+            raise Damage(f"{SIGNATURE}: not a signature of this bundle") from None
         if signer is None:
-            return f"signed by the key {public.hex()[:16]}…, which is not known to be anybody's (--signed-by KEY.pem)"
+            return f"signed by the unknown key {public.hex()[:16]}… (verify the signer with --signed-by KEY.pem)"
         try:
             wanted: Any = load_pem_public_key(signer.read_bytes())
             expected = wanted.public_bytes_raw()
         except (OSError, ValueError, AttributeError) as error:
             raise UsageError(f"{signer}: --signed-by needs an Ed25519 public key in PEM ({error})") from None
         if expected != public:
-            raise Damage(f"{SIGNATURE}: another key than {signer.name} signed this bundle")
+            raise Damage(f"{SIGNATURE}: this bundle was not signed with the key {signer.name}")
         return f"signed by {signer.name}"
 
 
@@ -204,7 +204,7 @@ def _refuse(path: Path, why: str) -> DataError:
 
 
 def _check_directory(path: Path) -> None:
-    """Refuse a file whose list of entries is large, before that list is read."""
+    """Reject a file with a large list of entries before reading that list."""
     try:
         with path.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -219,11 +219,11 @@ def _check_directory(path: Path) -> None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
     if b"PK\6\7" in tail or size > MAX_DIRECTORY_BYTES or count > 2 * len(PARTS):
-        raise _refuse(path, "it has more or larger entries than a bundle")
+        raise _refuse(path, "its list of entries is too large for a bundle")
 
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Refuse entries that no bundle has: other names, links, folders, encryption, sizes that only a bomb has."""
+    """Reject entries that no bundle has: other names, links, folders, encryption, sizes of zip bombs."""
     known = {*PARTS, MANIFEST, SIGNATURE}
     for entry in archive.infolist():
         kind = stat.S_IFMT(entry.external_attr >> 16)
@@ -232,8 +232,8 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.Zi
         if kind not in (0, stat.S_IFREG) or entry.is_dir():
             raise _refuse(path, f"{entry.filename[:80]!r} is not a plain file")
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise _refuse(path, f"{entry.filename[:80]!r} is encrypted or compressed in another way")
+            raise _refuse(path, f"{entry.filename[:80]!r} is encrypted, or its compression is not supported")
         too_well = entry.file_size > RATIO_FROM_BYTES and entry.file_size > MAX_RATIO * max(1, entry.compress_size)
         if entry.file_size > MAX_PART_BYTES or too_well:
-            raise _refuse(path, f"{entry.filename[:80]!r} would take {entry.file_size:,} bytes")
+            raise _refuse(path, f"{entry.filename[:80]!r} would unpack to {entry.file_size:,} bytes")
     return {entry.filename: entry for entry in archive.infolist() if entry.filename in known}

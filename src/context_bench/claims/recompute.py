@@ -1,7 +1,7 @@
-"""Recomputes the rows of a bundle: scores from replies and golds, token counts from texts and recorded requests.
+"""Recomputation of a bundle's rows: scores from replies and golds, token counts from texts and recorded requests.
 
-The parts that made the rows make them again. An evaluator that asks a model, runs programs, is not known here or is
-another version is not asked: its scores are taken as recorded, and that is said.
+It uses the same code as the run. An evaluator that asks a model, runs programs, is unknown here or has another version
+is not used: its scores are taken as recorded, and the result says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from context_bench.traits import find_model, find_score_fields, scores_asynchron
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-TOLERANCE, TINY = 1e-9, 1e-13  # relative and absolute difference of two floats that another order of adding explains
+TOLERANCE, TINY = 1e-9, 1e-13  # relative and absolute tolerance for another order of addition
 
 _MEMORY_EVALUATORS = {
     "memory-retrieval": "context_bench.memory.scoring:MemoryRetrieval",
@@ -47,14 +47,14 @@ _MEMORY_EVALUATORS = {
     "memory-probes": "context_bench.memory.probes:MemoryProbes",
 }
 _INPUTS = frozenset({"judge_cost_usd", "timed_out_cost_usd"})
-"""Metadata that follows from calls which are not in the bundle."""
+"""Metadata from calls that the bundle does not contain."""
 _SEEN = frozenset(each.name for each in fields(RowFacts))
-"""Metadata that a tap gives: it follows from the recorded requests."""
-_UNREACHABLE = "http://127.0.0.1:9"  # nothing is sent there
+"""Metadata from a tap, derived from the recorded requests."""
+_UNREACHABLE = "http://127.0.0.1:9"  # no request is sent there
 
 
 class AsRecorded:
-    """Stands for an evaluator that is not asked: it gives the scores that the row has."""
+    """Replacement for an evaluator that cannot be used: it returns the recorded scores."""
 
     def __init__(self, name: str, fields: Sequence[str] | None, others: set[str]) -> None:
         self.name, self.fields, self.others = name, fields, others
@@ -68,27 +68,27 @@ class AsRecorded:
 
 
 class RecordedSystem:
-    """A system of a recorded run: its name and the model that it asked."""
+    """A system of a recorded run: its name and its model."""
 
     def __init__(self, name: str, model: str | None) -> None:
         self.name, self.model = name, model
 
     def process(self, example: dict[str, Any]) -> dict[str, Any]:
-        raise AssertionError(f"{self.name} is not asked again: {example.get('id')}")
+        raise AssertionError(f"{self.name} must not be called again: {example.get('id')}")
 
 
 class Recomputer:
-    """Makes the rows of a recorded run again.
+    """Recomputer of the rows of a recorded run.
 
     Args:
-        config: The record of the run.
-        counted: The examples of the bundle, counted by dataset and by the fields that decide how they are judged.
-        sessions: The recorded sessions of a replay.
-        private: Long texts in the rows are hashes.
+        config: Record of the run.
+        counted: Numbers of examples in the bundle, by dataset and by the fields that decide about scores.
+        sessions: Recorded sessions of a replay.
+        private: Whether long texts in the rows are hashes.
 
     Attributes:
-        counted: How many scores and counts were recomputed, by what they are.
-        missing: How many could not be, by the reason.
+        counted: Numbers of recomputed values, by kind.
+        missing: Numbers of values that could not be recomputed, by reason.
     """
 
     def __init__(
@@ -141,38 +141,40 @@ class Recomputer:
         return Scorer([made[name] for name in names], **how)
 
     def _build_evaluator(self, name: str, recorded: str | None, how: Mapping[str, Any]) -> Any:
-        """Build an evaluator by its name, and note why it cannot be asked again, if so."""
+        """Build an evaluator by its name, and note the reason if it cannot be used."""
         try:
             made = import_object(_MEMORY_EVALUATORS[name]) if name in _MEMORY_EVALUATORS else None
             evaluator: Any = (made or registry.get("evaluator", name))()
         except TypeError:
-            self._why[name] = f"the evaluator {name!r} has parameters that are not in a bundle, as those of a judge"
+            self._why[name] = (
+                f"the evaluator {name!r} has parameters that a bundle does not store, such as those of a judge"
+            )
             return None
         except ContextBenchError:
-            self._why[name] = f"the evaluator {name!r} is not known here"
+            self._why[name] = f"the evaluator {name!r} is unknown here"
             return None
         if scores_asynchronously(evaluator) or find_model(evaluator):
             self._why[name] = f"the evaluator {name!r} asks a model"
         elif isinstance(evaluator, CodeExecution):
-            self._why[name] = f"the evaluator {name!r} runs programs, which a bundle may not"
+            self._why[name] = f"the evaluator {name!r} runs programs, which is not allowed for bundles"
         elif Scorer([], keep_reasoning=how["keep_reasoning"]).fingerprint(evaluator) != recorded:
-            self._why[name] = f"the evaluator {name!r} is another version or has other parameters here"
+            self._why[name] = f"the evaluator {name!r} has another version or other parameters here"
         return evaluator
 
     def check(self, row: EvalRow, item: Item, answer: Mapping[str, Any] | None) -> Iterator[str]:
-        """Yield what differs between a row and what its texts give.
+        """Yield the differences between a row and its recomputation.
 
         Args:
-            row: As it is recorded.
+            row: Recorded row.
             item: Its example.
-            answer: The answer with its texts; of a row that failed, what a tap saw, or None.
+            answer: Answer with its texts; for a failed row the tap's record, or None.
         """
         item.wiring = item.wiring or self._scorer.wire(item)
         if row.error is not None:
             yield from self._check_failure(row, item, answer)
             return
         if answer is None:
-            yield "it has neither an answer nor an error"
+            yield "the row has neither an answer nor an error"
             return
         for each in self._recorded.values():
             each.row = row
@@ -195,10 +197,10 @@ class Recomputer:
                 yield from self._check_replay(item, answer, row, self._count)
 
     def _check_failure(self, row: EvalRow, item: Item, seen: Mapping[str, Any] | None) -> Iterator[str]:
-        """Hold a row without an answer against its requests: it has no score, and cost what they say."""
+        """Check a failed row against its requests: it has no scores, and their token counts."""
         yield from _compare("scores", {}, row.scores)
         if seen is None and not _SEEN.isdisjoint(row.metadata):
-            self.missing["token counts of failed rows: their requests were not kept"] += 1
+            self.missing["token counts of failed rows: their requests were not stored"] += 1
             return
         metadata = {key: value for key, value in row.metadata.items() if key not in _SEEN and key != "output"}
         processed = {} if seen is None else dict(seen["processed"])
@@ -206,7 +208,7 @@ class Recomputer:
 
     def _check_counts(self, row: EvalRow, item: Item, outcome: Outcome, judgement: Judgement) -> Iterator[str]:
         if self._count is None:
-            self.missing["token counts: the tokenizer of the run is not known here"] += 1
+            self.missing["token counts: the tokenizer of the run is unknown here"] += 1
             return
         made = self._maker.row(Job(0, self._find_system(row, outcome), item, row.repeat), outcome, judgement)
         self.counted["token counts"] += 1
@@ -226,7 +228,7 @@ class Recomputer:
         yield from _compare(what, made, recorded)
 
     def _check_memory(self, example: Example, answer: Mapping[str, Any], row: EvalRow) -> Iterator[str]:
-        """Count what the reader of a memory was sent, and what it would be sent with the whole history."""
+        """Check the tokens sent to the reader of a memory, and those of the whole history."""
         facts, context = row.metadata, answer["processed"].get("context")
         if "memory" not in example or "sent_tokens" not in facts or not isinstance(context, str):
             return
@@ -239,17 +241,17 @@ class Recomputer:
         yield from _compare("sent_tokens", around + example["memory"]["history_tokens"], facts["sent_tokens"])
 
     def _check_replay(self, item: Item, answer: Mapping[str, Any], row: EvalRow, count: Tokenizer) -> Iterator[str]:
-        """Judge again what was sent on in the place of a recorded session."""
+        """Judge the forwarded requests of a recorded session again."""
         recorded, replayed = row.metadata["replay"], answer["processed"].get("replayed")
         made = None if replayed is None else self._sessions.judge(item.example, replayed, recorded["prices"], count)
         if made is None:
-            self.missing["what a replay measured: the bundle does not have the recorded session"] += 1
+            self.missing["measurements of a replay: the bundle does not have the recorded session"] += 1
             return
         self.counted["replayed requests"] += made["requests"]
         yield from self._compare_texts("replay", orjson.loads(dump_json(made)), recorded)
 
     def _find_system(self, row: EvalRow, outcome: Outcome) -> Any:
-        """Return what stands for the system of a row: a reader is sent the same messages as then."""
+        """Return a replacement for the system of a row; a reader builds the same messages as in the run."""
         if outcome.metadata.get("upstream") != "context":
             return self._systems.get(row.system) or RecordedSystem(row.system, None)
         return self._make_reader(row.system)
@@ -269,7 +271,7 @@ def _find_tokenizer(name: str | None) -> Tokenizer | None:
 
 
 def _find_prompt(settings: RunSettings) -> str | None:
-    """Find the system prompt that a recorded command line gives."""
+    """Return the system prompt in the recorded command line."""
     words = list(settings.command)
     for place, word in enumerate(words):
         flag, equals, value = word.partition("=")
@@ -279,7 +281,7 @@ def _find_prompt(settings: RunSettings) -> str | None:
 
 
 def find_unlike(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield where two JSON values differ, with both values; floats may differ by rounding."""
+    """Yield each path where two JSON values differ, with both values; floats may differ by rounding."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in dict.fromkeys((*one, *other)):
             yield from find_unlike(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))

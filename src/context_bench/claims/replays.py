@@ -1,4 +1,4 @@
-"""The recorded sessions in a bundle of a replay, so that what was sent in their place can be judged again."""
+"""Recorded sessions in the bundle of a replay, needed to judge the forwarded requests again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from context_bench.utils.tokens import Tokenizer
 
 
 class Sessions:
-    """Reads the sessions of a bundle; the one that was asked for last is kept."""
+    """Reader of the sessions of a bundle; the last one stays in memory."""
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
@@ -27,7 +27,7 @@ class Sessions:
 
     @cached_property
     def _recording(self) -> Recording:
-        """All sessions together: which text counts as copied depends on the others."""
+        """All sessions: the judgement of one depends on all others."""
         recording = Recording([])
         for session in self._read():
             recording.add(session)
@@ -42,7 +42,7 @@ class Sessions:
     def judge(
         self, example: Example, replayed: Mapping[str, Any], priced: Mapping[str, Any], count: Tokenizer
     ) -> dict[str, Any] | None:
-        """Judge what was sent in the place of a session again; None where the bundle does not have the session."""
+        """Judge the forwarded requests of a session again; None if the bundle lacks the session."""
         recording, digest = self._recording, str(example.get("digest"))
         if example.keys() != RECORDING or digest not in self._digests:
             return None

@@ -1,4 +1,4 @@
-"""Shows decided claims: as a table, JSON, Markdown, and an SVG badge for each."""
+"""Output of decided claims: a table, JSON, Markdown, and an SVG badge for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLORS = {"good": "#1a7f37", "bad": "#b3261e", "open": "#5f6368"}
 
 
 def render_table(decisions: Sequence[Decision], width: int | None) -> str:
-    """Return a table, and a line for each claim with what was measured."""
+    """Return a table, and a line with the measurement of each claim."""
     lines = [["claim", "kind", "claimed", "verdict", "validity"]]
     for each in decisions:
         claimed = each.claim.show(each.claim.number) if each.claim.kind != "always" else f"every {each.claim.metric}"
@@ -25,7 +25,7 @@ def render_table(decisions: Sequence[Decision], width: int | None) -> str:
 
 
 def describe(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
-    """Return the decisions as JSON can hold them."""
+    """Return the decisions as JSON values."""
     shown = []
     for each in decisions:
         claim, found = each.claim, each.measured
@@ -50,9 +50,9 @@ def describe(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
 
 
 def render_markdown(decisions: Sequence[Decision], reply: str = "") -> str:
-    """Return a row for each claim, with the hash of its terms; `reply` is where those who are named may answer."""
+    """Return a table row for each claim, with the hash of its terms; `reply` is the address for replies."""
     lines = [
-        "| claim | published | kind | verdict | validity | measured, or what is missing |",
+        "| claim | published | kind | verdict | validity | measurement, or reason for none |",
         "|---|---|---|---|---|---|",
     ]
     for each in decisions:
@@ -72,7 +72,7 @@ def render_markdown(decisions: Sequence[Decision], reply: str = "") -> str:
 
 
 def render_badge(decision: Decision, date: str) -> str:
-    """Return an SVG badge with kind, verdict, validity, version and date; it is green only where loss could show."""
+    """Return an SVG badge with kind, verdict, validity, version and date; green only if the data could show losses."""
     color = _COLORS["good" if decision.green else "bad" if decision.word in BAD else "open"]
     left = f"{decision.claim.kind}: {decision.verdict}"
     right = f"validity {decision.validity} · context-bench {__version__} · {date}"

@@ -1,8 +1,8 @@
-"""Checks the checks: claims that are true or false by construction, and the error rates of simulated effect claims.
+"""Self-test of the decisions: claims that are true or false by construction, and error rates on simulated effects.
 
-Each simulated claim sits at the edge of its tolerance: the true value is the last one that the claim allows. To support
-it is an error in the limit from outside, to refute it an error from inside; neither may happen in more than 6.5% of
-2,000 claims (5%, and room for chance).
+Each simulated claim is at the edge of its tolerance: the true value is the last one that the claim allows. Supporting
+it is an error seen from just outside, refuting it is an error seen from just inside. Neither may happen in more than
+6.5% of 2,000 claims (5%, plus a margin for chance).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from context_bench.claims.claim import Claim
-from context_bench.claims.judging import ALPHA, Measured, decide, find_p
+from context_bench.claims.judging import ALPHA, Measured, compute_p, decide
 from context_bench.stats import PairedSums, mean_interval, paired_difference, share_interval
 from context_bench.stats.means import Moments
 
@@ -25,7 +25,7 @@ _CLAIM = Claim("self-test", "A claim.", "number", "here", "today", "today", numb
 
 
 def run_self_test(seed: int = 0) -> tuple[list[str], Counter[str]]:
-    """Return what is wrong, one sentence each, and how often the simulated claims were decided wrongly."""
+    """Return one sentence for each fault, and the numbers of wrong decisions on simulated claims."""
     faults = [f"{what}: {word}, must be {wanted}" for what, word, wanted in _check_known() if word != wanted]
     wrong = Counter(supported=0, refuted=0)
     for claim, found in _simulate(random.Random(seed)):
@@ -36,7 +36,7 @@ def run_self_test(seed: int = 0) -> tuple[list[str], Counter[str]]:
         word = decide(claim, found, 0.0 if outside else 1.0).word
         wrong[word] += 1
     faults += [
-        f"{wrong[word] / SIMULATED:.1%} of the claims at the edge are {word}, more than {MOST_WRONG:.1%}"
+        f"{wrong[word] / SIMULATED:.1%} of the claims at the edge are {word} (limit {MOST_WRONG:.1%})"
         for word in ("supported", "refuted")
         if wrong[word] > MOST_WRONG * SIMULATED
     ]
@@ -52,14 +52,14 @@ def _check_known() -> Iterator[tuple[str, str, str]]:
     for what, passed, word in (("a true effect", 1_800, "supported"), ("a false effect", 1_600, "refuted")):
         found = Measured(passed / 2_000, 2_000, partial(share_interval, passed, 2_000))
         assert found.interval is not None
-        yield what, decide(effect, found, find_p(effect.region, found.interval)).word, word
+        yield what, decide(effect, found, compute_p(effect.region, found.interval)).word, word
     always = replace(_CLAIM, kind="always")
     yield "no counterexample", decide(always, Measured(n=100)).word, "not refuted"
     yield "a counterexample", decide(always, Measured(n=100, failed=["17"])).word, "refuted"
 
 
 def _simulate(source: random.Random) -> Iterator[tuple[Claim, Measured]]:
-    """Yield claims whose true value is at the edge: shares, graded scores, and paired differences."""
+    """Yield claims with a true value at the edge: shares, graded scores, and paired differences."""
     effect = replace(_CLAIM, kind="effect")
 
     share = cache(share_interval)

@@ -1,4 +1,4 @@
-"""Finds the texts that a private bundle leaves out, by their hashes, and the dataset that a bundle names."""
+"""Search for the texts that a private bundle withholds, by their hashes, and for the datasets of a bundle."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from context_bench.store.records import to_bytes
 
 
 class Texts:
-    """The texts of a folder: examples of the datasets that a run names, and those of bundles that keep their texts.
+    """Texts in a folder: examples of the run's datasets, and those of bundles with texts.
 
     Args:
-        folder: Records of public datasets, data files, or bundles; None for no texts.
-        settings: The record of the run.
-        wanted: The hashes of the examples of the bundle.
+        folder: Folder with records of public datasets, data files or bundles; None for no texts.
+        settings: Record of the run.
+        wanted: Hashes of the examples of the bundle.
     """
 
     def __init__(self, folder: Path | None, settings: RunSettings, wanted: set[str]) -> None:
-        self.examples: dict[str, dict[str, Any]] = {}  # the wanted examples that were found, by their hash
-        self.answers: dict[str, dict[str, Any]] = {}  # replies that were found, by their hash
-        self.datasets: list[str] = []  # the datasets that were found and read
-        self.problems: list[str] = []  # why a dataset could not be read
+        self.examples: dict[str, dict[str, Any]] = {}  # wanted examples found, by hash
+        self.answers: dict[str, dict[str, Any]] = {}  # replies found, by hash
+        self.datasets: list[str] = []  # datasets found and read
+        self.problems: list[str] = []  # reasons why datasets could not be read
         if folder is None:
             return
         for name in dict.fromkeys([*list_datasets(settings), *settings.datasets]):
@@ -45,7 +45,7 @@ class Texts:
         reference = str(own) if own.is_file() else name
         if not own.is_file() and not _is_harmless(name, folder):
             if name in list_datasets(settings):
-                self.problems.append(f"{name}: it is neither a file of {folder} nor a dataset that is known by name")
+                self.problems.append(f"{name}: neither a file in {folder} nor a known dataset")
             return
         scorer = Scorer(score_field=settings.score_field)
         try:
@@ -76,12 +76,12 @@ class Texts:
 
 
 def list_datasets(settings: RunSettings) -> list[str]:
-    """List the datasets of a recorded command line, as they were given."""
+    """List the datasets in the recorded command line, as given."""
     return list(_read_flag(settings.command, "--dataset"))
 
 
 def _is_harmless(name: str, folder: Path) -> bool:
-    """Whether it is a dataset known by name that is made here or read from the folder: no code, no file elsewhere."""
+    """Whether this is a known dataset that is generated or read from the folder: no code, and no other files."""
     head, _, parameters = name.partition(":")
     if ("dataset", head) not in registry or "data_dir" in parameters:
         return False
@@ -101,7 +101,7 @@ def _read_flag(words: Any, wanted: str) -> Iterator[str]:
 
 
 def join_answer(answer: Mapping[str, Any], texts: Texts) -> dict[str, Any] | None:
-    """Return an answer with its texts; None where they are withheld and not at hand."""
+    """Return an answer with its texts; None if they are withheld and were not found."""
     withheld = answer["processed"].get("withheld")
     if withheld is None:
         return dict(answer)

@@ -1,7 +1,7 @@
-"""Verifies a bundle offline: hashes first, then every number again from the rows, and every row from its texts.
+"""Offline verification of a bundle: first hashes, then every number from the rows, and every row from its texts.
 
-A reply and a latency are inputs: nobody can compute them again. So are prices and versions. Who changes them and seals
-the bundle again is found by the signature or, for examples, by the dataset itself (`--data`).
+Replies, latencies, prices and versions are inputs, which cannot be recomputed. If someone changes them and seals the
+bundle again, the signature shows it or, for examples, the dataset itself (`--data`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from context_bench.text import count_things, dump_json
 from context_bench.text.golds import list_scoring_fields
 
 MAX_SHOWN = 20
-WITHHELD = "(withheld)"  # stands for a reply that is not at hand: the summary tells empty ones apart
+WITHHELD = "(withheld)"  # replaces a withheld reply, because the summary counts empty ones
 LIMITS = (
-    "replies, latencies, prices, versions and settings are taken as recorded: a bundle that was changed there and "
-    "sealed again is found by its signature (--signed-by) only, changed examples also by --data"
+    "replies, latencies, prices, versions and settings are taken as recorded: if they were changed and sealed again, "
+    "only the signature shows it (--signed-by); changed examples are also found with --data"
 )
 _WRONG_CONTENT = (
     ContextBenchError,
@@ -56,29 +56,29 @@ _WRONG_CONTENT = (
 
 @dataclass
 class Verification:
-    """What came of verifying a bundle."""
+    """Result of verifying a bundle."""
 
-    path: Path  # the file
+    path: Path
     root: str = ""
     run: str = ""
     private: bool = False
     datasets: dict[str, Any] = field(default_factory=dict)
     signature: str = "not signed"
-    # how many values were recomputed and are equal, by what they are
+    # numbers of recomputed, equal values by kind
     recomputed: Counter[str] = field(default_factory=Counter)
-    missing: Counter[str] = field(default_factory=Counter)  # what could not be recomputed, with how often
-    differs: list[str] = field(default_factory=list)  # what differs, one sentence each
+    missing: Counter[str] = field(default_factory=Counter)  # numbers of values that could not be recomputed, by reason
+    differs: list[str] = field(default_factory=list)  # one sentence for each difference
     notes: list[str] = field(default_factory=list)
-    # the run, with its numbers as they were recomputed; None where that was not possible
+    # the run with its recomputed numbers; None if they could not be recomputed
     result: EvalResult | None = None
 
     @property
     def code(self) -> int:
-        """The exit code: 1 if something differs, 4 if something could not be recomputed, else 0."""
+        """Exit code: 1 if something differs, 4 if something could not be recomputed, else 0."""
         return 1 if self.differs else 4 if self.missing else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
+        """Return the result as JSON values."""
         shown = {key: value for key, value in vars(self).items() if key not in ("path", "result")}
         return {"file": self.path.name, "verdict": self.word, **shown, "limits": LIMITS}
 
@@ -87,7 +87,7 @@ class Verification:
         return {0: "all recomputed", 1: "differs", 4: "not all recomputed"}[self.code]
 
     def render(self) -> str:
-        """Return it as text."""
+        """Return the result as text."""
         lines = [f"{self.path.name}: {self.word}", f"  run {self.run}, root {self.root[:16]}…, {self.signature}"]
         lines += [f"  recomputed: {number:,} {what}" for what, number in self.recomputed.items()]
         lines += [f"  could not be recomputed ({number:,}): {what}" for what, number in self.missing.items()]
@@ -103,9 +103,9 @@ def verify_bundle(
     """Verify a bundle.
 
     Args:
-        path: The file.
-        data: A folder with the datasets, or with bundles that keep their texts.
-        signer: A PEM file with the public key that must have signed it.
+        path: File of the bundle.
+        data: Folder with the datasets, or with bundles with texts.
+        signer: PEM file with the public key that must have signed the bundle.
         keep_rows: Keep the rows in the result.
 
     Raises:
@@ -118,10 +118,10 @@ def verify_bundle(
         try:
             found.signature = bundle.check_signature(signer)
         except Damage as error:
-            found.signature = "its signature does not hold"
+            found.signature = "its signature is not valid"
             found.differs.append(str(error))
         if bundle.damage:
-            found.notes.append("nothing was recomputed, as the contents are not those that were sealed")
+            found.notes.append("nothing was recomputed, because the contents differ from the sealed ones")
             return found
         found.recomputed["hashes of parts"] = len(bundle.manifest["parts"])
         try:
@@ -129,12 +129,12 @@ def verify_bundle(
         except Damage as error:
             found.differs.append(str(error))
         except _WRONG_CONTENT as error:
-            found.differs.append(f"the contents are not those of a run: {type(error).__name__}: {error}")
+            found.differs.append(f"the contents are not a valid run: {type(error).__name__}: {error}")
     return found
 
 
 class _Check:
-    """Recomputes one bundle, row by row."""
+    """Recomputation of one bundle, row by row."""
 
     def __init__(self, bundle: Bundle, found: Verification, data: Path | None, kept: list[EvalRow] | None) -> None:
         self._bundle, self._found, self._data, self._kept = bundle, found, data, kept
@@ -149,8 +149,8 @@ class _Check:
     def run(self) -> None:
         found = self._found
         if self._settings.version != __version__:
-            made = f"the run was made by context-bench {self._settings.version}, and this is {__version__}"
-            found.notes.append(f"{made}: what differs may be the programs")
+            made = f"the run was made by context-bench {self._settings.version}, this is {__version__}"
+            found.notes.append(f"{made}: differences may come from the version")
         wanted, fields = self._read_examples()
         self._texts = Texts(self._data, self._settings, wanted)
         if self._bundle.private:
@@ -172,7 +172,7 @@ class _Check:
         found.result, found.datasets = result, self._run["datasets"]
 
     def _read_examples(self) -> tuple[set[str], Counter[tuple[str, tuple[str, ...]]]]:
-        """Read the hashes of all examples where texts are to be joined, and the fields that decide about scores."""
+        """Read the hashes of all examples if texts must be joined, and the fields that decide about scores."""
         wanted: set[str] = set()
         fields: Counter[tuple[str, tuple[str, ...]]] = Counter()
         for example in self._bundle.read_lines("examples.jsonl"):
@@ -185,7 +185,7 @@ class _Check:
         return wanted, fields
 
     def _read_rows(self) -> Iterator[EvalRow]:
-        """Yield the rows as they are recorded; each is held against its texts on the way."""
+        """Yield the recorded rows, and check each against its texts."""
         examples = self._bundle.read_lines("examples.jsonl")
         answers = self._bundle.read_lines("answers.jsonl")
         window: dict[str, Item | None] = {}
@@ -198,10 +198,10 @@ class _Check:
                 if len(window) > WINDOW:
                     del window[next(iter(window))]
             if digest not in window:
-                raise Damage(f"rows.jsonl: line {number} has an example that is not at hand")
+                raise Damage(f"rows.jsonl: line {number} has an unknown example")
             answer = next(answers, _END)
             if answer is _END:
-                raise Damage("answers.jsonl: it has fewer lines than rows.jsonl")
+                raise Damage("answers.jsonl: fewer lines than rows.jsonl")
             self._note(row, number)
             for each in self._check_row(row, window[digest], answer):
                 self._found.differs.append(f"{row.system} on {row.dataset} {row.example_id!r}: {each}")
@@ -211,11 +211,11 @@ class _Check:
                 self._kept.append(row)
             yield row
         if next(answers, _END) is not _END or next(examples, _END) is not _END:
-            raise Damage("rows.jsonl: it has fewer lines than answers.jsonl or examples.jsonl")
+            raise Damage("rows.jsonl: fewer lines than answers.jsonl or examples.jsonl")
 
     def _read_item(self, digest: str, example: Any, row: EvalRow) -> Item | None:
         if example is None:
-            raise Damage("examples.jsonl: it has fewer lines than rows.jsonl needs")
+            raise Damage("examples.jsonl: fewer lines than rows.jsonl needs")
         self._digests.setdefault(row.dataset, set()).add(bytes.fromhex(digest))
         if self._bundle.private:
             if example["sha256"] != digest:
@@ -239,14 +239,14 @@ class _Check:
         missing = self._recomputer.missing
         row.response = WITHHELD if row.metadata.get("response_tokens") else ""
         if item is None:
-            missing["rows whose texts are withheld (--data DIR joins them)"] += 1
+            missing["rows with withheld texts (add them with --data DIR)"] += 1
             return
         if (item.example.get("id"), item.tag) != (row.example_id, row.dataset):
             yield f"its example is {item.example.get('id')!r} of {item.tag!r}"
         if answer is not None:
             joined = join_answer(answer, self._texts)
             if joined is None:
-                missing["replies that are withheld, with their scores and counts"] += 1
+                missing["withheld replies, with their scores and counts"] += 1
                 return
             answer = {**joined, "processed": unpack_processed(joined["processed"], item.example)}
             row.response = answer["processed"].get("response", "")
@@ -258,7 +258,7 @@ class _Check:
         numbers = {name: dict.fromkeys(values) for name, values in recorded["summary"].items()}
         for name, values in numbers.items():
             for key in values.keys() - made["summary"].get(name, {}).keys():
-                self._found.missing[f"the number {key!r}: its metric is not known here"] += 1
+                self._found.missing[f"the number {key!r}: its metric is unknown here"] += 1
                 made["summary"].setdefault(name, {})[key] = recorded["summary"][name][key]
                 for part in ("notes", "intervals"):
                     if (value := ((recorded[part] or {}).get(name) or {}).get(key)) is not None:
@@ -270,7 +270,7 @@ class _Check:
                 self._found.recomputed[what] = _count_values(part, recorded[part])
 
     def _compare_lists(self) -> None:
-        """Check that no row and no example was left out."""
+        """Check that no row and no example is missing."""
         rows = sum(self._row_counts.values())
         if self._run["rows"] not in (None, rows):
             self._found.differs.append(f"the run has {self._run['rows']:,} rows, the bundle {rows:,}")
@@ -279,17 +279,17 @@ class _Check:
             self._found.notes.append("the run was stopped before its end: its systems may not have the same examples")
         elif not self._settings.looks:
             uneven = {name: self._row_counts[name] for name in self._run["summary"] if self._row_counts[name] != wanted}
-            self._found.differs += [f"{name} has {n:,} rows, of {wanted:,}" for name, n in uneven.items()]
+            self._found.differs += [f"{name} has {n:,} rows instead of {wanted:,}" for name, n in uneven.items()]
         for tag in dict.fromkeys((*self._run["datasets"], *self._digests)):
             found = sorted(each.hex() for each in self._digests.get(tag, ()))
             known = {"examples": len(found), "sha256": hashlib.sha256("".join(found).encode()).hexdigest()}
             if known != self._run["datasets"].get(tag) or len(found) != self._settings.datasets.get(tag):
                 self._found.differs.append(
-                    f"the examples of {tag or 'data without a tag'} are not those of its hash and number"
+                    f"the examples of {tag or 'data without a tag'} do not match their recorded hash and number"
                 )
 
     def _compare_data(self, wanted: set[str]) -> None:
-        """Check that the examples are those of the datasets in the folder."""
+        """Check that the examples occur in the datasets of the folder."""
         if self._data is None:
             return
         self._found.missing.update(f"data: {each}" for each in self._texts.problems)
@@ -302,7 +302,7 @@ class _Check:
 
 
 class _LooksAgain:
-    """Takes the interim looks again, by the rows in the order of the run."""
+    """Recomputation of the interim looks from the rows, in the order of the run."""
 
     def __init__(self, settings: RunSettings) -> None:
         self._settings, looks = settings, settings.looks
@@ -325,7 +325,7 @@ class _LooksAgain:
         self._in_order = True
 
     def add(self, row: EvalRow, digest: str, item: Item | None) -> None:
-        """Take a row; an example that was not seen before has the next place."""
+        """Add a row; a new example gets the next place."""
         if digest not in self._places and item is not None:
             drawn = draw_example(item, self._settings.looks["seed"])
             self._in_order &= self._drawn.get(item.tag, b"") <= drawn
@@ -334,9 +334,9 @@ class _LooksAgain:
         self._decisions.on_row(Job(place, None, None), row, Outcome())  # type: ignore[arg-type] # the place alone counts
 
     def compare(self) -> Iterator[str]:
-        """Yield what differs between these looks and those that are recorded."""
+        """Yield the differences between the recomputed and the recorded looks."""
         if not self._in_order:
-            yield "the examples are not in the order that the seed of the looks draws"
+            yield "the examples are not in the order given by the seed of the looks"
         made = self._decisions.describe(self._settings.systems, self._settings.stopped_systems)
         made, recorded = (orjson.loads(dump_json(each)) for each in (made, self._settings.looks))
         yield from (f"{path} is {two!r}, recomputed {one!r}" for path, one, two in find_unlike(made, recorded, "looks"))

@@ -77,7 +77,7 @@ def _load(source: str, folder: str) -> EvalResult:
 
     found = verify_bundle(Path(source), keep_rows=True)
     if found.code == 1 or found.result is None:
-        raise UsageError(f"{source} does not hold: {found.differs[0]} (context-bench runs verify says more)")
+        raise UsageError(f"{source} is not valid: {found.differs[0]} (see context-bench runs verify)")
     return found.result
 
 

@@ -85,7 +85,7 @@ class RelationResult:
         """Whether failures count against the target; for a random one, only if the change adds significantly many."""
         if not self.relation.judged or self.declared:
             return False
-        return not self.varies or _find_p(self.lost_with_change, self.lost_without, self.rechecked) <= MAX_P
+        return not self.varies or _compute_p(self.lost_with_change, self.lost_without, self.rechecked) <= MAX_P
 
     @property
     def rate(self) -> Interval:
@@ -252,7 +252,7 @@ async def _is_kept(target: AnyTarget, case: Case) -> bool:
     return holds_evidence(case, await target.read(case))
 
 
-def _find_p(changed: int, unchanged: int, each: int) -> float:
+def _compute_p(changed: int, unchanged: int, each: int) -> float:
     """Return the one-sided p-value of Fisher's exact test that changed inputs lose no more than unchanged ones."""
     lost = changed + unchanged
     ways = [math.comb(each, k) * math.comb(each, lost - k) for k in range(changed, min(lost, each) + 1)]

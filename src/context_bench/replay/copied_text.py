@@ -281,7 +281,7 @@ def estimate_loss(counts: Sequence[Sequence[int]]) -> Loss:
     low = high = None
     if of_uses is not None and len(counts) >= MIN_SESSIONS:
         left_out = [[whole - part for whole, part in zip(total, each)] for each in counts]
-        low, high = _find_limits(of_uses, [_solve(each)[1] for each in left_out])
+        low, high = _compute_limits(of_uses, [_solve(each)[1] for each in left_out])
     turns, matched, lost, chance_matched, chance_lost = total
     known = (turns, matched, lost, chance_matched, chance_lost, uses)
     return Loss(*known, _to_share(of_uses), _to_share(by_turn), low, high, len(counts))
@@ -301,7 +301,7 @@ def _solve(counts: Sequence[int]) -> tuple[float, float | None, float | None]:
     return uses, gone / uses, gone / turns
 
 
-def _find_limits(value: float, without_one: Sequence[float | None]) -> tuple[float | None, float | None]:
+def _compute_limits(value: float, without_one: Sequence[float | None]) -> tuple[float | None, float | None]:
     """Return the 95% limits of an estimate by the jackknife over sessions; estimates may lie outside 0 to 1."""
     known = [each for each in without_one if each is not None]
     number = len(known)

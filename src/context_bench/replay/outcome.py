@@ -73,7 +73,7 @@ class ArmOutcome:
         known = [session.facts["dollars"][key] for session in self.sessions]
         return sum(known) if known and None not in known else None
 
-    def find_saved_dollars(self, *, cold: bool = False) -> float | None:
+    def compute_saved_dollars(self, *, cold: bool = False) -> float | None:
         """Return the saved share of dollars; negative if the arm costs more."""
         end = "_cold" if cold else ""
         recorded, sent = self.sum_dollars(f"recorded{end}"), self.sum_dollars(f"sent{end}")
@@ -91,7 +91,7 @@ class ArmOutcome:
         recorded = sum(each["recorded"] for each in reads)
         return min(1.0, recorded / simulated) if simulated and recorded else DEFAULT_HIT_RATE
 
-    def find_saved_with_misses(self) -> float | None:
+    def compute_saved_with_misses(self) -> float | None:
         """Return the saved share of dollars if the cache misses as often as on real servers."""
         rate = self.hit_rate
         recorded, sent = (self._sum_with_misses(side, 1.0 if rate is None else rate) for side in ("recorded", "sent"))
@@ -186,15 +186,15 @@ class ArmOutcome:
                 found.append((f"{first}–{last - 1}" if last else f"from {first}", ArmOutcome(self.name, parts)))
         return found
 
-    def find_break_even(self) -> int | None:
+    def compute_break_even(self) -> int | None:
         """Return the turn from which the median session costs no more than recorded.
 
         None if most sessions cost more to the end, or if all of them together do.
         """
-        saved = self.find_saved_dollars()
+        saved = self.compute_saved_dollars()
         if not _is_priced(self.turns) or saved is None or saved < 0:
             return None
-        found = [_find_repaid(session.turns) for session in self.sessions]
+        found = [_find_repaid_turn(session.turns) for session in self.sessions]
         repaid = [turn for turn in found if turn is not None]
         return round(median(repaid)) if len(repaid) * 2 > len(found) else None
 
@@ -207,7 +207,7 @@ def _is_priced(turns: Sequence[Turn]) -> bool:
     return all("dollars" in turn for turn in turns)
 
 
-def _find_repaid(turns: Sequence[Turn]) -> int | None:
+def _find_repaid_turn(turns: Sequence[Turn]) -> int | None:
     """Return the first request from which the total cost stays at or below the recorded one."""
     place, gained = 1, 0.0
     for number, turn in enumerate(turns, 1):

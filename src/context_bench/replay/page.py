@@ -109,7 +109,7 @@ def _show_tools(arms: Sequence[ArmOutcome]) -> Markup:
     largest = sorted(sums, key=lambda tool: -max(each["tokens"] for each in sums[tool].values()))[:MAX_TOOLS]
     names = [arm.name for arm in arms if arm.sessions]
     lines = [
-        [tool, f"{sums[tool][names[0]]['tokens']:,}", *(_tell_tool(sums[tool][name]) for name in names)]
+        [tool, f"{sums[tool][names[0]]['tokens']:,}", *(_describe_tool(sums[tool][name]) for name in names)]
         for tool in largest
     ]
     note = (
@@ -118,7 +118,7 @@ def _show_tools(arms: Sequence[ArmOutcome]) -> Markup:
     return join(table(["tool", "tokens", *names], lines), _note(note))
 
 
-def _tell_tool(facts: Counter[str]) -> str:
+def _describe_tool(facts: Counter[str]) -> str:
     if not facts["tokens"]:
         return "–"
     lost = f", {facts['lost']} lost" if facts["lost"] else ""
@@ -164,7 +164,7 @@ def _describe_method(arms: Sequence[ArmOutcome]) -> Markup:
     sentences = [
         *list_notes(arms),
         OPEN_LOOP,
-        *(_tell_naive(arm) for arm in measured if not arm.is_control),
+        *(_describe_plain_search(arm) for arm in measured if not arm.is_control),
         "Dollars come from a simulated prompt cache. The table below compares it with the recorded counters in the "
         "second half of each thread, after a fit to the first half.",
     ]
@@ -177,7 +177,7 @@ def _describe_method(arms: Sequence[ArmOutcome]) -> Markup:
     )
 
 
-def _tell_naive(arm: ArmOutcome) -> str:
+def _describe_plain_search(arm: ArmOutcome) -> str:
     """Describe the results of a plain search, to show that they are not losses."""
     shares = {name: "–" if value is None else f"{value:.0%}" for name, value in arm.naive.items()}
     loss = arm.loss

@@ -166,7 +166,7 @@ class Replayer:
             silent = silent + 1 if sent.timed_out else 0
             if silent == MAX_SILENT:
                 raise SystemFailure(f"gave up at request {number}: {sent.error}, {MAX_SILENT} times in a row")
-            job.take(thread.id, place, request, body, sent)
+            job.judge_request(thread.id, place, request, body, sent)
             replayed.append(packer.pack(body, sent))
         kept = {"sent": replayed, "texts": packer.texts}
         return {"response": "", "replayed": kept, "metadata": {"replay": job.summarize()}}
@@ -179,7 +179,7 @@ def replay_again(
     job, reader = SessionJob(session, recording, count, prices), SentReader(replayed["texts"])
     for (thread, place, _), packed in zip(order_requests(session.threads), replayed["sent"]):
         body = job.make_body(thread.requests[place])
-        job.take(thread.id, place, thread.requests[place], body, reader.read(body, packed))
+        job.judge_request(thread.id, place, thread.requests[place], body, reader.read(body, packed))
     return job.summarize()
 
 
@@ -201,7 +201,7 @@ class SessionJob:
         self._known: dict[tuple[int, int], int] = {}  # tokens of a text, by its length and hash
         self._tools: dict[str, ToolFacts] = defaultdict(ToolFacts)
 
-    def take(self, thread: str, place: int, request: Request, body: Mapping[str, Any], sent: Sent) -> None:
+    def judge_request(self, thread: str, place: int, request: Request, body: Mapping[str, Any], sent: Sent) -> None:
         """Judge what was sent instead of one request."""
         turn = self._judges[thread].judge(request, sent.body, next(self._foreign))
         self._turns.append(turn)

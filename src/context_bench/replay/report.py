@@ -26,41 +26,41 @@ OPEN_LOOP = "Replay is open loop: the recorded replies stay, even if the model w
 
 def conclude(arm: ArmOutcome) -> str:
     """Return the conclusion on an arm: its savings and losses."""
-    saved, saved_dollars, loss, broken = arm.saved_tokens, arm.find_saved_dollars(), arm.loss, arm.broken_turns
+    saved, saved_dollars, loss, broken = arm.saved_tokens, arm.compute_saved_dollars(), arm.loss, arm.broken_turns
     if saved is None:
         return f"{arm.name}: not measured ({_find_reason(arm)})."
-    words = [f"{arm.name} would have {_tell_change(saved, 'tokens')}"]
+    words = [f"{arm.name} would have {_describe_change(saved, 'tokens')}"]
     if saved_dollars is None:
         unpriced = sorted({model for session in arm.sessions for model in session.facts["unpriced"]})
         words.append(f" (cost unknown: no price for {', '.join(unpriced)}; add one with --prices)")
     else:
-        change = _tell_change(saved_dollars, "cost", verb=(saved_dollars >= 0) != (saved >= 0))
-        words.append(f" and {change}{_tell_more(arm)}")
-    words.append(f". {_tell_loss(arm, loss)}")
+        change = _describe_change(saved_dollars, "cost", verb=(saved_dollars >= 0) != (saved >= 0))
+        words.append(f" and {change}{_describe_month_and_misses(arm)}")
+    words.append(f". {_describe_loss(arm, loss)}")
     if broken:
         first = min(each for session in arm.sessions if (each := session.first_break) is not None)
         words.append(f". The prompt cache was broken in {broken:.0%} of turns, first in turn {first}")
     return "".join(words) + "."
 
 
-def _tell_more(arm: ArmOutcome) -> str:
+def _describe_month_and_misses(arm: ArmOutcome) -> str:
     """Describe the savings of a month, and the savings if the cache misses as often as on real servers."""
     more = []
     if (month := arm.month) is not None and abs(month.dollars) >= LEAST_DOLLARS:
         less = "less" if month.dollars >= 0 else "more"
         more.append(f"{dollars(abs(month.dollars))} {less} a month {month.basis}")
-    missing = arm.find_saved_with_misses()
+    missing = arm.compute_saved_with_misses()
     if missing is not None:
         more.append(f"saving {missing:.1%} when {1 - (arm.hit_rate or 0):.0%} of cache reads miss")
     return f" ({'; '.join(more)})" if more else ""
 
 
-def _tell_change(share: float, what: str, *, verb: bool = True) -> str:
+def _describe_change(share: float, what: str, *, verb: bool = True) -> str:
     done = "saved" if share >= 0 else "added"
     return f"{done + ' ' if verb else ''}{abs(share):.1%} {'of' if share >= 0 else 'to'} the {what}"
 
 
-def _tell_loss(arm: ArmOutcome, loss: Loss) -> str:
+def _describe_loss(arm: ArmOutcome, loss: Loss) -> str:
     sessions = len(arm.sessions)
     if loss.of_uses is None:
         return f"Too few turns reuse earlier text to judge losses ({round(loss.uses)} of the 20 needed)"
@@ -108,9 +108,9 @@ def table_of_arms(arms: Sequence[ArmOutcome]) -> list[list[str]]:
                 f"{arm.name} (control)" if arm.is_control else arm.name,
                 f"{len(arm.turns)}",
                 _share(arm.saved_tokens),
-                _share(arm.find_saved_dollars()),
-                _share(arm.find_saved_dollars(cold=True)),
-                _tell_break_even(arm),
+                _share(arm.compute_saved_dollars()),
+                _share(arm.compute_saved_dollars(cold=True)),
+                _describe_break_even(arm),
                 _share(loss.of_uses) if loss.of_uses is not None else "too few",
                 _share(arm.broken_turns),
                 "–" if damage is None else f"{damage:.4f}",
@@ -120,10 +120,10 @@ def table_of_arms(arms: Sequence[ArmOutcome]) -> list[list[str]]:
     return lines
 
 
-def _tell_break_even(arm: ArmOutcome) -> str:
-    if arm.find_saved_dollars() is None:
+def _describe_break_even(arm: ArmOutcome) -> str:
+    if arm.compute_saved_dollars() is None:
         return "–"
-    turn = arm.find_break_even()
+    turn = arm.compute_break_even()
     return "never" if turn is None else f"turn {turn}"
 
 
@@ -149,16 +149,16 @@ def table_of_sessions(arms: Sequence[ArmOutcome]) -> list[list[str]]:
     for name in names:
         turns = max(len(sessions[name].turns) for sessions in found.values() if name in sessions)
         lines.append(
-            [shorten(name, 24), f"{turns}", *(_tell_session(sessions.get(name)) for sessions in found.values())]
+            [shorten(name, 24), f"{turns}", *(_describe_session(sessions.get(name)) for sessions in found.values())]
         )
     return lines
 
 
-def _tell_session(session: SessionOutcome | None) -> str:
+def _describe_session(session: SessionOutcome | None) -> str:
     if session is None:
         return "–"
     alone = ArmOutcome("", [session])
-    return f"{_share(alone.saved_tokens)}, {_share(alone.find_saved_dollars())}"
+    return f"{_share(alone.saved_tokens)}, {_share(alone.compute_saved_dollars())}"
 
 
 def _share(value: float | None) -> str:
@@ -180,10 +180,10 @@ def list_notes(arms: Sequence[ArmOutcome]) -> list[str]:
         notes.append("No usage was recorded: sizes are our own counts, and parts that were not recorded count as zero.")
     if reconstructed:
         notes.append(f"Reconstructed: {'; '.join(reconstructed)}. Sizes are fitted to the recorded usage, if any.")
-    return [*notes, *(_tell_mendable(arm) for arm in arms if not arm.is_control and arm.mendable[0])]
+    return [*notes, *(_describe_mendable(arm) for arm in arms if not arm.is_control and arm.mendable[0])]
 
 
-def _tell_mendable(arm: ArmOutcome) -> str:
+def _describe_mendable(arm: ArmOutcome) -> str:
     mendable, spent = arm.mendable
     lossy = sum(bool(turn["lost"]) for turn in arm.turns)
     price = "" if spent is None else f", for {dollars(spent)} in total"
@@ -232,15 +232,15 @@ def _describe_arm(arm: ArmOutcome) -> dict[str, Any]:
         "conclusion": conclude(arm),
         "turns": len(arm.turns),
         "saved_tokens": arm.saved_tokens,
-        "saved_dollars": arm.find_saved_dollars(),
-        "saved_dollars_cold": arm.find_saved_dollars(cold=True),
-        "saved_dollars_with_misses": arm.find_saved_with_misses(),
+        "saved_dollars": arm.compute_saved_dollars(),
+        "saved_dollars_cold": arm.compute_saved_dollars(cold=True),
+        "saved_dollars_with_misses": arm.compute_saved_with_misses(),
         "cache_hit_rate": arm.hit_rate,
         "saved_dollars_per_month": None if arm.month is None else asdict(arm.month),
         "dollars": {key: arm.sum_dollars(key) for key in DOLLARS},
         "cache_broken": arm.broken_turns,
         "cache_damage_dollars": arm.damage_dollars,
-        "break_even_turn": arm.find_break_even(),
+        "break_even_turn": arm.compute_break_even(),
         "loss": asdict(loss),
         "naive": arm.naive,
         "mendable_turns": mendable,

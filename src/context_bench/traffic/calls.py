@@ -81,7 +81,7 @@ class Call:
         return None if self.conversation is None or not holds_prompt(self.path) else read_prompt(self.conversation)
 
     @cached_property
-    def spelled_prompt(self) -> Prompt | None:
+    def normalized_prompt(self) -> Prompt | None:
         """The normalized prompt: equal for all prompts with the same meaning for a model."""
         return self.prompt.as_read() if self.prompt else None
 

@@ -153,7 +153,7 @@ class Exchange:
         return read_settings(self._document)
 
     @cached_property
-    def _spelled_prompt(self) -> Prompt | None:
+    def _normalized_prompt(self) -> Prompt | None:
         return self.prompt.as_read() if self.prompt else None
 
     @cached_property
@@ -179,7 +179,7 @@ class Exchange:
         empty = Prompt()
         if (call.prompt or empty) == (self.prompt or empty):
             return True
-        return (call.spelled_prompt or empty) == (self._spelled_prompt or empty)
+        return (call.normalized_prompt or empty) == (self._normalized_prompt or empty)
 
     def list_changes(self, call: Call) -> list[str]:
         """List the settings that differ between a call and the sent request, and `tools` if they differ."""
@@ -190,7 +190,7 @@ class Exchange:
             if sent.get(name) != passed_on.get(name):
                 happened = "left out" if after is None else f"{before} became {after}" if before else f"{after} added"
                 changes.append(f"{name}: {happened}")
-        if (call.spelled_prompt or Prompt()).tools != (self._spelled_prompt or Prompt()).tools:
+        if (call.normalized_prompt or Prompt()).tools != (self._normalized_prompt or Prompt()).tools:
             changes.append("tools")
         return changes
 
@@ -220,10 +220,10 @@ class Exchange:
 
     def _choose(self, alike: list[Call]) -> list[Call]:
         """Choose one of several calls with equal answers: if all prompts are equal, or one equals the sent prompt."""
-        prompts = [call.spelled_prompt for call in alike]
+        prompts = [call.normalized_prompt for call in alike]
         if all(prompt == prompts[0] for prompt in prompts):
             return alike[:1]
-        own = self._spelled_prompt
+        own = self._normalized_prompt
         return [call for call, prompt in zip(alike, prompts) if own is not None and prompt == own][:1]
 
 

@@ -27,7 +27,7 @@ from context_bench.wire.form import (
     ignore_zeros,
     split_counts,
 )
-from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, read_messages, read_text, spell_json
+from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, normalize_json, read_messages, read_text
 
 _VERSION = "2023-06-01"
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
@@ -200,7 +200,7 @@ class _AnthropicMessages:
         for block in document["content"]:
             if isinstance(block, Mapping) and block.get("type") == "tool_use":
                 name = block.get("name")
-                arguments = spell_json(dump_json(block.get("input")))
+                arguments = normalize_json(dump_json(block.get("input")))
                 found.calls.append((name if isinstance(name, str) else "", arguments))
         return found
 

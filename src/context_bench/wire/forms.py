@@ -19,7 +19,7 @@ from context_bench.wire.events import DONE, read_events, scan_events
 from context_bench.wire.form import Answer, ApiForm, Completion, Demand, Recorded, Reply, StreamedReply
 from context_bench.wire.openai_chat import OPENAI_CHAT
 from context_bench.wire.openai_responses import OPENAI_RESPONSES
-from context_bench.wire.prompts import Prompt, dump_body, read_document, spell, spell_json
+from context_bench.wire.prompts import Prompt, dump_body, normalize, normalize_json, read_document
 
 FORMS: list[ApiForm] = [OPENAI_CHAT, ANTHROPIC_MESSAGES, OPENAI_RESPONSES]
 """In the order of `--api`. If several forms can read a document, the last one does."""
@@ -122,8 +122,8 @@ def read_settings(document: Mapping[str, Any]) -> dict[str, Any]:
             settings["max_tokens"] = settings.pop(name)
     if isinstance(settings.get("model"), str):
         settings["model"] = settings["model"].rpartition("/")[2]
-    spelled: dict[str, Any] = spell(settings)
-    return spelled
+    normalized: dict[str, Any] = normalize(settings)
+    return normalized
 
 
 def read_longest_reply(document: Mapping[str, Any]) -> int | None:
@@ -150,7 +150,7 @@ def read_completion(reply: str) -> Completion | None:
     stream = _scan_stream(reply)
     if not stream.texts and not stream.calls:
         return None
-    calls = [(call.name, spell_json(call.arguments or "{}")) for call in stream.calls.values()]
+    calls = [(call.name, normalize_json(call.arguments or "{}")) for call in stream.calls.values()]
     return Completion(stream.id, ["".join(parts) for parts in stream.texts.values()], calls)
 
 

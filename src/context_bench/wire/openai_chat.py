@@ -23,7 +23,7 @@ from context_bench.wire.form import (
     ignore_zeros,
     split_counts,
 )
-from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, read_messages, read_text, spell_json
+from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, normalize_json, read_messages, read_text
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = (
@@ -209,7 +209,7 @@ class _OpenAIChat:
                 for call in calls if isinstance(calls, list) else ():
                     function = call.get("function") if isinstance(call, Mapping) else None
                     if isinstance(function, Mapping):
-                        arguments = spell_json(_read_str(function.get("arguments")))
+                        arguments = normalize_json(_read_str(function.get("arguments")))
                         found.calls.append((_read_str(function.get("name")), arguments))
         return found if found.texts else None
 

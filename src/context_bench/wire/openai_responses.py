@@ -20,7 +20,7 @@ from context_bench.wire.form import (
     split_counts,
 )
 from context_bench.wire.openai_chat import OPENAI_CHAT
-from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, read_text, spell_json
+from context_bench.wire.prompts import Message, Prompt, choose_tool, dump_body, normalize_json, read_text
 from context_bench.wire.response_items import COMPACTIONS, list_items, read_items, write_items, write_output
 from context_bench.wire.response_items import write_events as list_events
 
@@ -204,7 +204,7 @@ class _OpenAIResponses:
             if kind in _CALLS:
                 written = item.get(_CALLS[kind])
                 written = written if isinstance(written, str) else dump_json(written)
-                calls.append((_read_str(item.get("name")), spell_json(written)))
+                calls.append((_read_str(item.get("name")), normalize_json(written)))
         return Completion(_read_str(document.get("id")), [_join_texts(output)], calls)
 
     def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -58,9 +58,9 @@ class Prompt:
         breakpoints (`cache_control`) are removed.
         """
         try:
-            system = _spell_content(self.system) or None
-            tools = [_spell_tool(tool) for tool in self.tools]
-            return Prompt(system, [_spell_message(message) for message in self.messages], tools)
+            system = _normalize_content(self.system) or None
+            tools = [_normalize_tool(tool) for tool in self.tools]
+            return Prompt(system, [_normalize_message(message) for message in self.messages], tools)
         except RecursionError:  # nested deeper than any API takes
             return self
 
@@ -146,76 +146,76 @@ def _list_texts(part: Any, depth: int = 0) -> Iterator[str]:
 # --- normalization
 
 
-def _spell_message(message: Any) -> Any:
+def _normalize_message(message: Any) -> Any:
     if not isinstance(message, Mapping):
-        return spell(message)
+        return normalize(message)
     fields = {key: value for key, value in message.items() if value is not None and key not in _API_FIELDS}
     calls = fields.pop("tool_calls", None)
-    content = _spell_content(fields.pop("content", None))
-    spelled = spell(fields)
+    content = _normalize_content(fields.pop("content", None))
+    normalized = normalize(fields)
     if isinstance(calls, list) and calls:
-        spelled["tool_calls"] = [_spell_call(call) for call in calls]
+        normalized["tool_calls"] = [_normalize_call(call) for call in calls]
         content = content or None
-    return spelled if content is None else {**spelled, "content": content}
+    return normalized if content is None else {**normalized, "content": content}
 
 
-def _spell_content(content: Any) -> Any:
+def _normalize_content(content: Any) -> Any:
     """Normalize the content of a message or tool result: None if empty, a text if it is one text block."""
     if not isinstance(content, list):
-        return spell(content)
-    blocks = [_spell_block(block) for block in content]
+        return normalize(content)
+    blocks = [_normalize_block(block) for block in content]
     if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].keys() == {"type", "text"}:
         return blocks[0]["text"] if blocks[0]["type"] == "text" else blocks
     return blocks or None
 
 
-def _spell_block(block: Any) -> Any:
+def _normalize_block(block: Any) -> Any:
     if not isinstance(block, Mapping):
-        return spell(block)
+        return normalize(block)
     fields = {key: value for key, value in block.items() if value is not None and key not in _API_FIELDS}
     if "content" not in fields:
-        return spell(fields)
-    content = _spell_content(fields.pop("content"))
-    return {**spell(fields), **({} if content is None else {"content": content})}
+        return normalize(fields)
+    content = _normalize_content(fields.pop("content"))
+    return {**normalize(fields), **({} if content is None else {"content": content})}
 
 
-def _spell_call(call: Any) -> Any:
+def _normalize_call(call: Any) -> Any:
     """Normalize an OpenAI tool call, whose arguments are JSON text."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
-        return spell(call)
-    fields = spell({key: value for key, value in call.items() if value is not None and key != "function"})
-    spelled = spell({key: value for key, value in function.items() if value is not None})
-    if isinstance(spelled.get("arguments"), str):
-        spelled["arguments"] = spell_json(spelled["arguments"])
-    return {**fields, "function": spelled}
+        return normalize(call)
+    fields = normalize({key: value for key, value in call.items() if value is not None and key != "function"})
+    normalized = normalize({key: value for key, value in function.items() if value is not None})
+    if isinstance(normalized.get("arguments"), str):
+        normalized["arguments"] = normalize_json(normalized["arguments"])
+    return {**fields, "function": normalized}
 
 
-def _spell_tool(tool: Any) -> Any:
+def _normalize_tool(tool: Any) -> Any:
     """Normalize a tool definition; null inside its schema is a value, and stays."""
     if not isinstance(tool, Mapping):
-        return spell(tool)
+        return normalize(tool)
     fields = {key: value for key, value in tool.items() if value is not None and key not in _API_FIELDS}
     function = fields.get("function")
     if isinstance(function, Mapping):
         fields["function"] = {key: value for key, value in function.items() if value is not None}
-    return spell(fields)
+    return normalize(fields)
 
 
-def spell(value: Any) -> Any:
+def normalize(value: Any) -> Any:
     """Return a JSON value with sorted keys, and whole numbers as integers."""
     if isinstance(value, Mapping):
-        return {key: spell(value[key]) for key in sorted(value, key=str)}
+        return {key: normalize(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list):
-        return [spell(item) for item in value]
+        return [normalize(item) for item in value]
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return int(value) if whole else value
 
 
-def spell_json(text: str) -> str:
+def normalize_json(text: str) -> str:
     """Normalize JSON text; return any other text unchanged."""
     try:
-        return dump_json(spell(orjson.loads(text)))
+        return dump_json(normalize(orjson.loads(text)))
     except (orjson.JSONDecodeError, RecursionError, TypeError):
         return text
 
