@@ -250,7 +250,7 @@ class CommandOptions(EvaluateOptions):
     )
     fail_if: list[Any] = option(
         'exit with 1 if the condition is met, with 4 if there are too few examples to tell: "score drops 0.02", '
-        '"prompt_savings < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
+        '"saved < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
         CONDITION,
         **_REPEATABLE,
         metavar="CONDITION",

@@ -45,6 +45,11 @@ def find_score_key(summary: Iterable[Mapping[str, float]]) -> str:
     return MACRO_SCORE if any(MACRO_SCORE in values for values in summary) else MEAN_SCORE
 
 
+def find_saved_key(values: Mapping[str, float]) -> str:
+    """Find the number that "saved" stands for: what reached the model where that was measured, else the output."""
+    return PROMPT_SAVINGS if not math.isnan(values.get(PROMPT_SAVINGS, math.nan)) else COMPRESSION_RATIO
+
+
 # -- how values are written
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.messages import say
 from context_bench.compare.conditions import Condition
 from context_bench.errors import UsageError, suggest
-from context_bench.numbers import COUNTS, MEAN_SCORE, NEEDS, NUMBERS, SAVED_PER_1K_USD, Number
+from context_bench.numbers import COUNTS, MEAN_SCORE, NEEDS, NUMBERS, PROMPT_SAVINGS, SAVED_PER_1K_USD, Number
 
 if TYPE_CHECKING:
     from context_bench.compare.gates import Candidate, GateOutcome
@@ -121,7 +121,7 @@ def check_gate(
     for each in conditions:
         if each.kind == "verdict":
             continue
-        if each.metric != "score":
+        if each.metric not in ("score", "saved"):
             numbers.check(each)
         _check_limit(each, own_score=own_score)
         allowed.append(each.metric)
@@ -166,7 +166,7 @@ class _Numbers:
         from context_bench.traits import list_by_dataset
 
         self._tags, self._tags_known = tags, tags_known
-        self._keys = dict.fromkeys(("score", *COUNTS))
+        self._keys = dict.fromkeys(("score", "saved", *COUNTS))
         self.all_told = True
         for metric, suffix in zip(metrics, list_suffixes(metrics)):
             keys = list_keys(metric)
@@ -208,7 +208,7 @@ class _Numbers:
 def _check_limit(condition: Condition, *, own_score: bool) -> None:
     """Refuse a limit that every value meets, or none: such a gate says nothing, and hides a percentage."""
     key, limit = condition.metric.partition("@")[0], condition.number
-    number = NUMBERS.get(MEAN_SCORE if key == "score" else key, Number(key))
+    number = NUMBERS.get({"score": MEAN_SCORE, "saved": PROMPT_SAVINGS}.get(key, key), Number(key))
     if math.isinf(number.high) or (number.unit == "score" and own_score):
         return
     signed = math.isinf(number.low)  # a prompt may also get longer

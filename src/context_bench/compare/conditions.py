@@ -19,7 +19,7 @@ HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
 _SAID = {HOLDS: "passed", FAILS: "failed", TOO_FEW: "too few examples to tell"}
 
 FORMS = (
-    '"score drops 0.02", "latency_p95 rises 0.5", "prompt_savings < 0.3", "error_rate > 0.01" (also <= and >=), '
+    '"score drops 0.02", "latency_p95 rises 0.5", "saved < 0.3", "error_rate > 0.01" (also <= and >=), '
     '"verdict is worse" or "verdict is not better"'
 )
 

@@ -14,7 +14,15 @@ from context_bench.compare.conditions import FAILS, HOLDS, Condition, GateJudgem
 from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import choose_baseline
 from context_bench.errors import UsageError, suggest
-from context_bench.numbers import ERROR_RATE, MACRO_SCORE, MEAN_SCORE, PASS_RATE, find_score_key, get_number
+from context_bench.numbers import (
+    ERROR_RATE,
+    MACRO_SCORE,
+    MEAN_SCORE,
+    PASS_RATE,
+    find_saved_key,
+    find_score_key,
+    get_number,
+)
 from context_bench.results import EvalResult
 from context_bench.stats import TOO_FEW, Interval, Verdict, share_interval
 from context_bench.stats.planning import find_least
@@ -204,13 +212,15 @@ def find_exit_code(outcomes: Sequence[GateOutcome]) -> int:
 
 
 def _check_key(condition: Condition, candidates: Sequence[Candidate]) -> None:
-    if condition.kind == "verdict" or condition.metric == "score":
+    if condition.kind == "verdict" or condition.metric in ("score", "saved"):
         return
     known = dict.fromkeys(key for each in candidates for key in each.numbers.values)
     if condition.metric in known:
         return
     plain = [key for key in known if "@" not in key and ":" not in key]
-    hint = suggest(condition.metric, ["score", *known]) or f"there are {', '.join(plain[:_MAX_NAMES])} and more"
+    hint = (
+        suggest(condition.metric, ["score", "saved", *known]) or f"there are {', '.join(plain[:_MAX_NAMES])} and more"
+    )
     raise UsageError(f"--fail-if {condition.text!r}: {condition.metric!r} is not a number of this run: {hint}")
 
 
@@ -218,6 +228,8 @@ def _judge(condition: Condition, candidate: Candidate) -> GateJudgement:
     key = condition.metric
     if key == "score":  # a difference is of what was compared, a limit of all that the system's own run has
         key = candidate.score if condition.needs_baseline else _find_score_key({"": candidate.numbers.values}, None)
+    if key == "saved":
+        key = find_saved_key(candidate.numbers.values)
     loses = candidate.verdict is not None and candidate.verdict.word == "worse"  # which stands in any case
     if candidate.context_unneeded and _tells_quality(condition) and not loses:
         judged = condition.leave_open(candidate.context_unneeded)

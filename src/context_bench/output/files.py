@@ -221,7 +221,7 @@ def _clean_xml(text: str) -> str:
     return " ".join(_NOT_XML.sub("�", text).split())
 
 
-_TITLES = {0: "The gate holds", 1: "The gate fails", 4: "Too few examples for the gate to tell"}
+_TITLES = {0: "The gate holds", 1: "The gate fails", 4: "The gate is undecided"}
 
 _ACTIVE = re.compile(r"[&<>\[\]*_`~$#!@]|\\(?!\|)|(?<=[a-zA-Z]):(?=//)")
 """Characters that Markdown or HTML may take for more than text; a colon before // would make a link."""

@@ -11,7 +11,7 @@ from context_bench.compare.contest import Contest
 from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
 from context_bench.errors import printable
-from context_bench.numbers import MACRO_SCORE, get_number, score
+from context_bench.numbers import MACRO_SCORE, find_saved_key, get_number, percent, score
 from context_bench.output.columns import HEADLINES, has_intervals
 from context_bench.output.layout import escape_note, fit_columns, fit_grid, wrap
 from context_bench.results import EvalResult
@@ -316,9 +316,19 @@ def render_comparison(
 def _render_verdicts(comparison: RunComparison, width: int | None) -> str:
     title = f"against {comparison.baseline}"
     metric = get_number(comparison.metric).title
-    lines = [
-        [title, "n", "baseline", "score", f"{metric} difference", "95% interval", "p", "fixed", "broken", "verdict"]
+    columns = [
+        "n",
+        "baseline",
+        "score",
+        f"{metric} difference",
+        "95% interval",
+        "p",
+        "fixed",
+        "broken",
+        "saved",
+        "verdict",
     ]
+    lines = [[title, *columns]]
     lines += [_write_contest(each) for each in comparison.contests]
     return fit_columns(lines, width, _COMPARED_GIVE_WAY)
 
@@ -330,7 +340,14 @@ def _write_contest(contest: Contest) -> list[str]:
     changes = [f"{count:,}" for count in contest.count_changes() or ()] or ["–", "–"]
     numbers = [score(theirs), score(ours), *_write_difference(verdict), _write_p(verdict)]
     known = {} if contest.sensitivity is None else {verdict.name: contest.sensitivity}
-    return [contest.name, f"{verdict.n:,}", *numbers, *changes, _write_word(verdict, known)]
+    sides = (contest.baseline.summary.get(contest.baseline_system, {}), contest.source.summary.get(contest.system, {}))
+    saved = " → ".join(dict.fromkeys(_write_saved(values) for values in sides))
+    return [contest.name, f"{verdict.n:,}", *numbers, *changes, saved, _write_word(verdict, known)]
+
+
+def _write_saved(values: Mapping[str, float]) -> str:
+    share = values.get(find_saved_key(values), math.nan)
+    return "–" if math.isnan(share) else percent(share)
 
 
 def _render_datasets(comparison: RunComparison, width: int | None) -> str:

@@ -28,7 +28,7 @@ def test_titles_by_the_worst_outcome() -> None:
         )
 
     assert title("holds") == "The gate holds"
-    assert title("holds", "too few") == "Too few examples for the gate to tell"
+    assert title("holds", "too few") == "The gate is undecided"
     assert title("too few", "fails") == "The gate fails"
     assert "###" not in render_summary(TABLE, [])
 
