@@ -97,7 +97,7 @@ def test_how_many_examples_it_takes() -> None:
 def test_every_condition_of_the_table_is_one() -> None:
     found = re.findall(r"^\| (`.+) \|.*\|$", TEXT, re.MULTILINE)
     conditions = [text for line in found for text in re.findall(r"`([^`]+)`", line) if " " in text]
-    assert len(conditions) == 6
+    assert len(conditions) == 7
     assert [parse_condition(text).text for text in conditions] == conditions
 
 

@@ -287,7 +287,7 @@ def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
     )
 
 
-_COMPARED_GIVE_WAY = ["p", "broken", "fixed", "score", "baseline", "n"]
+_COMPARED_GIVE_WAY = ["p", "broken", "fixed", "saved", "score", "baseline", "n"]
 _COMPARISONS = {True: "paired", False: "unpaired"}
 
 
