@@ -257,4 +257,4 @@ def test_runs_that_count_different_scores_have_no_verdict_and_pass_no_gate(tmp_p
         assert called("--system", HEAD, *flags, cwd=tmp_path).returncode == 0
     done = called("compare", "one.json", "other.json", "--fail-if", "verdict is worse", cwd=tmp_path)
     assert done.returncode == 4
-    assert "no verdict: the runs count different scores." in done.stdout
+    assert "no verdict: the runs have different primary scores." in done.stdout

@@ -115,7 +115,7 @@ def test_few_discordant_examples_need_no_difference_of_one_s_own(tmp_path: Path)
         (("--spread", "0.1", "--discordant", "0.1"), "either a spread or a share"),
         (("--spread", "0.1", "--lock", "p.json"), "add -n N"),
         (("--spread", "0.1", "--lock", "p.json", "-n", "5"), "add --system NAME"),
-        (("--discordant", "0.01", "--difference", "0.05"), "cannot be with only 0.01"),
+        (("--discordant", "0.01", "--difference", "0.05"), "is impossible if only 0.01"),
         (("--spread", "0.1", "--power", "2"), "--power must be between 0 and 1"),
         (("--spread", "0.1", "--margin", "3"), "margin must be between 0 and 1"),
     ],

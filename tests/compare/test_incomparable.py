@@ -38,12 +38,15 @@ def test_equal_runs_differ_in_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"tokenizer": "o200k_base"}, "B and A have different tokenizers (o200k_base; cl100k_base): token counts do"),
+        (
+            {"tokenizer": "o200k_base"},
+            "B and A have different tokenizers (o200k_base; cl100k_base): token counts are not",
+        ),
         ({"model": None}, "different models (none; gpt-4)"),
         ({"score_field": "f1"}, "different score fields (f1; score)"),
         ({"threshold": 0.5}, "different thresholds (0.5; 0.7)"),
         ({"repeats": 3}, "different numbers of repeats (3; 1)"),
-        ({"primary": {"d": "contains", "e": "f1"}}, "different scores that count for d (contains; f1)"),
+        ({"primary": {"d": "contains", "e": "f1"}}, "different primary scores for d (contains; f1)"),
         (
             {"sources": {"d": {"repository": "x/y", "revision": "def"}}},
             "different data behind d (def; abc): the examples",
@@ -70,9 +73,7 @@ def _find_by_files(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 def test_the_same_file_in_another_place_is_the_same_data() -> None:
     assert _find_by_files(_files("ab", "cd"), _files("ab", "cd", folder="there")) == []
     (sentence,) = _find_by_files(_files("ab"), _files("cd"))
-    assert (
-        "different data behind d (sha256:abababababab…; sha256:cdcdcdcdcdcd…): the examples may be others" in sentence
-    )
+    assert "different data behind d (sha256:abababababab…; sha256:cdcdcdcdcdcd…): the examples may differ" in sentence
 
 
 def test_what_only_one_run_has_or_recorded_is_not_a_difference() -> None:
@@ -89,4 +90,4 @@ def test_without_versions_of_evaluators_that_of_the_package_counts() -> None:
 
 def test_a_run_that_did_not_finish_is_named() -> None:
     (sentence,) = find_differences(_input("B", CONFIG, finished=False), _input("A", CONFIG))
-    assert sentence.startswith("B did not come to its end")
+    assert sentence.startswith("B is unfinished: ")

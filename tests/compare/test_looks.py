@@ -45,7 +45,7 @@ def test_a_plain_difference_stops_early() -> None:
     assert looks.verdict.word == "better"
     assert (looks.look, looks.verdict.n) == (2, 400)
     assert "settled at look 2 of 5, after 400 of 1,000 examples" in looks.verdict.reason
-    assert "somewhat too large" in looks.verdict.reason
+    assert "overstates the difference" in looks.verdict.reason
 
 
 def test_the_order_of_arrival_changes_nothing() -> None:
@@ -160,7 +160,7 @@ def test_a_run_that_ends_before_its_plan_is_judged_by_the_next_boundary() -> Non
 
 
 def test_fewer_examples_than_looks_are_refused() -> None:
-    with pytest.raises(UsageError, match="at least as many as the looks"):
+    with pytest.raises(UsageError, match="at least as many planned examples as looks"):
         Looks(4)
 
 
@@ -172,7 +172,7 @@ def test_looks_may_be_of_other_sizes_and_several_may_fall_together() -> None:
     assert look_boundary(2, 5) < scipy.norm.isf(looks.difference.p_value() / 2) < look_boundary(1, 5)
     assert (looks.look, looks.verdict and looks.verdict.word) == (2, "better")
     for wrong in ([60, 100], [60, 50, 70, 80, 100], [20, 40, 60, 80, 99]):
-        with pytest.raises(UsageError, match="one for each look"):
+        with pytest.raises(UsageError, match="one size for each look"):
             Looks(100, sizes=wrong)
 
 

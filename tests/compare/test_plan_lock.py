@@ -25,7 +25,7 @@ KEPT: dict[str, Any] = {
 def test_it_is_read_as_it_was_written_and_never_overwritten(tmp_path: Path) -> None:
     write_lock(LOCK, tmp_path / "plan.json")
     assert read_lock(tmp_path / "plan.json") == LOCK
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         write_lock(LOCK, tmp_path / "plan.json")
 
 
@@ -67,14 +67,14 @@ def test_the_sentence() -> None:
     )
     other = describe_lock({**KEPT, "margin": 0.1, "plan": {**plan, "earlier_runs": None}})
     assert other.startswith("not as planned (p.json, locked 2026-01-02): the margin is 0.1, planned 0.02.")
-    assert "are not known" in other
+    assert "are unknown" in other
     assert describe_lock(KEPT) == ""
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "broken JSON"),
+        ("{", "invalid JSON"),
         ("[]", "is not a plan"),
         ("{}", "is not a plan"),
         (json.dumps({"context_bench_plan": 1}), "is missing"),

@@ -102,5 +102,5 @@ def test_workers_that_the_pilot_does_not_name() -> None:
 
 
 def test_a_pilot_that_is_too_small() -> None:
-    with pytest.raises(UsageError, match="too few examples that mine and direct both have a score for"):
+    with pytest.raises(UsageError, match="too few examples of the pilot have a score for both mine and direct"):
         find_needs(pilot(1), "direct", TARGET)

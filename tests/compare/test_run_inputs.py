@@ -81,7 +81,7 @@ def test_one_system_of_a_run(tmp_path: Path) -> None:
     [
         ("{", "is not a result of context-bench"),
         ("[]", "it has no rows or no summary"),
-        (json.dumps({"rows": [], "summary": {"s": {}}}), "has a summary and no rows"),
+        (json.dumps({"rows": [], "summary": {"s": {}}}), "has a summary but no rows"),
     ],
 )
 def test_a_file_that_is_not_a_result_is_named(tmp_path: Path, text: str, said: str) -> None:

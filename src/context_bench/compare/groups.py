@@ -1,4 +1,4 @@
-"""Groups the rows of a result by a field, such as `meta.lang`: a result of its own for each value."""
+"""Groups the rows of a result by a field, such as `meta.lang`, into one result for each value."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from context_bench.text import dump_json
 if TYPE_CHECKING:
     import pandas
 
-MAX_LINES = 40  # values of a field that a table shows
+MAX_LINES = 40  # values of the field to show in a table
 
 
 class Groups(dict[Any, EvalResult]):
-    """The parts of a result by the value of a field, None for rows without it. Printed, it is a table of scores."""
+    """Parts of a result by the value of a field (None for rows without it); printed as a table of scores."""
 
     def __init__(self, field: str, parts: Mapping[Any, EvalResult]) -> None:
         super().__init__(parts)
         self.field = field
 
     def list_lines(self) -> list[list[str]]:
-        """List each value with its examples and the score of each system, with its interval; titles first."""
+        """List titles, then for each value its number of examples and each system's score with its interval."""
         systems = list(dict.fromkeys(name for part in self.values() for name in part.summary))
         lines = [[f"score by {self.field}", "n", *systems]]
         for value, part in list(self.items())[:MAX_LINES]:
@@ -37,7 +37,7 @@ class Groups(dict[Any, EvalResult]):
         return lines
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Make a frame: a line for each value and system, with every number and its interval (extra `dataframe`)."""
+        """Make a frame with every number and interval, one line for each value and system (extra `dataframe`)."""
         make_frame = import_object("context_bench.output.exports:make_frame")
         list_columns = import_object("context_bench.output.files:list_summary_columns")
         lines = [
@@ -71,14 +71,14 @@ def _write_score(part: EvalResult, name: str) -> str:
 
 
 def make_groups(rows: Iterable[EvalRow], field: str, make_part: Callable[[list[EvalRow]], EvalResult]) -> Groups:
-    """Group rows as `EvalResult.group_by` says; `make_part` sums up those of a value."""
+    """Group rows for `EvalResult.group_by`; `make_part` makes the result of each group."""
     return Groups(field, {value: make_part(own) for value, own in split_rows(rows, field).items()})
 
 
 def split_rows(rows: Iterable[EvalRow], field: str) -> dict[Any, list[EvalRow]]:
-    """Split rows by the value of a field: a row's own, or one inside it, such as `meta.lang` or `metadata.model`.
+    """Split rows by the value of a field, which may be nested, such as `meta.lang` or `metadata.model`.
 
-    Numbers come in their order, then texts, then rows without the field.
+    Numbers come first, in order, then texts, then rows without the field.
 
     Raises:
         UsageError: No row has the field.
@@ -104,7 +104,7 @@ def _explain_unknown(rows: Sequence[EvalRow], field: str) -> str:
 
 
 def read_field(row: EvalRow, field: str) -> Any:
-    """Read a field of a row by its path; a value that cannot be a key is given as JSON, a missing one as None."""
+    """Read a field of a row by its path: lists and mappings as JSON, a missing field as None."""
     name, *path = field.split(".")
     value: Any = getattr(row, name) if name in (*ROW_FIELDS, "meta") else None
     for key in path:

@@ -1,8 +1,8 @@
-"""Stopping as soon as a verdict is settled: five looks over complete prefixes of a random order.
+"""Stopping as soon as a verdict is settled: five interim looks over complete prefixes of a random order.
 
-A look counts the first so many examples of the order that was drawn before the run, and waits for every one of them:
-taking answers as they arrive, quick ones first, raises false alarms in 8% of runs. No clock, no randomness, no input
-or output: the caller draws the order, and hands over each example with its place in it.
+Each look judges a fixed prefix of the order that was drawn before the run, and waits for all examples in it. Judging
+answers as they arrive, quick ones first, raises false alarms in 8% of runs. This module uses no clock, randomness or
+I/O: the caller draws the order and passes each example with its place.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ SETTLED = ("equivalent", "better", "worse")
 
 @dataclass
 class Looks:
-    """The looks at one system against the baseline.
+    """The interim looks at one system against the baseline.
 
     Args:
-        planned: Examples in all; the last look has them all.
-        looks: How many.
-        margin: Of equivalence.
-        alpha: Level of the whole family.
-        comparisons: Size of the family: each system stops on its own, at alpha / comparisons.
-        sizes: The number of examples at each look; without it, equal parts of those planned. Where examples come in
-            groups the order must keep each group together, and each look hold whole groups.
+        planned: The number of examples in all, and at the last look.
+        looks: The number of looks.
+        margin: The margin of equivalence.
+        alpha: The level of the whole family of comparisons.
+        comparisons: The size of the family: each system stops by itself, at alpha / comparisons.
+        sizes: The number of examples at each look; by default equal parts. If examples come in groups, the order must
+            keep each group together, and each look must end with a whole group.
         name: The system.
-        fixed_groups: Whether the groups of the run are all that matter.
+        fixed_groups: Judge only the groups of this run, not others like them.
     """
 
     planned: int
@@ -56,45 +56,43 @@ class Looks:
     sizes: Sequence[int] = ()
     name: str = ""
     fixed_groups: bool = False
-    verdict: Verdict | None = None  # set once it is settled, or all planned examples are there
-    look: int = 0  # how many looks were taken
-    p: float = 1.0  # the smallest level at which any look so far would have decided
+    verdict: Verdict | None = None  # set when it is settled or all planned examples have arrived
+    look: int = 0  # the number of looks so far
+    p: float = 1.0  # the smallest level at which one of the looks so far would have decided
     _next: int = 0
     _waiting: dict[int, tuple[ScoredAnswer, ScoredAnswer] | None] = field(default_factory=dict)
     _counted: Pairs = field(default_factory=Pairs)
 
     @property
     def settled(self) -> bool:
-        """Whether no further example is needed."""
         return self.verdict is not None
 
     def __post_init__(self) -> None:
         if self.planned < self.looks:
-            raise UsageError(f"the planned examples must be at least as many as the looks (got {self.planned})")
+            raise UsageError(f"there must be at least as many planned examples as looks (got {self.planned})")
         self.sizes = self.sizes or [math.ceil(self.planned * look / self.looks) for look in range(1, self.looks + 1)]
         if len(self.sizes) != self.looks or list(self.sizes) != sorted(self.sizes) or self.sizes[-1] != self.planned:
-            raise UsageError(f"the sizes must be one for each look, up to {self.planned} (got {list(self.sizes)})")
+            raise UsageError(f"sizes must have one size for each look, up to {self.planned} (got {list(self.sizes)})")
 
     @property
     def examples(self) -> int:
-        """How many examples of the order are counted, with those that have no score."""
+        """The number of examples counted so far, including those without a score."""
         return self._next
 
     @property
     def difference(self) -> Difference:
-        """The difference over the examples that are counted."""
         return self._counted.difference()
 
     def add(self, place: int, own: ScoredAnswer, baseline: ScoredAnswer) -> Verdict | None:
-        """Take the two answers at a place of the order, counted from 0; return the verdict once there is one."""
+        """Add the two answers at a place of the order (from 0); return the verdict when there is one."""
         return self._take(place, (own, baseline))
 
     def skip(self, place: int) -> Verdict | None:
-        """Leave out the example at this place, as its answers cannot be compared."""
+        """Skip the example at this place, whose answers cannot be compared."""
         return self._take(place, None)
 
     def finish(self) -> Verdict:
-        """Give the verdict when no more examples come, though fewer than planned: by the next look's boundary."""
+        """Return the verdict after the last example; if fewer came than planned, by the next look's boundary."""
         if self.verdict is None:
             self._judge(last=True)
         assert self.verdict is not None
@@ -107,7 +105,7 @@ class Looks:
                 if (complete := self._waiting.pop(self._next)) is not None:
                     self._counted.add(*complete)
                 self._next += 1
-                # A group that is larger than a part of the run makes several looks one: the last of them counts.
+                # A group larger than one part of the run merges several looks; the last of them counts.
                 while self.verdict is None and self._next >= self.sizes[self.look]:
                     self._judge()
         return self.verdict
@@ -121,11 +119,11 @@ class Looks:
             self.verdict = self._describe(word, difference)
 
     def _find_level(self, difference: Difference) -> float:
-        """Find the level at which this look would just have decided that there is a difference."""
+        """Find the smallest level at which this look would have shown a difference."""
         if not difference.known:
             return 1.0
         met = abs(normal_quantile(difference.p_value() / 2)) * math.sqrt(self.look / self.looks)
-        # rounded down, so that p is never too small and the same constants come again
+        # rounded down: p is then never too small, and cached constants are used again
         return crossing_chance(math.floor(min(met, 20) * 1e4) / 1e4, self.looks)
 
     def _find_word(self, difference: Difference, p: float) -> str:
@@ -142,7 +140,7 @@ class Looks:
         return "not worse" if -self.margin < low else "undecided"
 
     def _find_intervals(self, difference: Difference) -> tuple[Interval, Interval]:
-        """Give the 95% interval that holds at all looks together, and the 90% one that decides at this look."""
+        """Return the 95% interval valid over all looks, and the 90% interval that decides at this look."""
         judged = choose_judged(difference, self.fixed_groups)
         if not (difference.known and judged.known):
             return difference.interval(1 - self.alpha), difference.interval(1 - 2 * self.alpha)
@@ -155,14 +153,14 @@ class Looks:
         early = self.look < self.looks
         reason = f"settled at look {self.look} of {self.looks}, after {self._next:,} of {self.planned:,} examples"
         if early and word in SETTLED:
-            reason += "; a difference at which a run stops early is somewhat too large"
+            reason += "; early stopping overstates the difference somewhat"
         needed = Needed()
         if word == "undecided":
             needed = find_needed(difference, self.margin, alpha=self.alpha, comparisons=self.comparisons)
             reason = explain_undecided(difference, needed)
         fixed = self.fixed_groups and difference.rows is not None and word in ("equivalent", "not worse")
         if fixed:
-            reason += f"; it holds for {name_groups(difference)}, taken as all that matter (--fixed-groups)"
+            reason += f"; it holds only for {name_groups(difference)} (--fixed-groups)"
         wide, narrow = self._find_intervals(difference)
         corrected = min(1.0, self.p * self.comparisons)
         clean = self._counted.difference(without_errors=True)

@@ -1,7 +1,7 @@
-"""Pairs the answers of two arms by example: every comparison gets its pairs here.
+"""Pairs the answers of two arms by example, for every comparison.
 
-`Pairing` matches answers as they stream in, whatever their order; an answer waits until its partner is there. `Pairs`
-adds up what was matched. Only sums are kept, so memory stays small however long the runs are.
+`Pairing` matches answers in any order of arrival; an answer waits until its partner has arrived. `Pairs` adds up the
+matched answers. Only sums are kept, so long runs need no more memory than short ones.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
 SCORE_NAMES = (None, "score", MEAN_SCORE, MACRO_SCORE)
-"""Names for the score that counts: over several datasets it is their mean, each with the same weight."""
+"""Names of the primary score, which for several datasets is their mean with equal weights."""
 
 Key = tuple[str, Any]  # dataset and id of an example
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer:
-    """The part of a row that a comparison needs; of several answers to one example, their mean."""
+    """The part of a row that a comparison needs, or the mean of several answers to an example."""
 
-    id: str | int  # of the example
-    dataset: str  # its tag
-    value: float | None  # the score as means count it: 0 for a failed answer, None where there is none
+    id: str | int
+    dataset: str
+    value: float | None  # the score; 0 for a failed answer, None for no score
     group: str | None = None  # the document or conversation that the example shares with others
-    failed: bool = False  # whether the answer failed; of several, whether any did
-    # a digest of the whole example, where it is known: equal ids with other contents are not a pair
+    failed: bool = False  # whether the answer, or any of several, failed
+    # a digest of the whole example, if known: the same id with different content is not a pair
     content: bytes | None = None
-    dollars: float | None = None  # what the answer cost, where it is known
+    dollars: float | None = None  # the answer's cost, if known
     is_estimate: bool = False  # whether that cost is an estimate
 
 
 def average_answers(answers: Sequence[ScoredAnswer]) -> ScoredAnswer:
-    """Average all answers to an example: asking again tells nothing about other examples."""
+    """Average all answers to an example: repeats are not independent examples."""
     first = answers[0]
     if len(answers) == 1:
         return first
@@ -63,31 +63,31 @@ def average_answers(answers: Sequence[ScoredAnswer]) -> ScoredAnswer:
 def read_answer(
     row: EvalRow, score: float | None, *, id: str | int | None = None, content: bytes | None = None
 ) -> ScoredAnswer:
-    """Read off a row what a comparison needs: the score, the id that it is paired by, and a digest of its example."""
+    """Read the parts of a row that a comparison needs; answers are paired by `id`."""
     failed, estimate = row.error is not None, row.metadata.get("cost_is_estimate") is True
     key, value = row.example_id if id is None else id, 0.0 if failed else score
     return ScoredAnswer(key, row.dataset, value, read_group(row), failed, content, read_dollars(row), estimate)
 
 
 def read_dollars(row: EvalRow) -> float | None:
-    """Return what the answer cost; None where that is not known."""
+    """Return the answer's cost in dollars; None if unknown."""
     dollars = row.metadata.get("cost_usd")
     return dollars if isinstance(dollars, int | float) and not isinstance(dollars, bool) else None
 
 
 def read_group(row: EvalRow) -> str | None:
-    """Return the document or conversation that an example shares with others; repeats of one example are no group."""
+    """Return the document or conversation that an example shares with others; repeats do not form a group."""
     cluster = row.metadata.get("cluster")
     return str(cluster) if isinstance(cluster, str | int) else None
 
 
 def is_unread_row(row: EvalRow) -> bool:
-    """Whether a system returned a context that no model has read, so that there is no answer to score."""
+    """Whether the row is a context that no model has read, so it has no answer to score."""
     return row.metadata.get("output") == "context" and "answered" not in row.metadata
 
 
 def read_value(metric: str, score_field: str, threshold: float) -> Callable[[EvalRow], float | None]:
-    """Return a function that reads the compared number off a row: its score, whether it passed, or another score."""
+    """Return a function that reads the compared number of a row: its score, pass or fail, or another score."""
     if metric == PASS_RATE:
 
         def read_pass(row: EvalRow) -> float | None:
@@ -107,9 +107,9 @@ class DatasetPairs:
     """Sums over the pairs of one dataset."""
 
     clean: PairSums = field(default_factory=PairSums)  # pairs in which neither side failed
-    failed: PairSums = field(default_factory=PairSums)  # the others
+    failed: PairSums = field(default_factory=PairSums)  # all others
     baseline_total: float = 0.0  # sum of the baseline's scores over the pairs
-    both_failed: int = 0  # pairs of which neither side has a score of its own: two failures are no equal answers
+    both_failed: int = 0  # pairs in which both sides failed: these are not equal answers
 
     def add(self, one: ScoredAnswer, two: ScoredAnswer) -> bool:
         """Add a pair if both sides have a score; return whether they have."""
@@ -128,13 +128,13 @@ class DatasetPairs:
         return self.clean.n + self.failed.n
 
     def join(self) -> PairedSums:
-        """Return the sums over all pairs, whatever they share."""
+        """Return the sums over all pairs, ignoring clusters."""
         sums = self.clean.join()
         sums.merge(self.failed.join())
         return sums
 
     def difference(self, *, without_errors: bool = False) -> Difference:
-        """Compute the difference over the pairs, by clusters where there are any."""
+        """Compute the difference over the pairs, by cluster if there are clusters."""
         if without_errors or not self.failed.n:
             return self.clean.difference()
         both = PairSums()
@@ -162,20 +162,20 @@ class Pairs:
         return sum(each.n for each in self.datasets.values())
 
     def difference(self, *, without_errors: bool = False) -> Difference:
-        """Compute the headline: of one dataset its difference, of several their mean with equal weights."""
+        """Compute the headline difference: for several datasets, the mean with equal weights."""
         parts = [each.difference(without_errors=without_errors) for each in self.datasets.values() if each.n]
         return parts[0] if len(parts) == 1 else average_differences(parts)
 
     def contrast(self, name: str = "", *, control: bool = False) -> Contrast:
-        """Return the difference, with and without errors, as `judge_family` takes it."""
+        """Return the difference with and without errors, for `judge_family`."""
         return Contrast(name, self.difference(), self.difference(without_errors=True), control)
 
 
-Answers = dict[Key, ScoredAnswer]  # all answers of one system that have a score, one for each example
+Answers = dict[Key, ScoredAnswer]  # one system's scored answers, one for each example
 
 
 def gather_answers(rows: Iterable[EvalRow], field: str) -> Answers:
-    """Gather the answers in the rows of one system, the answers to one example averaged; `field` is the score."""
+    """Collect the answers of one system's rows, averaged by example; `field` is the score."""
     found: dict[Key, list[ScoredAnswer]] = {}
     for row in rows:
         answer = read_answer(row, row.scores.get(field))
@@ -185,7 +185,7 @@ def gather_answers(rows: Iterable[EvalRow], field: str) -> Answers:
 
 
 def compare_answers(one: Answers, two: Answers) -> Difference:
-    """Compute the difference of two systems on the examples that both have."""
+    """Compute the difference between two systems on the examples that both answered."""
     pairs = Pairs()
     for key, answer in one.items():
         if key in two:
@@ -194,10 +194,10 @@ def compare_answers(one: Answers, two: Answers) -> Difference:
 
 
 class Pairing:
-    """Matches the answers of systems with those of their baseline, example by example, as they come.
+    """Matches the answers of systems with those of the baseline by example while they arrive.
 
-    `on_pair` gets the system, its answer and the baseline's for each example that both have answered; `on_example` gets
-    every answer, paired or not. Repeated answers are averaged before they are paired.
+    For each example that both answered, `on_pair` gets the system, its answer and the baseline's. `on_example` gets
+    every answer, paired or not. Repeated answers are averaged before pairing.
     """
 
     def __init__(
@@ -215,25 +215,24 @@ class Pairing:
         self._repeats, self._baseline_repeats = repeats, baseline_repeats or repeats
         self._open: dict[tuple[str, Key], list[ScoredAnswer]] = {}
         self._baseline_answers: dict[Key, ScoredAnswer] = {}
-        self._paired: dict[Key, int] = {}  # how many systems have answered an example that the baseline has answered
+        self._paired: dict[Key, int] = {}  # systems that answered, for examples that the baseline answered
         self._waiting: dict[Key, dict[str, ScoredAnswer]] = {}
 
     @property
     def waiting(self) -> int:
-        """How many examples are kept because an answer to them has not come."""
+        """The number of examples that wait in memory for another answer."""
         return len(self._baseline_answers) + len(self._waiting)
 
     @property
     def is_open(self) -> bool:
-        """Whether some of the repeated answers to an example have not come."""
+        """Whether an example lacks some of its repeated answers."""
         return bool(self._open)
 
     def count_unpaired(self) -> tuple[int, int]:
-        """Count the examples without a partner: those of the systems, and those of the baseline."""
+        """Count examples without a partner: first those of the systems, then those of the baseline."""
         return len(self._waiting), len(self._baseline_answers)
 
     def add(self, system: str, answer: ScoredAnswer) -> None:
-        """Take one answer."""
         key, repeats = (answer.dataset, answer.id), self._repeats
         if system == self.baseline:
             repeats = self._baseline_repeats
@@ -249,7 +248,7 @@ class Pairing:
             self._place(system, key, average_answers(answers))
 
     def close(self) -> None:
-        """Average the answers that have come where some of an example have not."""
+        """Average the answers so far of examples that lack some repeats."""
         for (system, key), answers in self._open.items():
             self._place(system, key, average_answers(answers))
         self._open = {}
@@ -267,7 +266,7 @@ class Pairing:
         elif (baseline := self._baseline_answers.get(key)) is not None:
             self._on_pair(system, answer, baseline)
             self._paired[key] += 1
-            if self._paired[key] >= len(self._systems):  # all have come: nothing of the example has to be kept
+            if self._paired[key] >= len(self._systems):  # complete: forget the example
                 del self._paired[key], self._baseline_answers[key]
         else:
             self._waiting.setdefault(key, {})[system] = answer

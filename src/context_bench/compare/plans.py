@@ -1,7 +1,7 @@
-"""Plans: how many examples a question needs, and the comparison that is fixed before its run.
+"""Plans: how many examples a question needs, and a comparison that is fixed before its run.
 
-The number of examples, their cost and their time follow from a pilot or from an assumed spread. A plan is locked in a
-small JSON file, to be committed with the run file; a run that is given the file says whether it kept to it.
+The number of examples, their cost and their time are computed from a pilot or from an assumed spread. A plan is locked
+in a small JSON file, to be committed with the run file. A run that gets this file reports deviations from it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from context_bench.text import read_small_file
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-DEFAULT_WORKERS = 8  # examples at a time for a system over the network, where the pilot does not say
+DEFAULT_WORKERS = 8  # assumed for a system over the network if the pilot did not record it
 
 
 @dataclass(frozen=True)
 class Target:
-    """The aim of a run: what it is to show."""
+    """The aim of a run: the difference that it should be able to show."""
 
-    difference: float  # a true difference of the scores that it is to find
-    margin: float  # within it a difference does not matter
-    power: float = 0.8  # the share of runs that are to succeed
+    difference: float  # the true difference of scores to find
+    margin: float  # the largest difference that does not matter
+    power: float = 0.8  # the share of runs that should succeed
     alpha: float = 0.05  # the level of the tests
-    n: int | None = None  # a number of examples, for the smallest difference that they find; None takes the pilot's
+    n: int | None = None  # examples for which to compute the smallest detectable difference; None takes the pilot's
 
 
 class _ExampleCosts(TypedDict):
@@ -56,19 +56,19 @@ _UNKNOWN = _ExampleCosts(dollars=None, tokens=None, seconds=None)
 
 @dataclass(frozen=True)
 class Needs:
-    """The examples that one system needs to be told from the baseline."""
+    """The number of examples needed to compare one system with the baseline."""
 
     system: str
     spread: float  # standard deviation of the difference on one example
-    to_find: int | None  # examples that find the difference of the target
-    to_equate: int | None  # examples that show it equivalent within the margin, if it truly is the same
-    to_clear: int | None  # examples that show it not worse by the margin, if it truly is the same
+    to_find: int | None  # examples that find the target's difference
+    to_equate: int | None  # examples that show equivalence, if there truly is no difference
+    to_clear: int | None  # examples that show "not worse", if there truly is no difference
     n: int | None = None  # the number of examples that `detectable` is for
-    detectable: float | None = None  # the smallest difference that so many examples find
-    dollars: float | None = None  # of one example; None where that is not known
-    tokens: float | None = None  # that the model reads for one example; None where that is not known
-    seconds: float | None = None  # of one example, with the pilot's workers; None where that is not known
-    comparisons: int = 1  # systems that compete, which a difference is corrected for
+    detectable: float | None = None  # the smallest difference that n examples find
+    dollars: float | None = None  # per example; None if unknown
+    tokens: float | None = None  # that the model reads per example; None if unknown
+    seconds: float | None = None  # per example, with the pilot's workers; None if unknown
+    comparisons: int = 1  # competing systems, for which differences are corrected
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -80,26 +80,26 @@ class Needs:
 def assume_needs(
     target: Target, *, spread: float | None = None, discordant: float | None = None, comparisons: int = 1
 ) -> Needs:
-    """Find what a system needs whose spread, or share of examples that only one of the two passes, is assumed."""
+    """Compute the needs from an assumed spread, or from the share of examples that only one side passes."""
     if (spread is None) == (discordant is None):
         raise UsageError("give either a spread or a share of discordant examples")
     if discordant is not None and discordant > 1:
         raise UsageError(f"the share of discordant examples must be at most 1 (got {discordant:g})")
     if discordant is not None and abs(target.difference) > discordant:
         raise UsageError(
-            f"a difference of {target.difference:g} cannot be with only {discordant:g} of the examples discordant"
+            f"a difference of {target.difference:g} is impossible if only {discordant:g} of the examples are discordant"
         )
     same = spread if spread is not None else pass_fail_spread(discordant or 0.0)
     apart = spread if spread is not None else pass_fail_spread(discordant or 0.0, target.difference)
     needs = _count("any", same, target, comparisons, apart=apart)
     possible = discordant is None or needs.detectable is None or needs.detectable <= discordant
-    return needs if possible else replace(needs, detectable=None)  # no difference can be larger than that share
+    return needs if possible else replace(needs, detectable=None)  # no difference exceeds that share
 
 
 def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]:
-    """Find what each system of a pilot needs to be told from the baseline; the baseline has its cost alone.
+    """Compute the needs of each system of a pilot; the baseline has only its costs.
 
-    Left out are the second run of the baseline, and contexts where that answers: they are not judged.
+    The second run of the baseline is left out, and so are systems that return contexts if the baseline answers.
     """
     field = result.settings.score_field
     judged = [name for name in result.systems if not are_unlike(result.config, name, baseline)]
@@ -119,7 +119,7 @@ def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]
             continue
         difference = compare_answers(scores[name], scores[baseline])
         if not difference.known:
-            raise UsageError(f"the pilot has too few examples that {name} and {baseline} both have a score for")
+            raise UsageError(f"too few examples of the pilot have a score for both {name} and {baseline}")
         found.append(_count(name, difference.spread, target, comparisons, seen=difference, costs=costs))
     return found
 
@@ -134,9 +134,9 @@ def _count(
     seen: Difference | None = None,
     costs: _ExampleCosts | None = None,
 ) -> Needs:
-    """Count the examples; as in a verdict, only a difference is corrected for the other comparisons.
+    """Compute the numbers of examples; as in a verdict, only differences are corrected for multiple comparisons.
 
-    With clusters it is those that are counted, and the examples follow from how many of them one brings.
+    Clusters are counted instead of examples if there are any, and converted by the examples per cluster.
     """
     alpha, strict = target.alpha, target.alpha / comparisons
     share, scores = 1.0, spread <= 1
@@ -168,7 +168,7 @@ def _measure(rows: Sequence[EvalRow], config: dict[str, Any]) -> _ExampleCosts:
     if not done:
         return _UNKNOWN
     dollars = [cost for cost in map(read_dollars, done) if cost is not None]
-    # what the model got: what was seen of it, else the context that was returned, else the prompt as it was
+    # tokens that the model read: seen upstream, else of the returned context, else of the original prompt
     returned = [row.output_tokens if row.metadata.get("output") == "context" else row.input_tokens for row in done]
     read = [own if row.upstream_tokens is None else row.upstream_tokens for row, own in zip(done, returned)]
     elsewhere = done[0].system in settings.sends_elsewhere
@@ -191,15 +191,15 @@ _FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "systems": _NAMES,
     "datasets": _NAMES,
 }
-"""What the values of a plan must be; those that are not listed are texts."""
+"""Required types of a plan's values; all others are texts."""
 
 
 @dataclass(frozen=True)
 class Lock:
     metric: str  # the key of the score, which depends on whether there are several datasets
     score_field: str
-    margin: float  # a difference within it does not matter
-    baseline: str  # the system that the others are compared with
+    margin: float
+    baseline: str
     n: int  # examples in all
     systems: tuple[str, ...]
     datasets: tuple[str, ...]
@@ -218,13 +218,13 @@ class Lock:
 
 
 def write_lock(lock: Lock, path: Path) -> None:
-    """Write a plan to a file that is not there yet: what was fixed is not overwritten."""
+    """Write a plan to a new file; a locked plan is never overwritten."""
     text = json.dumps({"context_bench_plan": _FORM, **lock.to_dict()}, indent=1, ensure_ascii=False) + "\n"
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} is there already: a plan is not overwritten; name another file") from None
+        raise UsageError(f"{path} already exists, and plans are never overwritten: choose another file name") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -235,7 +235,7 @@ def read_lock(path: Path) -> Lock:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is not a plan: broken JSON: {error}") from None
+        raise UsageError(f"{path} is not a plan: invalid JSON: {error}") from None
     if not isinstance(values, dict) or values.pop("context_bench_plan", None) != _FORM:
         raise UsageError(f"{path} is not a plan: context-bench plan --lock FILE writes one")
     return _make_lock(values, f"{path}")
@@ -260,7 +260,7 @@ def find_deviations(lock: Lock, config: Mapping[str, Any]) -> list[str]:
     settings = read_settings(config)
     datasets = settings.datasets
     metric = choose_score_key(len(datasets))
-    # where systems stopped when they were decided, the examples that were there for that
+    # a run with --stop-when-decided records how many examples it planned
     examples = int(settings.looks.get("planned") or sum(datasets.values()))
     found = [
         _compare("metric", metric, lock.metric),
@@ -277,7 +277,7 @@ def find_deviations(lock: Lock, config: Mapping[str, Any]) -> list[str]:
 
 
 def _list_systems(settings: RunSettings) -> list[str]:
-    """List the systems of a run without the second run of the baseline, which is not judged."""
+    """List the systems of a run without the second run of the baseline."""
     return [name for name in settings.systems if name != settings.twin]
 
 
@@ -291,14 +291,14 @@ def _compare_names(what: str, there: Sequence[str], planned: Sequence[str]) -> l
 
 
 def count_earlier(lock: Lock, configs: Iterable[Mapping[str, Any]]) -> int:
-    """Count the runs of the same comparison among those that a store holds: same systems, same datasets."""
+    """Count the earlier runs with the same systems and datasets."""
     systems, datasets = set(lock.systems), set(lock.datasets)
     recorded = map(read_settings, configs)
     return sum(set(_list_systems(each)) == systems and set(each.datasets) == datasets for each in recorded)
 
 
 def describe_lock(config: Mapping[str, Any]) -> str:
-    """Say whether a run kept to its plan, and how often the same was tried before; nothing without a plan."""
+    """Say whether a run kept to its plan, and how many runs of the same comparison came before; "" without a plan."""
     planned = read_settings(config).plan
     if not isinstance(planned, Mapping):
         return ""
@@ -308,6 +308,6 @@ def describe_lock(config: Mapping[str, Any]) -> str:
     said = f"not as planned ({where}): {'; '.join(deviations)}." if deviations else f"as planned ({where})."
     earlier = planned.get("earlier_runs")
     if earlier is None:
-        return f"{said} No store was kept, so earlier runs of the same comparison are not known."
+        return f"{said} No store was kept, so earlier runs of the same comparison are unknown."
     runs = {0: "no earlier run", 1: "1 earlier run"}.get(earlier, f"{earlier} earlier runs")
     return f"{said} The store holds {runs} of the same comparison."

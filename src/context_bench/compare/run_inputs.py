@@ -1,4 +1,4 @@
-"""Opens the runs that are compared (stored, JSON file or result), and says what makes two of them incomparable."""
+"""Opens runs for a comparison (from the store, a JSON file or a result), and finds what makes them incomparable."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from context_bench.settings import RunSettings, read_settings
 from context_bench.store import Store
 from context_bench.summary import Intervals, Numbers
 
-SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]  # answers with the system that gave each
+SystemAnswers: TypeAlias = Iterator[tuple[str, ScoredAnswer]]  # each answer with its system
 
 
 @dataclass(frozen=True)
 class RunInput:
-    label: str  # what the user calls it
-    systems: tuple[str, ...]  # their names, in the order of the run
-    config: Mapping[str, Any]  # how it was made
-    read_answers: Callable[[], SystemAnswers]  # reads the answers, from the beginning each time
-    summary: Numbers = field(default_factory=dict)  # its numbers, by system
-    intervals: Intervals = field(default_factory=dict)  # how sure they are, where that is known
-    run: str | None = None  # its id, where it is in a store: `context-bench diff` can show its rows
-    finished: bool = True  # whether it came to its end
-    context_unneeded: str = ""  # why its examples cannot show that a system lost nothing, where it has found that
-    sensitivity: Mapping[str, Sensitivity] = field(default_factory=dict)  # the same, by naive cuts to a system's size
+    label: str  # the user's name for it
+    systems: tuple[str, ...]  # in the order of the run
+    config: Mapping[str, Any]
+    read_answers: Callable[[], SystemAnswers]  # reads all answers from the beginning
+    summary: Numbers = field(default_factory=dict)  # numbers by system
+    intervals: Intervals = field(default_factory=dict)  # intervals of these numbers, if known
+    run: str | None = None  # its id in the store, for `context-bench diff`; None if it is not stored
+    finished: bool = True  # False if it was stopped
+    context_unneeded: str = ""  # why its examples cannot show that a system lost nothing
+    sensitivity: Mapping[str, Sensitivity] = field(default_factory=dict)  # the same by naive cuts, for each system
 
     @property
     def settings(self) -> RunSettings:
@@ -43,13 +43,12 @@ class RunInput:
 
     @property
     def controls(self) -> frozenset[str]:
-        """Systems that are not in the competition: floors, ceilings, and the model that got everything."""
         return frozenset(self.settings.controls)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A run, and those of its systems that are compared; `label` is what was typed."""
+    """A run and those of its systems to compare; `label` is the user's text."""
 
     source: RunInput
     systems: tuple[str, ...]
@@ -57,7 +56,7 @@ class Selection:
 
 
 def open_run(store: Store, name: str) -> RunInput:
-    """Open a run of a store; its rows are read when they are asked for."""
+    """Open a stored run; its rows are read later."""
     info = store.run(name)
     settings = info.settings
     return RunInput(
@@ -77,7 +76,7 @@ def open_run(store: Store, name: str) -> RunInput:
 def open_file(path: Path) -> RunInput:
     result = EvalResult.load(path)
     if not result.rows:
-        raise DataError(f"{path} has a summary and no rows, so that nothing can be compared: leave --no-rows out")
+        raise DataError(f"{path} has a summary but no rows to compare: run without --no-rows")
     return open_result(result, str(path))
 
 
@@ -101,7 +100,7 @@ def _read_answers(rows: Iterable[tuple[EvalRow, bytes | None]], score_field: str
 
 
 def select(text: str, find_run: Callable[[str], RunInput]) -> Selection:
-    """Read one argument of `compare`: a JSON file or a run, with `@SYSTEM` behind it for one of its systems."""
+    """Parse an argument of `compare`: a JSON file or a run, followed by `@SYSTEM` for one of its systems."""
     path, system = text, ""
     if not Path(text).is_file() and "@" in text:
         path, _, system = text.partition("@")
@@ -116,26 +115,26 @@ def select(text: str, find_run: Callable[[str], RunInput]) -> Selection:
 # --- what makes two runs incomparable
 
 _FACTS = {
-    "tokenizer": ("tokenizers", "token counts do not compare"),
-    "model": ("models", "a difference may come from the model"),
-    "score_field": ("score fields", "the scores are different things"),
-    "threshold": ("thresholds", "passes do not compare; the baseline's threshold is used"),
-    "text_fields": ("text fields", "token counts do not compare"),
-    "repeats": ("numbers of repeats", "the answers of each to an example are averaged"),
+    "tokenizer": ("tokenizers", "token counts are not comparable"),
+    "model": ("models", "a difference may be due to the model"),
+    "score_field": ("score fields", "the scores measure different things"),
+    "threshold": ("thresholds", "passes are not comparable; the baseline's threshold is used"),
+    "text_fields": ("text fields", "token counts are not comparable"),
+    "repeats": ("numbers of repeats", "each run's answers to an example are averaged"),
 }
-"""Facts about a run: how each is called, and what follows where two runs differ in it."""
+"""Settings that two runs should share: their names, and the consequence if they differ."""
 
 MAX_FACT_CHARS = 80
 _DIGEST = re.compile(r"\b(sha256:[0-9a-f]{12})[0-9a-f]{52}\b")
-"""A digest; its beginning is enough to tell it from another one."""
+"""A digest, of which messages show only the start."""
 
 
 def find_differences(one: RunInput, baseline: RunInput) -> list[str]:
-    """Say in what two runs differ that a comparison takes for equal."""
+    """Describe the differences between two runs that make a comparison doubtful."""
     names = f"{one.label} and {baseline.label}"
     found = [f"{names} have different {what}" for what in _find_all(one.config, baseline.config)]
     found += [
-        f"{each.label} did not come to its end: only what it recorded is compared"
+        f"{each.label} is unfinished: only its recorded rows are compared"
         for each in (one, baseline)
         if not each.finished
     ]
@@ -143,12 +142,12 @@ def find_differences(one: RunInput, baseline: RunInput) -> list[str]:
 
 
 def find_other_score(one: RunInput, baseline: RunInput) -> str:
-    """Say that two runs count different scores, which no verdict can compare; empty where they count the same."""
+    """Say that two runs have different primary scores, which no verdict can compare; "" if they agree."""
     if one.settings.score_field != baseline.settings.score_field:
-        return "the runs count different scores"
+        return "the runs have different primary scores"
     keys = ("primary", "context_primary")
     other = [what for key in keys for what in _find_in(one.config, baseline.config, key, "", "")]
-    return "the runs count different scores" if other else ""
+    return "the runs have different primary scores" if other else ""
 
 
 def _find_all(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
@@ -156,10 +155,10 @@ def _find_all(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]
         if key in one and key in other and one[key] != other[key]:
             yield f"{what} ({_show(one[key])}; {_show(other[key])}): {consequence}"
     if one.get("score_field") == other.get("score_field"):
-        for key, what in (("primary", "scores that count for"), ("context_primary", "scores of contexts for")):
-            yield from _find_in(one, other, key, what, "the scores are different things")
+        for key, what in (("primary", "primary scores for"), ("context_primary", "scores of contexts for")):
+            yield from _find_in(one, other, key, what, "the scores measure different things")
     ours, theirs = ({"sources": _name_by_content(each.get("sources") or {})} for each in (one, other))
-    yield from _find_in(ours, theirs, "sources", "data behind", "the examples may be others")
+    yield from _find_in(ours, theirs, "sources", "data behind", "the examples may differ")
     yield from _find_evaluators(one, other)
     yield from _find_prices(one, other)
 
@@ -173,7 +172,7 @@ def _find_in(one: Mapping[str, Any], other: Mapping[str, Any], key: str, what: s
 
 
 def _name_by_content(sources: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out where the files of each dataset lie: the same bytes in another place are the same data."""
+    """Drop the paths of each dataset's files: the same bytes elsewhere are the same data."""
     return {
         tag: {**facts, "files": sorted(map(str, facts["files"].values()))}
         if isinstance(facts, Mapping) and isinstance(facts.get("files"), Mapping)
@@ -193,7 +192,7 @@ def _narrow(one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _find_evaluators(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
-    """Compare the evaluators by version; where a run recorded none, the version of the package counts."""
+    """Compare the versions of evaluators; if a run recorded none, the package's version counts."""
     ours, theirs = one.get("evaluator_versions"), other.get("evaluator_versions")
     if ours is None or theirs is None:
         if one.get("version") != other.get("version"):
@@ -202,7 +201,7 @@ def _find_evaluators(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterat
         return
     changed = [name for name in ours if name in theirs and ours[name] != theirs[name]]
     if changed:
-        yield f"versions of {', '.join(changed)}: `context-bench score` scores a recorded run again"
+        yield f"versions of {', '.join(changed)}: `context-bench score` scores a run again"
 
 
 def _find_prices(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
@@ -210,7 +209,7 @@ def _find_prices(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[s
     ours, theirs = ours.get("models") or {}, theirs.get("models") or {}
     changed = [model for model in ours if model in theirs and ours[model] != theirs[model]]
     if changed:
-        yield f"prices of {', '.join(changed)}: dollars do not compare"
+        yield f"prices of {', '.join(changed)}: dollars are not comparable"
 
 
 def _show(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Compares runs, or the systems of one run, with a baseline: paired where examples agree, by dataset and in all."""
+"""Compares runs, or the systems of one run, with a baseline: by dataset and overall, paired if examples agree."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from context_bench.stats import judge_family
 @dataclass
 class RunComparison:
     baseline: str
-    metric: str  # the key of the score that is compared, which depends on whether there are several datasets
+    metric: str  # key of the compared score; it depends on whether there are several datasets
     margin: float
     threshold: float
     contests: list[Contest]  # in the order of the runs
-    warnings: list[str]  # in what the runs differ that a comparison takes for equal
-    left_out: list[str]  # systems that have no counterpart in the baseline's run
-    # datasets of which the first examples were taken, which are not a random draw
+    warnings: list[str]  # differences between the runs that make the comparison doubtful
+    left_out: list[str]  # systems without a counterpart in the baseline's run
+    # datasets of which only the first examples were used, not a random sample
     first_samples: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # what has to be known to read the verdicts
-    # systems of the baseline's run that another run lacks, with the label of that run
+    notes: list[str] = field(default_factory=list)
+    # systems of the baseline's run that another run lacks, with that run's label
     missing: list[tuple[str, str]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Lay out the verdicts as `context-bench compare` does, warnings last."""
+        """Render the verdicts like `context-bench compare`, followed by the warnings."""
         text: str = import_object("context_bench.output.verdict_tables:render_comparison")(self, None)
         return "\n\n".join([text.strip(), *(f"Warning: {each}." for each in self.warnings)])
 
@@ -53,7 +53,7 @@ class RunComparison:
 
 
 def compare_results(result: EvalResult, baseline: EvalResult, margin: float | None = None) -> RunComparison:
-    """Compare each system of a result with its counterpart in another one, as `EvalResult.compare` says."""
+    """Compare each system of a result with its counterpart in another result, for `EvalResult.compare`."""
     labels = [each.settings.run or name for each, name in ((baseline, "baseline"), (result, "result"))]
     if labels[0] == labels[1]:
         labels = ["baseline", "result"]
@@ -74,12 +74,11 @@ def compare_runs(
     fixed_groups: bool | None = None,
     renamed: Mapping[str, str] | None = None,
 ) -> RunComparison:
-    """Compare everything with the baseline.
+    """Compare all selections with the baseline.
 
-    Of one run its systems are compared with each other, and `baseline` names a system; of several each system with the
-    one of the same name in the first, or with its only one, and `baseline` names a run as it was typed. Without a
-    margin or `fixed_groups`, those of the baseline's run hold. `renamed` has new names of systems by their names in the
-    baseline's run.
+    For a single run, `baseline` names one of its systems. For several runs, it names a run (default: the first) as the
+    user typed it; each system is compared with the one of the same name in it, or with its only system. The margin and
+    `fixed_groups` default to those of the baseline's run. `renamed` maps names in the baseline's run to new names.
     """
     label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
     if not contests:
@@ -107,7 +106,7 @@ def compare_runs(
 
 
 def _withhold(contests: Sequence[Contest]) -> list[str]:
-    """Take back the verdicts on scores that tell nothing of quality, as the run itself does; say why, and of whom."""
+    """Withhold verdicts on scores that say nothing about quality, as the run itself does; return the reasons."""
     reasons: dict[str, list[str]] = {}
     for contest in contests:
         if contest.verdict is not None and (reason := _explain_silence(contest)):
@@ -123,7 +122,7 @@ def _withhold(contests: Sequence[Contest]) -> list[str]:
 
 
 def _withhold_unneeded(contests: Sequence[Contest]) -> list[str]:
-    """Take back that systems are as good where a system that reads no context is, too; say why."""
+    """Withhold verdicts of equal quality if a system that reads no context does as well; return the reasons."""
     notes: dict[str, None] = {}
     found = {
         tag: _explain_floors(contests, tag) for tag in sorted({tag for each in contests for tag in each.by_dataset})
@@ -143,14 +142,14 @@ def _withhold_unneeded(contests: Sequence[Contest]) -> list[str]:
 
 
 def _explain_silence(contest: Contest) -> str:
-    """Say why the scores of two sides cannot be compared, or show nothing."""
+    """Say why the scores of two sides cannot be compared or show nothing; "" if they can."""
     sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
     tags = contest.list_datasets()
     if all(pairs.both_failed == pairs.n > 0 for pairs in map(contest.get_pairs, tags)):
         return "both sides failed on every example"
     default = all(run.settings.score_field == "score" for run, _ in sides)
     if default and len({name in run.settings.unread for run, name in sides}) > 1:
-        return "one side returns contexts that no model has read, the other answers: they have no score in common"
+        return "one side returns contexts that no model has read, the other answers: no score applies to both"
     if contest.source is not contest.baseline and (reason := find_other_score(contest.source, contest.baseline)):
         return reason
     if contest.sensitivity is not None and contest.sensitivity.word == "void":
@@ -161,9 +160,9 @@ def _explain_silence(contest: Contest) -> str:
 
 
 def _explain_floors(contests: Sequence[Contest], tag: str | None = None) -> str:
-    """Say why the examples of one run, or of a dataset in it, do not need their context; empty for several runs.
+    """Say why the examples of one run, or of one of its datasets, do not need their context; "" for several runs.
 
-    Each of several runs has said so itself, by its own baseline.
+    Each of several runs has recorded this itself, by its own baseline.
     """
     first = contests[0]
     if any(each.source is not first.baseline for each in contests):
@@ -182,7 +181,7 @@ def _explain_floors(contests: Sequence[Contest], tag: str | None = None) -> str:
 
 
 def _mark_samples(contests: Sequence[Contest]) -> list[str]:
-    """Mark the intervals over datasets whose first examples were taken by either side; return their names."""
+    """Mark intervals over datasets of which a side used only the first examples; return these datasets."""
     every: dict[str, None] = {}
     for contest in contests:
         first = {tag for each in (contest.source, contest.baseline) for tag in find_first_samples(each.config)}
@@ -196,7 +195,7 @@ def _mark_samples(contests: Sequence[Contest]) -> list[str]:
 
 
 def _merge_runs(selections: Sequence[Selection]) -> list[Selection]:
-    """Make one selection of several systems of the same run where all are of that run, the first one first."""
+    """Merge the selections into one if all are of the same run."""
     sources = {id(each.source) for each in selections}
     if len(sources) > 1 or len(selections) == 1:
         return list(selections)
@@ -209,7 +208,7 @@ def _match(
 ) -> tuple[str, list[Contest], list[str], list[tuple[str, str]]]:
     if len(selections) == 1:
         if renamed:
-            raise UsageError("--map-system is for two runs or more: one run has no earlier names")
+            raise UsageError("--map-system needs at least two runs")
         return *_match_within(selections[0], baseline), [], []
     first = _find_baseline(selections, baseline)
     others = [each for each in selections if each is not first]
@@ -252,7 +251,7 @@ def _find_missing(first: Selection, others: Sequence[Selection], contests: Seque
 
 
 def _leave_out_twin(selection: Selection) -> list[str]:
-    """List the systems without the second run of the baseline, unless systems were named or there is no other."""
+    """List the systems without the second run of the baseline, unless the user named it or it is the only one."""
     source = selection.source
     others = [name for name in selection.systems if name != source.settings.twin]
     return others if selection.systems == source.systems and len(others) > 1 else list(selection.systems)
@@ -288,7 +287,7 @@ def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) 
         return f"{only.source.label} has one system, {only.systems[0]}: name another run to compare it with"
     return (
         f"the runs have no system in common ({', '.join(left_out)}, against {', '.join(selections[0].systems)} of "
-        f"{selections[0].source.label}): write RUN@SYSTEM for each, to say which are compared"
+        f"{selections[0].source.label}): write RUN@SYSTEM to choose one of each"
     )
 
 
@@ -297,11 +296,11 @@ def _explain_no_dataset(contest: Contest) -> str:
         f"{name} has scores for {', '.join(tags) or 'none'}"
         for name, tags in ((contest.source.label, contest.scores), (contest.baseline.label, contest.baseline_scores))
     ]
-    return f"{contest.name} cannot be compared, as no dataset has scores on both sides: {'; '.join(names)}"
+    return f"{contest.name} cannot be compared: no dataset has scores on both sides: {'; '.join(names)}"
 
 
 def _read_all(contests: Sequence[Contest], threshold: float) -> None:
-    """Read every run once, all by turns, and give each answer to the comparisons that it is part of."""
+    """Read each run once, in turns, and pass each answer to its comparisons."""
     takers: dict[tuple[int, str], list[tuple[Pairing, str]]] = {}
     pairings = [each.start_pairing(threshold) for each in contests]
     sources: dict[int, RunInput] = {}
@@ -319,7 +318,7 @@ def _read_all(contests: Sequence[Contest], threshold: float) -> None:
 
 
 def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[int, str, ScoredAnswer]]:
-    """Read all runs an answer at a time, so that those in the same order meet at once and none waits for long."""
+    """Read one answer of each run in turn: runs in the same order then need little memory."""
     reading = [(place, source.read_answers()) for place, source in sources]
     while reading:
         for each in [*reading]:
@@ -331,7 +330,7 @@ def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[in
 
 
 def _judge(contests: Sequence[Contest], margin: float, fixed_groups: bool) -> None:
-    """Judge the headline as one family, and each dataset as one of its own."""
+    """Judge the headlines as one family of comparisons, and all datasets as another."""
     headlines = [each.contrast(each.list_datasets()) for each in contests]
     for contest, verdict in zip(contests, judge_family(headlines, margin=margin, fixed_groups=fixed_groups)):
         contest.verdict = verdict

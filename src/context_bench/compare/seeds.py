@@ -1,4 +1,4 @@
-"""Merge systems that differ by their seed alone: one system, whose seeds are repeated answers to each example."""
+"""Merges systems that differ only in their seed: one system, with the seeds as repeated answers to each example."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ from context_bench.compare.sweeps import parse_name
 from context_bench.results import EvalResult, EvalRow
 from context_bench.summary import describe_metric, rebuild_metrics, summarize
 
-_KEPT_FIELDS = (
-    "command",
-    "origins",
-    "run_file",
-    "metrics",
-    "sources",
-    "prices",
-)  # what was typed and used stays as it is
+_KEPT_FIELDS = ("command", "origins", "run_file", "metrics", "sources", "prices")  # a record of the input: not renamed
 
 
 def find_seeds(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Find the systems that differ by `seed=` alone: by the name that they share, the seed of each."""
+    """Find systems that differ only in `seed=`: by their common name, the seed of each."""
     listed = list(names)
     groups: dict[str, dict[str, str]] = {}
     for parsed in filter(None, map(parse_name, listed)):
@@ -31,7 +24,7 @@ def find_seeds(names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def merge_seeds(result: EvalResult) -> EvalResult:
-    """Merge the seeds of each system; a result without rows, or without such systems, is returned as it is."""
+    """Merge the seeds of each system; return the result unchanged if it has no rows or no such systems."""
     found = find_seeds(result.summary)
     if not found or not result.rows:
         return result
@@ -42,7 +35,7 @@ def merge_seeds(result: EvalResult) -> EvalResult:
     metrics = list(rebuild_metrics(settings.metrics) if result.metrics is None else result.metrics)
     metrics += rebuild_metrics([{"name": "seed-spread", "params": {"score_field": settings.score_field}}])
     config = {key: value if key in _KEPT_FIELDS else _rename(value, merged) for key, value in result.config.items()}
-    config.pop("looks", None)  # they were at each seed
+    config.pop("looks", None)  # there were looks for each seed
     config |= {
         "repeats": settings.repeats * max(map(len, found.values())),
         "seeds": listed,
@@ -56,20 +49,20 @@ def merge_seeds(result: EvalResult) -> EvalResult:
 
 
 def merge_row(row: EvalRow, seeds: Mapping[str, Sequence[str]], repeats: int) -> EvalRow:
-    """Return the row of one seed as a repeated answer of the merged system; a row of another system as it is."""
+    """Return a seed's row as a repeat of the merged system; return other rows unchanged."""
     parsed = parse_name(row.system)
     if parsed is None or "seed" not in parsed.parameters or (name := parsed.name_without("seed")) not in seeds:
         return row
     changed, seed = copy.copy(row), parsed.parameters["seed"]
     changed.meta, changed.system = row.meta, name
     changed.repeat = seeds[name].index(seed) * repeats + row.repeat
-    # answers to one example are not independent: as for repeats, each example is a cluster
+    # answers to the same example are not independent: as for repeats, each example is a cluster
     changed.metadata = {"cluster": ["example", row.example_id], **row.metadata, "seed": seed}
     return changed
 
 
 def _rename(value: Any, merged: Mapping[str, str]) -> Any:
-    """Rename systems in a value of the record: a name, a list of names, or values by name, of which the first stays."""
+    """Rename systems in a recorded value: a name, a list of names, or a mapping, of which the first value is kept."""
     if isinstance(value, str):
         return merged.get(value, value)
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
 """Finds the sweeps of a run: systems that differ in one parameter are one system with a knob.
 
-The names say it: `bm25:ratio=0.1` and `bm25:ratio=0.3`, `headroom[level=low]` and `headroom[level=high]`. So a run that
-was read from a file has its curves too, and systems that were named one by one belong together as those of a sweep do.
+Sweeps are found by names alone: `bm25:ratio=0.1` and `bm25:ratio=0.3`, or `headroom[level=low]` and
+`headroom[level=high]`. So runs read from files have curves too, and so have settings that were named one by one.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 _UNTOLD = ("seed", "n", "name")  # parameters that a short name leaves out
 _SIZES = ("length", "budget", "tokens", "max_tokens", "size")
 _NOT_KNOBS = ("seed", "name")  # parameters that do not trade quality for tokens
-MAX_LISTED_SETTINGS = 5  # settings that are told one by one where the systems of a sweep have one name
+MAX_LISTED_SETTINGS = 5  # settings to list in the common name of a sweep
 
 
 @dataclass(frozen=True)
 class Sweep:
-    name: str  # the system, with the parameters that all settings share
-    knob: str  # the parameter that differs
-    settings: dict[str, str]  # the value of the knob for each system, by the system's name
+    name: str  # the system with its fixed parameters
+    knob: str  # the varied parameter
+    settings: dict[str, str]  # the knob's value, by the name of the system
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class ParsedName:
     parameters: dict[str, str]
 
     def name_without(self, parameter: str) -> str:
-        """Write the name without one of its parameters."""
         return _name_rest(self, {key: value for key, value in self.parameters.items() if key != parameter})
 
 
@@ -42,7 +41,7 @@ def name_setting(name: str, parameters: dict[str, str]) -> str:
 
 
 def find_sweeps(names: Iterable[str]) -> list[Sweep]:
-    """Find the systems that differ in one parameter; each belongs to one sweep, the one with the most settings."""
+    """Find systems that differ in one parameter; each belongs to the sweep with the most settings."""
     groups: dict[tuple[object, ...], tuple[str, str, dict[str, str]]] = {}
     order: dict[str, int] = {}
     for parsed in filter(None, map(parse_name, names)):
@@ -63,27 +62,27 @@ def find_sweeps(names: Iterable[str]) -> list[Sweep]:
 
 
 def join_settings(names: Sequence[str]) -> list[str]:
-    """Name the systems of a sweep once, with all its settings as they are typed: `bm25:ratio=0.1|0.3`."""
+    """Join the names of each sweep into one, as users type it: `bm25:ratio=0.1|0.3`."""
     joined = {name: sweep for sweep in find_sweeps(names) for name in sweep.settings}
     shown = [_name_sweep(joined[name]) if name in joined else name for name in names]
     return list(dict.fromkeys(shown))
 
 
 def name_family(name: str) -> str:
-    """Name the family of a system: the systems that differ in parameters alone."""
+    """Return the name without parameters, which systems of the same family share."""
     parsed = parse_name(name)
     return name if parsed is None else parsed.stem
 
 
 def name_briefly(names: Iterable[str]) -> dict[str, str]:
-    """Write references as short names, `bm25 30%` and `needle 4k`; one that would not be alone keeps its whole name."""
+    """Shorten references, such as `bm25 30%` or `needle 4k`; ambiguous short names stay whole."""
     short = {name: _shorten(name) for name in names}
     common = Counter(short.values())
     return {name: brief if common[brief] == 1 else name for name, brief in short.items()}
 
 
 def write_briefly(text: str, names: Iterable[str]) -> str:
-    """Write the names in a sentence as short names, also those that stand for all settings of a sweep."""
+    """Shorten the references in a sentence, including joined names of sweeps."""
     brief = name_briefly(names)
     stems = {parsed.stem for parsed in map(parse_name, brief) if parsed is not None}
     if not stems:
@@ -128,7 +127,7 @@ def _name_sweep(sweep: Sweep) -> str:
 
 
 def parse_name(name: str) -> ParsedName | None:
-    """Split a name into what it is and its parameters; None for a name without any."""
+    """Split a name into stem and parameters; None if it has no parameters."""
     bracketed = name.endswith("]")
     stem, mark, text = name[:-1].rpartition("[") if bracketed else name.rpartition(":")
     items = text.split(",")

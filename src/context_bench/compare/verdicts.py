@@ -1,6 +1,6 @@
 """Comparison of each system with the baseline: verdicts, intervals, savings, and when a verdict is withheld.
 
-`against_baseline.py` makes it from the rows of a run, `runs.py` from several runs.
+`against_baseline.py` computes it from the rows of a run, `runs.py` from several runs.
 """
 
 from __future__ import annotations
@@ -20,42 +20,40 @@ _USUAL_BASELINES = ("direct", "passthrough")
 _TWIN = "{} (again)"
 
 LOOKED = (
-    "systems of this run were stopped when they were decided (--stop-when-decided), which these p-values and intervals "
-    "do not account for: its own verdicts do"
+    "this run stopped systems early (--stop-when-decided); its own verdicts account for that, these p-values and "
+    "intervals do not"
 )
-"""The note on verdicts that are made of such a run afterwards."""
+"""Note on verdicts that are computed from such a run later."""
 
-ONLY_ZEROS = (
-    "every score is 0 on both sides, so that no loss could show: look at some answers (context-bench diff last)"
-)
-"""The reason why there is no verdict on a system where neither it nor the baseline scored on any example."""
+ONLY_ZEROS = "every score is 0 on both sides, so no loss could show: look at some answers (context-bench diff last)"
+"""The reason why a system has no verdict if neither it nor the baseline scored on any example."""
 
-NO_VERDICT = "no verdict is given on its score"
+NO_VERDICT = "its score has no verdict"
 """The reason why a system has no rank, and no star on its score."""
 
 UNLIKE = (
-    "no verdict: {} returns a context and {} an answer, which have no score in common; --reader URL has a model read "
-    "the context"
+    "no verdict: {} returns a context and {} an answer, so no score applies to both; --reader URL lets a model answer "
+    "from the context"
 )
-"""The note on a score that cannot be held against that of the baseline."""
+"""Note on a score that cannot be compared with the baseline's."""
 
 _UNNEEDED = "these examples do not need their context: {}"
 
 
 def name_twin(baseline: str) -> str:
-    """Name the second run of the baseline."""
+    """Return the name of the second run of the baseline."""
     return _TWIN.format(baseline)
 
 
 def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls: Iterable[str] = ()) -> str | None:
-    """Choose the system that the others are held against; None where there is nothing to hold against it.
+    """Choose the system to compare the others with; None if there are no others.
 
     Args:
         systems: In the order of the run.
-        wanted: The name that the user gave.
-        controls: Systems that do not compete; they are taken last.
+        wanted: The user's choice.
+        controls: Systems that do not compete; they are chosen last.
     Raises:
-        UsageError: The wanted one is not among the systems.
+        UsageError: The user's choice is not one of the systems.
     """
     if wanted is not None and wanted not in systems:
         meant = suggest(wanted, systems)
@@ -68,25 +66,25 @@ def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls:
 
 
 def find_first_samples(config: Mapping[str, Any]) -> list[str]:
-    """Find the datasets of a run whose first examples were taken, which are not a random draw."""
+    """Find the datasets of which a run used only the first examples, not a random sample."""
     return [tag for tag, how in read_settings(config).samples.items() if how == "first"]
 
 
 def explain_first_samples(tags: Sequence[str]) -> str:
-    """Say what follows for intervals and verdicts: they hold for those examples, and may not for others."""
+    """Say that intervals may not hold beyond the first examples."""
     names = ", ".join(tags)
-    return f"the first examples of {names} are not a random draw: intervals hold for all only of a random sample"
+    return f"only the first examples of {names} were used: intervals may not hold for the rest (see --sample random)"
 
 
 def _mark(interval: Interval) -> Interval:
-    """Mark an interval over examples that are not a random draw; one that has a mark keeps it."""
+    """Mark an interval over the first examples; one with a mark keeps it."""
     return interval if interval.mark else replace(interval, mark=FIRST)
 
 
 def mark_samples(
     intervals: dict[str, dict[str, Interval]], config: Mapping[str, Any]
 ) -> dict[str, dict[str, Interval]]:
-    """Mark the intervals that stand on datasets whose first examples were taken."""
+    """Mark intervals over datasets of which only the first examples were used."""
     first = find_first_samples(config)
     if not first:
         return intervals
@@ -101,13 +99,13 @@ def mark_samples(
 
 
 def mark_verdict(verdict: Verdict) -> Verdict:
-    """Mark the intervals of a verdict over examples that are not a random draw."""
+    """Mark the intervals of a verdict over the first examples of a dataset."""
     narrow = None if verdict.narrow is None else _mark(verdict.narrow)
     return replace(verdict, interval=_mark(verdict.interval), narrow=narrow)
 
 
 def withhold_verdict(verdict: Verdict, reason: str) -> Verdict:
-    """Return it with no word, as what was compared says nothing of quality."""
+    """Return the verdict as undecided for a reason: the compared scores say nothing about quality."""
     unknown = Interval(verdict.difference, math.nan, math.nan, 0.9, verdict.n)
     clean = None if verdict.word_without_errors is None else "undecided"
     return replace(
@@ -124,9 +122,9 @@ def withhold_verdict(verdict: Verdict, reason: str) -> Verdict:
 
 
 def are_unlike(config: Mapping[str, Any], one: str, other: str) -> bool:
-    """Whether of two systems of a run one answers, and the other returns contexts that no model has read.
+    """Whether one of two systems answers, and the other returns contexts that no model has read.
 
-    A score that was asked for by name is one for both.
+    False if the user named a score: it then applies to both.
     """
     settings = read_settings(config)
     known, unread = settings.returns, settings.unread
@@ -135,45 +133,45 @@ def are_unlike(config: Mapping[str, Any], one: str, other: str) -> bool:
 
 
 def find_floors(config: Mapping[str, Any]) -> frozenset[str]:
-    """Find the systems of a run that read no context: what is right with them needs none."""
+    """Find the systems that read no context: examples that they get right do not need it."""
     settings = read_settings(config)
     usual = (name for name in settings.controls if name in ("floor", "closed-book"))
     return frozenset((*settings.floors, *usual))
 
 
 def explain_floor(verdicts: Iterable[Verdict], floors: Collection[str], baseline: str, *, perfect: bool = False) -> str:
-    """Say why examples do not need their context: a floor is shown not to be worse, or nobody ever fails; else nothing.
+    """Say why examples do not need their context: a floor is not worse, or all scores are perfect; else "".
 
-    `perfect` says that every system always has the best score.
+    `perfect` means that every system always has the best score.
     """
     for verdict in verdicts:
         if verdict.name in floors and verdict.not_worse:
             return _UNNEEDED.format(f"{verdict.name}, which reads none, is not worse than {baseline}")
         if verdict.name in floors and perfect:
-            return _UNNEEDED.format(f"every score is 1, those of {verdict.name}, which reads none, too")
+            return _UNNEEDED.format(f"every score is 1, also with {verdict.name}, which reads none")
     return ""
 
 
 def withhold_unneeded(verdict: Verdict, floors: Collection[str], reason: str) -> Verdict:
-    """Take back that a system is as good; a difference that was shown stands, and so does the word on the floor."""
+    """Withhold a verdict of equal quality; differences that were shown, and the floor's verdict, stay."""
     shown = verdict.name in floors or verdict.word in ("better", "worse")
     return verdict if shown else withhold_verdict(verdict, reason)
 
 
 def read_settled(config: Mapping[str, Any]) -> dict[str, Verdict]:
-    """Read the verdicts by looks of a run that stopped systems when they were decided; none of another run."""
+    """Read the verdicts of systems that interim looks stopped; empty for other runs."""
     looked = read_settings(config).looks.get("systems") or {}
     return {name: Verdict.from_dict(each["verdict"]) for name, each in looked.items()}
 
 
 def was_stopped_by_looks(config: Mapping[str, Any]) -> bool:
-    """Whether systems of a run stopped when they were decided, also where its answers were scored again since."""
+    """Whether the run used --stop-when-decided, even if its answers were scored again later."""
     settings = read_settings(config)
     return bool(settings.looks or settings.looks_before)
 
 
 def check_margin(margin: float) -> float:
-    """Return a margin that can be: a difference of scores within it does not matter.
+    """Return the margin if it is valid.
 
     Raises:
         UsageError: It is not between 0 and 1.
@@ -185,12 +183,12 @@ def check_margin(margin: float) -> float:
 
 @dataclass(frozen=True)
 class DollarSaving:
-    """Savings of a system against the baseline, over the examples whose cost is known of both.
+    """Dollars that a system saves against the baseline, over examples with a known cost for both.
 
     Attributes:
-        per_1k: Dollars for a thousand examples, below 0 where the system costs more; NaN where it is not claimed.
-        pairs: Examples whose cost is known on both sides.
-        note: Why it is not claimed, or what has to be known to read it.
+        per_1k: Dollars per thousand examples, negative if the system costs more; NaN if not claimed.
+        pairs: The number of these examples.
+        note: Why it is not claimed, or a remark needed to read it.
     """
 
     per_1k: Interval
@@ -198,12 +196,10 @@ class DollarSaving:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
         return {"per_1k": self.per_1k.to_dict(), "pairs": self.pairs, "note": self.note}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> DollarSaving:
-        """Read back what `to_dict` wrote."""
         return cls(Interval.from_dict(stored["per_1k"]), stored["pairs"], stored["note"])
 
 
@@ -212,16 +208,16 @@ class Comparison:
     """Verdicts on the systems of a run, each compared with the baseline.
 
     Attributes:
-        baseline: The system that the others are held against.
-        metric: The key of the number that is compared: the score of the run, or another that was asked for.
-        margin: A difference within it does not matter.
+        baseline: The system that the others are compared with.
+        metric: The key of the compared number: the run's score, or another that the user chose.
+        margin: The largest difference that does not matter.
         verdicts: One for each other system, over all datasets.
-        by_dataset: The same for each dataset, corrected apart; empty with one dataset.
-        notes: What has to be known to read them.
-        noise: What the baseline differs from itself by: by its second run, else by repeats; None without either.
-        savings: Dollars that each other system saves, where costs are known.
+        by_dataset: The same for each dataset, corrected separately; empty with one dataset.
+        notes: Remarks needed to read the verdicts.
+        noise: How much the baseline differs from itself: in its second run, else in repeats; None without either.
+        savings: Dollars that each other system saves, if costs are known.
         context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads no context, does
-            as well as the baseline. Empty where they can, or where no floor was run.
+            as well as the baseline. Empty if they can, or if no floor was run.
         sensitivity: Whether the data could have shown a loss, by naive cuts to the size that each system reached.
         sensitivity_by_dataset: The same for each dataset; empty with one dataset.
     """
@@ -243,23 +239,23 @@ class Comparison:
         return next((verdict for verdict in self.verdicts if verdict.name == system), None)
 
     def is_blind(self, system: str, dataset: str | None = None) -> bool:
-        """Whether the data, or one dataset, could not have shown a loss: a naive cut of that size is not worse."""
+        """Whether the data, or one dataset, could not have shown a loss: a naive cut of the same size is not worse."""
         known = (self.sensitivity if dataset is None else self.sensitivity_by_dataset.get(dataset, {})).get(system)
         return known is not None and known.word == "none"
 
     def explain_blindness(self, system: str) -> str:
-        """Say why a system that is not worse is not called as good: a naive cut of its size is; else empty."""
+        """Say why "not worse" proves nothing: a naive cut of the same size is not worse either; "" if it does."""
         verdict = self.of(system)
         blind = verdict is not None and verdict.not_worse and self.is_blind(system)
         return self.sensitivity[system].reason if blind else ""
 
     def can_have_failed(self, system: str) -> bool | None:
-        """Whether naive cuts of the system's size are shown worse; None where they were not judged."""
+        """Whether all naive cuts of the same size are shown worse; None if they were not judged."""
         known = self.sensitivity.get(system)
         return None if known is None or known.word in ("small saving", "void") else known.word == "shown"
 
     def explain_silence(self, system: str) -> str:
-        """Say why no verdict is given on the score of a system; empty where one is, if only that it is undecided."""
+        """Say why the score of a system has no verdict; "" if it has one, even "undecided"."""
         if self.context_unneeded:
             return self.context_unneeded
         verdict = self.of(system)
@@ -267,10 +263,10 @@ class Comparison:
         return "" if any(each.reason != ONLY_ZEROS for each in judged) else NO_VERDICT
 
     def withhold_zeros(self, has_only_zeros: Callable[[str, str | None], bool]) -> Comparison:
-        """Return it with no verdict on systems that scored 0 throughout, as the baseline did.
+        """Return a copy without verdicts on systems for which they and the baseline scored only 0.
 
         Args:
-            has_only_zeros: Whether it is so for a system on a dataset, or None for all of them.
+            has_only_zeros: Whether this holds for a system on a dataset (None: on all).
         """
         zeros = [each.name for each in self.verdicts if has_only_zeros(each.name, None)]
         by_dataset = {
@@ -289,11 +285,11 @@ class Comparison:
         )
 
     def withhold_unneeded(self, floors: Collection[str], is_perfect: Callable[[str | None], bool]) -> Comparison:
-        """Return it without verdicts of equal quality where a system that reads no context does as well.
+        """Return a copy without verdicts of equal quality if a system that reads no context does as well.
 
         Args:
             floors: Systems that read no context.
-            is_perfect: Whether every system, and so a floor, always has the best score: on a dataset, or on all (None).
+            is_perfect: Whether every system, and so a floor, has only perfect scores on a dataset (None: on all).
         """
         by_dataset, notes = dict(self.by_dataset), list(self.notes)
         for tag, found in self.by_dataset.items():
@@ -313,7 +309,7 @@ class Comparison:
         )
 
     def withhold_blind(self) -> Comparison:
-        """Return it with no savings claimed of systems that this data cannot tell from a naive cut of their size."""
+        """Return a copy without savings of systems for which this data could not have shown a loss."""
         found = self.savings
         for name in self.savings:
             if reason := self.explain_blindness(name):
@@ -321,7 +317,7 @@ class Comparison:
         return replace(self, savings=found)
 
     def _unclaim(self, names: Collection[str], reason: str) -> dict[str, DollarSaving]:
-        """Give the savings of systems whose quality is not shown, with the reason instead of a number."""
+        """Replace the savings of systems by the reason why their quality is not shown."""
         nothing = Interval(math.nan, math.nan, math.nan)
         return {
             name: replace(each, per_1k=nothing, note=f"not claimed: {reason}")
@@ -330,7 +326,7 @@ class Comparison:
         }
 
     def mark_first(self, tags: Sequence[str]) -> Comparison:
-        """Return it with a mark at the intervals over datasets whose first examples were taken, and a note."""
+        """Return a copy with a note and marked intervals over datasets of which only the first examples were used."""
         return replace(
             self,
             verdicts=[mark_verdict(each) for each in self.verdicts],
@@ -343,7 +339,6 @@ class Comparison:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
         return {
             **vars(self),
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
@@ -360,7 +355,6 @@ class Comparison:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Comparison:
-        """Read back what `to_dict` wrote."""
         return cls(
             stored["baseline"],
             stored["metric"],
@@ -377,5 +371,4 @@ class Comparison:
 
 
 def read_intervals(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Interval]]:
-    """Read back intervals that were written as JSON."""
     return {name: {key: Interval.from_dict(value) for key, value in values.items()} for name, values in stored.items()}

@@ -179,7 +179,7 @@ def test_a_floor_whose_mean_alone_is_as_high_shows_nothing() -> None:
 def test_where_everybody_and_the_floor_are_always_right_nothing_can_be_lost() -> None:
     result = _result(20, {"whole": 0, "third": 0, "floor": 0}, controls=["floor"])
     assert conclude(result) == (
-        "These examples do not need their context: every score is 1, those of floor, which reads none, too."
+        "These examples do not need their context: every score is 1, also with floor, which reads none."
     )
     assert "do not need" not in conclude(_result(20, {"whole": 0, "third": 1, "floor": 0}, controls=["floor"]))
     assert "do not need" not in conclude(_result(20, {"whole": 0, "third": 0}))

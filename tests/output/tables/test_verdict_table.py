@@ -81,7 +81,7 @@ def test_controls_errors_and_samples_are_said() -> None:
     text = TableReporter(wide=True).render(result)
     assert "(control)" in text
     assert "worse; equivalent without errors" in text or "worse; undecided without errors" in text
-    assert "the first examples of needle are not a random draw" in text
+    assert "only the first examples of needle were used" in text
 
 
 def test_intervals_over_the_first_examples_have_a_mark_and_one_note() -> None:
@@ -89,9 +89,9 @@ def test_intervals_over_the_first_examples_have_a_mark_and_one_note() -> None:
     lines = TableReporter(wide=True).render(result).splitlines()
     assert "first" in lines[5]
     assert "first" in next(line for line in lines if line.startswith("| bm25") and "worse" in line)
-    notes = [line for line in lines if "not a random draw" in line]
+    notes = [line for line in lines if "only the first examples" in line]
     assert len(notes) == 1
-    assert notes[0].startswith("first: the first examples of x are not a random draw: intervals hold")
+    assert notes[0].startswith("first: only the first examples of x were used: intervals may not hold")
     marks = {key: each.mark for key, each in result.intervals[NAMES[1]].items()}
     assert (marks["mean_score"], marks["macro_score"]) == ("first", "first")
     assert {marks[key] for key in marks if key.endswith("@x")} <= {"first", "too few"}
