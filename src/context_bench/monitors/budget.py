@@ -1,7 +1,7 @@
-"""The spending limit of a run: each request reserves what it may cost before it is sent.
+"""The spending limit of a run: each request reserves its largest possible cost before it is sent.
 
-Requests of systems and of judges share the limit. A request that would pass it together with those in flight waits for
-them; if it still would when nothing is in flight, the run stops. So the total in the message is final, and exceeds the
+Requests of systems and judges share the limit. A request that might exceed it, together with those in flight, waits for
+them. If it still might when nothing is in flight, the run stops. So the total in the message is final, and exceeds the
 limit by at most one request.
 """
 
@@ -27,7 +27,7 @@ from context_bench.traits import asks_model, find_model, is_endpoint
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, read_token_count
 
-CHARGED_APART = RequestSize(0, 0)  # the size of a request whose cost comes by `Budget.charge`
+CHARGED_APART = RequestSize(0, 0)  # the size of a request whose cost is reported to `Budget.charge`
 
 NOT_JUDGED = "the spending limit was reached before the judge was asked"
 
@@ -45,7 +45,7 @@ class _Amount:
 
 @dataclass
 class _Learned:
-    """Estimates learnt from the answers of one system: its tokens per token of a prompt, and its longest reply."""
+    """Estimates from the answers of one system so far: tokens per token of the prompt, and the longest reply."""
 
     ratio: float | None = None
     completion: int | None = None
@@ -58,20 +58,20 @@ class _Learned:
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """A request that was let through: who sends it, at which price, its size, and what was reserved for it."""
+    """An admitted request: its sender, price, size and reservation."""
 
     sender: str
     price: Price | None
     size: RequestSize
-    reserved: _Amount | None = None  # none while nothing is known of the length of its reply
+    reserved: _Amount | None = None  # None while nothing is known about the length of its reply
 
 
 class Budget(Monitor):
-    """Admits requests as long as they fit.
+    """Admits requests while they fit into the limit.
 
     Attributes:
-        spent: What all requests so far have cost.
-        judges: The share of it that judges cost.
+        spent: The cost of all requests so far.
+        judges: The part of it that judges spent.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class Budget(Monitor):
         self._turn, self._changed = asyncio.Lock(), asyncio.Event()
 
     def stop(self) -> None:
-        """Admit no more requests of systems, and drop those that wait. Answers in flight are still judged."""
+        """Admit no more requests of systems and drop those that wait. Answers in flight are still judged."""
         self._stopped = True
         self._changed.set()
 
     # -- requests of systems
 
     async def admit(self, job: Job) -> bool:
-        """Wait until the request of a job fits, and reserve its cost; False when the run has stopped."""
+        """Wait until the request of a job fits, and reserve its cost; False if the run has stopped."""
         threads = self._threads if job.item.is_long else None
         size = await call_beside(threads, measure_request, job.system, job.item.example, self._count)
         request = _Request(job.system.name, self._price_of(job.system), size)
@@ -110,7 +110,7 @@ class Budget(Monitor):
         return True
 
     async def settle(self, job: Job, outcome: Outcome | None) -> None:
-        """Count the real cost of a request in place of its reservation, which holds until then."""
+        """Replace the reservation of a request by its real cost."""
         request = self._jobs.pop(job.order)
         if outcome is None or request.size == CHARGED_APART:
             self._in_flight.discard(request)
@@ -122,7 +122,7 @@ class Budget(Monitor):
         await self._count_cost(request, outcome.metadata, None if outcome.error else response)
 
     def _price_embeddings(self, outcome: Outcome) -> _Amount:
-        """Price the embeddings that a proxy had made through the tap: they are in no usage that it returns."""
+        """Price the embeddings that a proxy requested through the tap: its own usage does not include them."""
         calls = measure_row(read_exchanges(outcome.processed["tapped"]), self._count).embedding_usage or []
         total = _Amount()
         for call in calls:
@@ -135,7 +135,7 @@ class Budget(Monitor):
         return total
 
     def charge(self, dollars: float | None, tokens: int, model: str) -> None:
-        """Count what a system spent outside of its answers, and stop where that passes the limit."""
+        """Count a system's spending outside of its answers, and stop the run if it exceeds the limit."""
         if dollars is None and self._limits.max_cost is not None:
             warn(f"calls of {model!r} have no price: --max-cost omits them")
         self.spent += _Amount(dollars or 0.0, tokens)
@@ -154,7 +154,7 @@ class Budget(Monitor):
         processed: Example,
         ask: Callable[[], Awaitable[Mapping[str, float]]],
     ) -> Mapping[str, float]:
-        """Ask an evaluator within the limit. One that asks no model costs nothing, and is asked at once."""
+        """Ask an evaluator within the limit; at once if it asks no model, because it costs nothing."""
         if not asks_model(evaluator):
             return await ask()
         size = await asyncio.to_thread(measure_judge_request, evaluator, example, processed, self._count)
@@ -191,10 +191,10 @@ class Budget(Monitor):
         return False
 
     async def _count_cost(self, request: _Request, usage: Mapping[str, Any], reply: str | None) -> _Amount:
-        """Add the cost of a request by its usage, else by our own count; `reply` is None where there was none."""
+        """Add the cost of a request by its usage, else by our own count; `reply` is None if there was none."""
         prompt, completion = (read_token_count(usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
         told = prompt is not None and completion is not None
-        if not told and reply is not None:  # a server that tells no usage cannot switch the limit off
+        if not told and reply is not None:  # a server without usage must not disable the limit
             prompt = request.size.prompt if prompt is None else prompt
             if completion is None:
                 completion = await call_beside(self._threads if len(reply) >= LONG_TEXT else None, self._count, reply)
@@ -220,7 +220,7 @@ class Budget(Monitor):
         return self._prices.of(find_model(sender))
 
     def _estimate(self, request: _Request) -> _Amount | None:
-        """Estimate the most that a request may cost; None when nothing is known about its reply yet."""
+        """Estimate the largest cost of a request; None while nothing is known about its reply."""
         learned = self._learned.get(request.sender, _Learned())
         replies = [each for each in (request.size.reply, learned.completion) if each is not None]
         if not replies:
@@ -229,7 +229,7 @@ class Budget(Monitor):
         return _Amount(price.dollars(prompt, max(replies)) if price else 0.0, prompt + max(replies))
 
     def _fits(self, need: _Amount | None) -> bool:
-        """Whether a request may go. Of those whose reply is unknown only one goes at a time: any may be the last."""
+        """Whether a request may be sent; without an estimate of its reply, only one at a time: any may be the last."""
         if need is None and any(each.reserved is None for each in self._in_flight):
             return False
         taken = self.spent
@@ -245,7 +245,7 @@ class Budget(Monitor):
         return True
 
     def _describe(self, need: _Amount | None) -> str:
-        """Say why nothing more is sent; called when nothing is in flight, so that the sum is final."""
+        """Say why nothing more is sent; called when nothing is in flight, so the sum is final."""
         dollars, tokens = self._limits.max_cost, self._limits.max_total_tokens
         coming = need or _Amount()
         if dollars is not None and self.spent.dollars + coming.dollars >= dollars:

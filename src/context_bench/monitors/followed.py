@@ -1,4 +1,4 @@
-"""Tells systems that follow another one what became of it on each example, and when no more is to come."""
+"""Tells matched controls the size that their system reached on each example, and when no more rows will come."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Followed(Monitor):
             follower.note(job.item.example, saved)
 
     def drop(self, name: str) -> None:
-        """Let nobody wait for a system that is stopped."""
+        """Release controls that wait for a stopped system."""
         if name in self._followers:
             self._followers[name].close()
 
     def stop(self) -> None:
-        """Let nobody wait for rows that do not come any more."""
+        """Release all controls: no more rows will come."""
         for each in self._followers.values():
             each.close()

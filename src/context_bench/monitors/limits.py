@@ -1,4 +1,4 @@
-"""When a run stops by itself: too many errors, too many tokens, too much money."""
+"""Limits at which a run stops itself: errors, tokens, money."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Limits:
-    """The limits of a run. Errors are counted here as rows come in; tokens and money by the Budget, before a request.
+    """The limits of a run. `ErrorLimit` counts errors after each row, `Budget` tokens and money before each request.
 
     Attributes:
-        max_cost: Dollars, of what this run pays.
-        max_total_tokens: Prompt and completion tokens by the servers' own count, else by ours.
-        max_errors: Of one system: a number ("20") or a share of its rows ("10%").
+        max_cost: Dollars that this run may spend.
+        max_total_tokens: Prompt and completion tokens by the servers' count, else by ours.
+        max_errors: Errors of one system: a number ("20") or a share of its rows ("10%").
     """
 
     max_cost: float | None = None
@@ -33,7 +33,7 @@ class Limits:
 
     @classmethod
     def read(cls, options: Any) -> Limits:
-        """Read the limits among the options of a run; one that a command does not have is none."""
+        """Read the limits from the options of a run; a missing option means no limit."""
         return cls(**{each.name: getattr(options, each.name, None) for each in fields(cls)})
 
     def __post_init__(self) -> None:
@@ -49,16 +49,14 @@ class Limits:
 
     @property
     def given(self) -> bool:
-        """Whether there is a limit at all."""
         return self.limits_spending or self.max_errors is not None
 
     @property
     def limits_spending(self) -> bool:
-        """Whether there is a limit on tokens or money."""
         return self.max_cost is not None or self.max_total_tokens is not None
 
     def count_allowed_errors(self, expected: int | None) -> float | None:
-        """Return how many rows of one system may fail, of so many expected ones; None for any number."""
+        """Return how many of the expected rows of one system may fail; None for no limit."""
         if self.max_errors is None:
             return None
         if not self.max_errors.endswith("%"):
@@ -77,7 +75,7 @@ class Limits:
 class ErrorLimit(Monitor):
     """Stops the run when one system has failed too often.
 
-    `expected` are the rows of each system, if that is known.
+    `expected` is the number of rows of each system, if known.
     """
 
     def __init__(self, limits: Limits, expected: int | None) -> None:
@@ -85,7 +83,6 @@ class ErrorLimit(Monitor):
         self._errors: Counter[str] = Counter()
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> str | None:  # noqa: ARG002
-        """Count a row that failed."""
         if row.error is None:
             return None
         self._errors[row.system] += 1
@@ -96,7 +93,7 @@ class ErrorLimit(Monitor):
 
 
 def read_number(value: object) -> float | None:
-    """Return a value that a server or a system gave if it is a finite number, else None."""
+    """Return a value from a server or system if it is a finite number, else None."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
 
 

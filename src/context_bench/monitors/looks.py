@@ -1,12 +1,11 @@
 """Interim looks: each system stops as soon as its verdict is settled, by five looks over prefixes of a random order.
 
-Competing systems stop one by one. The baseline and the controls go on as long as one of those does: their answers are
-what it is compared with. The order of the examples is random, by seed, and fixed before the run.
+Competing systems stop one by one. The baseline and the controls continue while any of them does, because it is compared
+with their answers. The order of the examples is random, by seed, and fixed before the run.
 
-Each dataset is put in an order of its own by drawing its clusters (a document, a conversation; an example that shares
-nothing is one by itself), and cut into as many parts as there are looks, at the end of a cluster. A look then has the
-same parts of all datasets, so that none of them is judged by the others. The draw depends on the seed and on ids alone:
-a run that is resumed takes the same looks.
+The clusters of each dataset (a document, a conversation, or an example that shares nothing) are put in random order.
+Each dataset is then cut into one part per look, at ends of clusters. A look has the same parts of all datasets, so each
+dataset has its share in it. The order depends only on the seed and on ids: a resumed run takes the same looks.
 """
 
 from __future__ import annotations
@@ -31,14 +30,13 @@ LOOKS = 5
 
 @dataclass(frozen=True)
 class LookOrder:
-    """Examples in the order in which they are run, and how many of them each look has."""
+    """Examples in the order of the run, and the number of examples at each look."""
 
     items: Sequence[Item]
     sizes: list[int]
     seed: int
 
     def describe(self) -> dict[str, Any]:
-        """Describe it as JSON can hold it."""
         return {"planned": len(self.items), "sizes": self.sizes, "seed": self.seed}
 
 
@@ -67,12 +65,12 @@ def order_for_looks(items: Iterable[Item], seed: int) -> LookOrder:
 
 
 def draw_example(item: Item, seed: int) -> bytes:
-    """Draw what orders the examples of a dataset."""
+    """Return the random number that orders the clusters of a dataset."""
     return _draw(seed, item.tag, *_find_cluster(item))
 
 
 def _find_cluster(item: Item) -> tuple[str, str]:
-    """Find what an example shares with others, as rows do; else it is one by itself."""
+    """Find the cluster of an example, as for rows; without one, the example is its own cluster."""
     example, field = item.example, "group" if item.wiring is None else item.wiring.cluster_field
     meta = example.get("meta")
     cluster = meta.get(field) if isinstance(meta, Mapping) else None
@@ -82,11 +80,11 @@ def _find_cluster(item: Item) -> tuple[str, str]:
 
 
 def _place(groups: list[list[Item]], tag: str) -> list[tuple[int, float, str, int, Item]]:
-    """Give each example of a dataset its look, and how far in the dataset it comes: datasets are mixed by that."""
+    """Assign each example its look and its relative position in the dataset, by which datasets are mixed."""
     total = sum(map(len, groups))
     placed, before = [], 0
     for group in groups:
-        # the first look by whose end the cluster has begun: it then holds at least its part of the dataset
+        # the first look at whose end the cluster has begun: each look then has at least its part
         look = before * LOOKS // total + 1
         placed += [(look, (before + place) / total, tag, before + place, each) for place, each in enumerate(group)]
         before += len(group)
@@ -101,8 +99,8 @@ def _draw(seed: int, tag: str, kind: str, name: str) -> bytes:
 class Decisions(Monitor):
     """Stop each system once an interim look has decided its verdict.
 
-    `read` reads the number that is compared off a row; `width` is the number of jobs for each example, over all systems
-    and repeats. With `keep_apart`, contexts that no model has read are not held against answers.
+    `read` returns the compared number of a row; `width` is the number of jobs per example, for all systems and repeats.
+    With `keep_apart`, contexts that no model has read are never compared with answers.
     """
 
     def __init__(
@@ -140,7 +138,7 @@ class Decisions(Monitor):
         self._repeats, self._width, self._row_counts = repeats, width, Counter[str]()
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:  # noqa: ARG002
-        """Take the row of the example at a place of the order."""
+        """Add the row to the example at its place in the order."""
         name, place = row.system, job.order // self._width
         self._row_counts[name] += 1
         if self._over or name in self._closed or (name != self.baseline and name not in self._looks):
@@ -154,7 +152,7 @@ class Decisions(Monitor):
             return
         looks, place = self._looks[name], int(own.id)
         kinds = {self._unread[each] for each in (name, self.baseline) if each in self._unread}
-        if self._keep_apart and len(kinds) > 1:  # a context and an answer have no score in common
+        if self._keep_apart and len(kinds) > 1:  # no score applies to both contexts and answers
             looks.skip(place)
         else:
             looks.add(place, own, baseline)
@@ -162,12 +160,12 @@ class Decisions(Monitor):
             self.drop(name)
 
     def drop(self, name: str) -> None:
-        """Take no more of a system: it is settled, or it does not work."""
+        """Stop looking at a system: its verdict is settled, or it does not work."""
         if name not in self._looks or name in self._closed:
             return
         self._closed.add(name)
         if self._looks[name].examples == len(self._order.items):
-            self._needed_all = True  # the baseline and the controls are then to have all of them too
+            self._needed_all = True  # the baseline and the controls must then answer all of them too
         else:
             self._stop(name)
         if len(self._closed) == len(self._looks):
@@ -176,7 +174,7 @@ class Decisions(Monitor):
                 self._stop_all()
 
     def describe(self, names: Iterable[str], failed: Collection[str] = ()) -> dict[str, Any]:
-        """Describe the looks at the end of a run, as JSON can hold it."""
+        """Describe the looks at the end of a run, for JSON."""
         rows = {name: -(-self._row_counts[name] // self._repeats) for name in names}
         systems = {}
         for name, looks in self._looks.items():

@@ -1,7 +1,7 @@
-"""Base class for everything that watches a run: a monitor can delay a request, drop a system, or stop the run.
+"""Base class of monitors, which watch a run: they can delay a request, drop a system or stop the run.
 
-Preflight, budget, error limit, interim looks, progress and debugging are monitors. `core/run.py` builds the ones that
-a run needs and asks all of them in the same way.
+Preflight, budget, error limit, interim looks, progress and debugging are monitors. `core/run.py` builds the monitors
+that a run needs and calls them all in the same way.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Monitor:
-    """Watches a run. Each monitor overrides what it needs, and is asked for nothing else.
+    """Watches a run. Only the methods that a monitor overrides are called.
 
     Attributes:
-        done: Whether it will admit every request from now on, so that it need not be asked.
+        done: Whether it will admit every request from now on, so `admit` need not be called.
     """
 
     done = False
@@ -28,17 +28,17 @@ class Monitor:
         return True
 
     async def settle(self, job: Job, outcome: Outcome | None) -> None:
-        """Take the outcome of a request that was admitted; None if it was not sent after all."""
+        """Take the outcome of an admitted request; None if it was not sent after all."""
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> str | None:  # noqa: ARG002
-        """Take a finished row, and return the reason to stop the run, if there is one."""
+        """Take a finished row, and return the reason to stop the run, if any."""
         return None
 
     def drop(self, name: str) -> None:
-        """Nothing more is sent to the system of this name."""
+        """Note that nothing more is sent to the system of this name."""
 
     def stop(self) -> None:
-        """Admit nothing more: the run is stopped."""
+        """Admit nothing more, because the run is stopped."""
 
 
 class Debug(Monitor):
@@ -48,7 +48,7 @@ class Debug(Monitor):
         self.bug: BaseException | None = None
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> str | None:  # noqa: ARG002
-        from context_bench.core.call import find_bug  # not at the top: progress bars need none of the core
+        from context_bench.core.call import find_bug  # not at the top: progress bars do not need the core
 
         if self.bug is not None or (bug := find_bug(outcome.cause)) is None:
             return None

@@ -1,7 +1,7 @@
-"""The first request of each endpoint goes alone: what fails for it alone tells whether all others would fail too.
+"""The first request of each endpoint is sent alone: its failure shows whether all others would fail too.
 
-It is an ordinary example and an ordinary row, not a probe: nothing is paid twice, and nothing is sent when nothing is
-left to ask.
+It is an ordinary example with an ordinary row, not a probe. So nothing is paid twice, and nothing is sent if the cache
+has all answers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import System
 
 MIN_FAILURES, ANSWERS_PER_FAILURE = 3, 20
-"""Requests in a row that must fail before a system is stopped that has answered in an earlier run: at least three, and
-one more for every 20 answers. In a resumed run a few examples may fail for ever, and these are asked first."""
+"""Consecutive failures that stop a system with answers of an earlier run: at least three, and one more per 20 answers.
+A resumed run first repeats the examples that failed, and a few of these may always fail."""
 
 
 class Preflight(Monitor):
-    """Holds the jobs of a system back until its first request is answered, and stops the system if that is no use.
+    """Holds the jobs of a system back until its first request is answered; stops the system if that fails for good.
 
     Args:
-        systems: Those of the run. Only endpoints of our own are held back: of others no failure tells anything.
-        drop: Called with the name of a system to which nothing more is to be sent.
+        systems: Those of the run. Only our own endpoints are held back: failures of other systems tell nothing.
+        drop: Called with the name of a system that must be stopped.
     """
 
     def __init__(self, systems: Sequence[System], drop: Callable[[str], None]) -> None:
@@ -40,24 +40,24 @@ class Preflight(Monitor):
         self._alone: dict[int, asyncio.Lock] = {}
         self._answered: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
-        self.stopped: dict[str, str] = {}  # the systems that do not work, and why
+        self.stopped: dict[str, str] = {}  # stopped systems, and why
         self.done = not self._undecided
 
     def stop(self) -> None:
-        """Let no job go that is held back."""
+        """Drop all jobs that are held back."""
         self._is_over = True
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:  # noqa: ARG002
-        """Note that the store has an answer of a system.
+        """Count the stored answers of a system.
 
-        Examples that failed in an earlier run are asked again before all others, and may fail for ever: a few of them
-        do not tell that the system does not work.
+        Examples that failed in an earlier run are asked first and may always fail: a few such failures do not show that
+        the system does not work.
         """
         if outcome.known and row.error is None and row.system in self._undecided:
             self._answered[row.system] += 1
 
     async def admit(self, job: Job) -> bool:
-        """Let the first request of a system go alone; the others wait for what becomes of it."""
+        """Admit the first request of a system alone; the others wait for its outcome."""
         name = job.system.name
         turn = self._undecided.get(name)
         if turn is None:
@@ -70,7 +70,7 @@ class Preflight(Monitor):
         return not self._is_over and name not in self.stopped
 
     async def settle(self, job: Job, outcome: Outcome | None) -> None:
-        """Judge the system by the outcome of a request that went alone, and let the next one go."""
+        """Judge the system by the outcome of a request that was sent alone, then release the next."""
         turn = self._alone.pop(job.order, None)
         if turn is None:
             return
@@ -79,12 +79,12 @@ class Preflight(Monitor):
         turn.release()
 
     def _judge(self, name: str, outcome: Outcome) -> None:
-        """Stop a system whose first request failed for good, or release its jobs."""
+        """Stop a system whose first request failed permanently, or release its jobs."""
         reason = self._explain[name](outcome.cause, outcome.processed)
         self._failed[name] += 1
         answered = self._answered[name]
         if reason is not None and answered and self._failed[name] < MIN_FAILURES + answered // ANSWERS_PER_FAILURE:
-            return  # the next one goes alone too
+            return  # the next one is sent alone too
         del self._undecided[name]
         self.done = not self._undecided and not self.stopped and reason is None
         if reason is not None:
@@ -94,6 +94,6 @@ class Preflight(Monitor):
 
 
 def describe_stop(name: str, reason: str) -> str:
-    """Say that a system was stopped, and why; one that is called by the place of its server is named once."""
+    """Say that a system was stopped, and why; a name that is also the server's address appears once."""
     said = f"it{reason.removeprefix(name)}" if reason.startswith(f"{name} is ") else reason
     return f"{name} was stopped after its first request: {said}"

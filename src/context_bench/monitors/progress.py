@@ -1,8 +1,8 @@
 """The progress of a run, and the status line on stderr that shows it.
 
-On a terminal the line is drawn in place and taken away at the end. In a notebook it is replaced less often, its last
-state stays, and it goes to stdout, since notebooks show stderr in red. In a log (stderr is neither) there is a plain
-line now and then, and none for what is short.
+On a terminal the line is drawn in place and erased at the end. In a notebook it is drawn less often, its last state
+stays, and it goes to stdout, because notebooks show stderr in red. A log (stderr is neither) gets a plain line now and
+then, and none for short work.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _LOG_WIDTH = 200
 
 
 class _Manner(NamedTuple):
-    """When a line is due: `first` seconds after the start, then `every` so many, or `step` of the whole further."""
+    """When a line is due: `first` seconds after the start, then every `every` seconds or `step` of the total."""
 
     kind: str
     first: float
     every: float
-    step: float = 2.0  # more than the whole: by time alone
-    least: float = 0.0  # seconds between two lines, however far it got meanwhile
+    step: float = 2.0  # more than the total: by time alone
+    least: float = 0.0  # minimum seconds between two lines
 
 
 _TERMINAL = _Manner("terminal", first=1.0, every=0.1)
@@ -44,10 +44,10 @@ _LOG = _Manner("log", first=10.0, every=30.0, step=0.1, least=5.0)
 
 
 class StatusLine:
-    """Shows a text that changes, at a rate that does not disturb.
+    """Shows a changing text at a moderate rate.
 
-    Used as a context manager, or with `start` and `close`, it shows the text even when nothing calls `tick`. `text`
-    makes the line, no longer than so many columns; `share` says how much of the whole is done, if that is known.
+    As a context manager, or between `start` and `close`, it draws even if nothing calls `tick`. `text` makes the line
+    for a number of columns; `share` returns the finished share, if known.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class StatusLine:
 
     @property
     def ticking(self) -> bool:
-        """Whether it draws by itself, so that nobody needs to call `tick`."""
+        """Whether it draws by itself, without calls of `tick`."""
         return self._ticker is not None
 
     def start(self) -> None:
-        """Draw from now on whenever it is due, also while nothing happens."""
+        """Draw from now on whenever it is due, even if nothing calls `tick`."""
         if self.on and self._ticker is None:
             self._ended.clear()
             self._ticker = threading.Thread(target=self._tick_on, name="context-bench-status", daemon=True)
@@ -93,20 +93,20 @@ class StatusLine:
             self.tick()
 
     def tick(self) -> None:
-        """Draw the line when it is time."""
+        """Draw the line if it is due."""
         if not self.on:
             return
         now = self._clock()
         if not self._is_due(now):
             return
         with self._lock:
-            if self._is_due(now):  # the other thread may have been quicker
+            if self._is_due(now):  # another thread may have drawn it
                 self._due_at = now + self._manner.every
                 self._drawn_at, self._drawn_share = now, self._share() or 0.0
                 self._draw()
 
     def _is_due(self, now: float) -> bool:
-        """Whether time is up, or so much is done since the last line that the next need not wait."""
+        """Whether enough time has passed, or enough work was done, since the last line."""
         if now >= self._due_at:
             return True
         if self._manner.step > 1 or self._drawn_at == float("-inf") or now - self._drawn_at < self._manner.least:
@@ -135,7 +135,7 @@ class StatusLine:
             self._drawn = ""
 
     def close(self) -> None:
-        """Stop drawing; the line of a terminal is erased, so that the result stands alone."""
+        """Stop drawing, and erase the line on a terminal."""
         ticker, self._ticker = self._ticker, None
         self._ended.set()
         if ticker is not None and ticker is not threading.current_thread():
@@ -146,19 +146,19 @@ class StatusLine:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):  # nobody reads it any more: what is shown must not end what is done
+        except (OSError, ValueError):  # the reader is gone: a failed status line must not end the run
             self.on = False
 
 
 def choose_stream() -> TextIO:
-    """Choose where to say what is no error: stderr, but stdout in a notebook, which shows stderr in red."""
+    """Choose the stream for status: stderr, or stdout in a notebook, which shows stderr in red."""
     return sys.stdout if _manner_for(sys.stderr) is _NOTEBOOK else sys.stderr
 
 
 def _manner_for(stream: TextIO) -> _Manner:
     if stream.isatty():
         return _TERMINAL
-    # The kernel of a notebook hands out a stream of its own, which says that it is no terminal.
+    # A notebook's kernel has its own stream, which says that it is not a terminal.
     return _NOTEBOOK if type(stream).__module__.partition(".")[0] == "ipykernel" else _LOG
 
 
@@ -166,7 +166,7 @@ _BAR_WIDTH = 20
 
 
 class _Part(NamedTuple):
-    """A piece of the line; where it is narrow, those of the lowest weight are left out first."""
+    """A part of the line; on narrow terminals, parts with the lowest weight are left out first."""
 
     weight: int
     text: str
@@ -175,8 +175,8 @@ class _Part(NamedTuple):
 class Progress(Monitor):
     """Counts rows and shows rate, time left, errors, retries, tokens and money on one line of stderr.
 
-    Rows that the store knew already are done, but say nothing about the time that the others take, and cost nothing.
-    `total` is None where the input does not tell; `doing` says what is done while no row comes in.
+    Stored rows count as done, but not for the estimate of time and not as spending. `total` is None if unknown; `doing`
+    returns the text to show while no rows arrive.
     """
 
     def __init__(
@@ -198,16 +198,15 @@ class Progress(Monitor):
 
     @property
     def on(self) -> bool:
-        """Whether anything is shown."""
         return self._line.on
 
     def start(self) -> None:
-        """Show the line from now on, also while no row comes in."""
+        """Show the line from now on, even while no rows arrive."""
         self._started = self._clock()
         self._line.start()
 
     def add(self, row: EvalRow, *, known: bool = False) -> None:
-        """Count a row, and draw the line anew when it is time; `known` says that the store had it."""
+        """Count a row, and draw the line if it is due; `known` means that the store had it."""
         if not self._line.on:
             return
         self.rows += 1
@@ -215,7 +214,7 @@ class Progress(Monitor):
         if known:
             self.known += 1
             if self.known == self.rows:
-                self._started = self._clock()  # the time of the others begins here
+                self._started = self._clock()  # start measuring time here
         else:
             self.retries += max(0, int(read_number(row.metadata.get("attempts")) or 1) - 1)
             self.tokens += int(read_number(row.metadata.get("total_tokens")) or row.input_tokens)
@@ -224,14 +223,13 @@ class Progress(Monitor):
             self._line.tick()
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:  # noqa: ARG002
-        """Count a row of the run."""
         self.add(row, known=outcome.known)
 
     def _share(self) -> float | None:
         return min(1.0, self.rows / self._total) if self._total else None
 
     def line(self, now: float, width: int | None = None) -> str:
-        """Render a bar where the total is known, then the numbers; on a narrow line money and errors go last."""
+        """Render a bar if the total is known, then the numbers; money and errors stay longest on a narrow line."""
         parts = self._parts(now)
         while width is not None and len(parts) > 1 and len(_join(parts)) > width:
             parts.remove(min(parts, key=lambda part: part.weight))
@@ -265,7 +263,6 @@ class Progress(Monitor):
         return parts
 
     def close(self) -> None:
-        """Erase the line, so that the result stands alone."""
         self._line.close()
 
 

@@ -99,7 +99,7 @@ def test_intervals_over_the_first_examples_have_a_mark_and_one_note() -> None:
     assert result.comparison is not None
     assert [result.comparison.by_dataset[tag][0].interval.mark for tag in "xy"] == ["first", ""]
     alone = _result([row for row in _rows() if row.system == "passthrough"], samples={"": "first"})
-    assert "first: the first examples" in TableReporter(wide=True).render(
+    assert "first: only the first examples" in TableReporter(wide=True).render(
         alone
     )  # with one system, without a comparison
     assert EvalResult.from_json(result.to_json()).intervals[NAMES[1]]["mean_score"].mark == "first"
