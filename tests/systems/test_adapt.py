@@ -136,7 +136,7 @@ def test_a_memory_system_is_not_taken_for_another_one() -> None:
         def query(self, question: str) -> str:
             return ""
 
-    with pytest.raises(UsageError, match=r"a Memory is a memory system .*: evaluate_memory\(\) runs it"):
+    with pytest.raises(UsageError, match=r"a Memory is a memory system .*: use evaluate_memory\(\)"):
         adapt(Memory())
     with pytest.raises(UsageError, match="run each kind on its own"):
         evaluate([Memory(), "passthrough"], [{"id": 1, "context": "c"}])

@@ -62,7 +62,7 @@ def test_without_evidence_the_oracle_keeps_everything() -> None:
         example = {**{key: value for key, value in EXAMPLE.items() if key != "evidence"}, **evidence}
         made = Oracle().process(example)
         assert made["context"] == CONTEXT
-        assert made["metadata"] == {"not_applied": "the example has no evidence, so that the context stayed whole"}
+        assert made["metadata"] == {"not_applied": "the example has no evidence, so the context was not changed"}
 
 
 def test_an_oracle_without_evidence_says_so_and_is_not_ranked() -> None:
@@ -70,7 +70,7 @@ def test_an_oracle_without_evidence_says_so_and_is_not_ranked() -> None:
     result = evaluate([Oracle(), Passthrough()], [blind, {**blind, "id": 2}], progress=False)
     assert "pareto_rank" not in result.summary["oracle"]
     assert result.summary["passthrough"]["pareto_rank"] == 1.0
-    reason = "not applied on 2 of 2 rows: the example has no evidence, so that the context stayed whole"
+    reason = "not applied on 2 of 2 rows: the example has no evidence, so the context was not changed"
     assert result.notes["oracle"]["pareto_rank"] == f"not ranked: {reason}"
     assert result.notes["oracle"]["compression_ratio"] == reason
     assert reason in to_markdown(result)

@@ -150,7 +150,7 @@ def test_start_up_is_paid_once(program: Make) -> None:
         ("sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush()", "not a JSON object"),
         ("print('x' * 100_000, flush=True)", "not a JSON object"),
         ('print(\'{"response": 1}\\n{"response": 2}\', flush=True)', "more than one line"),
-        ("say({'response': 'a', 'id': 99})", "answered example 99, and was asked 1"),
+        ("say({'response': 'a', 'id': 99})", "answered example 99 instead of 1"),
     ],
 )
 def test_an_answer_that_is_none(program: Make, body: str, said: str) -> None:

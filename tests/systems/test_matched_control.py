@@ -73,7 +73,7 @@ def test_examples_on_which_a_compressor_failed_have_no_size(tmp_path: Path) -> N
     for cut in CUTS:
         rows = [row for row in result["rows"] if row["system"] == f"{name} ({cut})" and row["error"]]
         assert {row["example_id"] for row in rows} == failed
-        assert all("so there is nothing to cut to" in row["error"] for row in rows)
+        assert all("so there is no size to match" in row["error"] for row in rows)
     assert result["comparison"]["sensitivity"][name]["n"] == 20 - len(failed)
 
 

@@ -362,7 +362,7 @@ def test_a_function_of_a_file_by_its_reference(tmp_path: Path) -> None:
     (named,) = build_systems(f"messages:name=tail,{file}:last")
     assert (named.name, named.process(copy.deepcopy(EXAMPLE))["turns"]) == ("tail", TRACE[-1:])
     for text, problem in {
-        f"messages:{file}:last:count=1|2": "give a --system for each",
+        f"messages:{file}:last:count=1|2": "pass one --system for each",
         f"messages:{file}:other": "no 'other'",
         f"messages:{file}:last:size=1": "unknown parameter 'size'",
     }.items():

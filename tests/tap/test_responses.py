@@ -155,7 +155,7 @@ def test_a_web_socket_is_refused_with_a_reason() -> None:
         finally:
             await tap.stop()
 
-    with pytest.warns(UserWarning, match="relays no WebSockets"):
+    with pytest.warns(UserWarning, match="does not support WebSockets"):
         status, text = asyncio.run(ask())
     assert status == 426
     assert "ask /v1/realtime by plain HTTP" in text

@@ -159,7 +159,7 @@ def test_rules_may_call_tools_and_set_everything(rules: Callable[..., Scripted])
         ({"status": True}, "line 2: status must be a whole number (got true)"),
         ({"reply": "x", "times": 0}, "line 2: times must be an integer of at least 1 (got 0)"),
         ({"reply": "x", "delay": -1}, "line 2: delay must be from 0 to 3600 seconds"),
-        ({"reply": "xy", "chunks": ["x"]}, "line 2: the chunks do not make up the reply"),
+        ({"reply": "xy", "chunks": ["x"]}, "line 2: the joined chunks differ from the reply"),
         ({"chunks": [1]}, "line 2: chunks must be a list of texts"),
         ({"tool_calls": [{"arguments": {}}]}, "line 2: a tool call must have a name"),
         ({"tool_calls": [{"name": "f", "arguments": "{"}]}, "line 2: the arguments of f are not JSON"),
@@ -193,7 +193,7 @@ def test_what_is_no_script_is_said_in_one_sentence(text: str, problem: str) -> N
 def test_an_empty_file_and_one_that_is_no_text(tmp_path: Path) -> None:
     for name, content in (("a.jsonl", b"\n"), ("b.json", b"[]"), ("c.jsonl", b"\xff\xfe")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UsageError, match=r"holds no rule|is not UTF-8"):
+        with pytest.raises(UsageError, match=r"has no rules|is not UTF-8"):
             Scripted.from_text(str(tmp_path / name))
 
 

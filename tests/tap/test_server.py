@@ -443,7 +443,8 @@ def test_a_taken_port_is_one_sentence() -> None:
             port, answerer = taken.getsockname()[1], Answering()
             with pytest.raises(UsageError) as caught:
                 await Tap(answerer, port=port).start()
-        assert str(caught.value) == f"port {port} of 127.0.0.1 is taken: stop what listens there, or take another"
+        said = f"port {port} of 127.0.0.1 is in use: stop the program that uses it, or choose another port"
+        assert str(caught.value) == said
         assert answerer.opened == 0
 
     run(test)

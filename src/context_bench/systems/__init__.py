@@ -1,4 +1,4 @@
-"""Systems: what is measured. Proxies over HTTP, and reference systems that need no network."""
+"""Systems under test: proxies over HTTP, programs, and reference systems that need no network."""
 
 from context_bench.systems.adapt import adapt, rename_system
 from context_bench.systems.chat import AnthropicProxy, OpenAIProxy

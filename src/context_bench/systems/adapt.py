@@ -1,6 +1,6 @@
-"""Make systems: from a user's function, from the text after `--system`, or a baseline a second time.
+"""Make systems: from a user's function, from a `--system` reference, or as a second run of the baseline.
 
-A system built from a reference keeps its recipe (class and parameters), so that another process can build it again.
+A system built from a reference keeps its recipe (class and parameters), so that another process can rebuild it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FunctionSystem:
 
     @property
     def reads_gold(self) -> bool:
-        """True unless the function says otherwise by an attribute of that name."""
+        """True unless the function has a `reads_gold` attribute that is false."""
         return may_read_gold(self.function)
 
     def process(self, example: Example) -> Example:
@@ -68,14 +68,14 @@ class AsyncFunctionSystem(FunctionSystem):
 
 
 class Named:
-    """A system under another name; everything else is the system's own."""
+    """A system under another name, otherwise unchanged."""
 
     def __init__(self, system: Any, name: str) -> None:
         self._system = system
         self.name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute == "_system":  # asked for before it is set, as copying and unpickling do
+        if attribute == "_system":  # copying and unpickling read it before it is set
             raise AttributeError(attribute)
         return getattr(self._system, attribute)
 
@@ -88,9 +88,9 @@ class Named:
 
 
 def adapt(system: Any) -> System:
-    """Accept a system as it is, or a function `f(example)`; anything else is an error that says what is missing.
+    """Return a system unchanged, wrap a function `f(example)`, and refuse anything else.
 
-    A system without a name is called like its class.
+    A system without a name gets that of its class.
     """
     if isinstance(system, type):
         raise UsageError(f"{system.__name__} is a class: pass an instance of it, {system.__name__}(...)")
@@ -108,7 +108,7 @@ def adapt(system: Any) -> System:
         check_arguments(system, 1, "a system must take one argument, the example")
         return AsyncFunctionSystem(system) if inspect.iscoroutinefunction(system) else FunctionSystem(system)
     if isinstance(system, MemorySystem):
-        raise UsageError(f"a {type(system).__name__} is a memory system (ingest and query): evaluate_memory() runs it")
+        raise UsageError(f"a {type(system).__name__} is a memory system (ingest and query): use evaluate_memory()")
     raise UsageError(f"a {type(system).__name__} is not a system: it has no .process")
 
 
@@ -123,17 +123,17 @@ _recipes: dict[int, tuple[weakref.ref[Any], Recipe]] = {}
 
 
 def note_recipe(system: Any, factory: Callable[..., Any], parameters: Mapping[str, Any]) -> None:
-    """Remember how a system was made, as long as it lives."""
+    """Store the recipe of a system for as long as the system exists."""
     place = id(system)
     try:
         known = weakref.ref(system, lambda _: _recipes.pop(place, None))
-    except TypeError:  # its class does not allow it: it is pickled where it is needed
+    except TypeError:  # its class has no weak references: the system is pickled instead
         return
     _recipes[place] = (known, (factory, dict(parameters)))
 
 
 def find_recipe(system: Any) -> Recipe | None:
-    """Return a function and its arguments that make such a system; None where only the system itself is known."""
+    """Return the function and arguments that make such a system; None if they are unknown."""
     inner = getattr(system, "_system", None) if isinstance(system, Named) else None
     if inner is not None:
         known = find_recipe(inner)
@@ -148,7 +148,7 @@ def _make_named(recipe: Recipe, name: str) -> Any:
 
 
 def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
-    """The system that a reference names, called by that text or by its `name=`; several when it is a sweep."""
+    """Build the system of a reference, or several for a sweep. Its name is the reference's text or its `name=`."""
     for ref in parse("system", text):
         found = resolve("system", ref)
         built = adapt(_build(ref, found, seed))
@@ -171,13 +171,13 @@ def _build(ref: Ref, found: Any, seed: int | None) -> Any:
         return found
     if not callable(found):
         raise UsageError(f"{ref.text!r} is not a system: it is of type {type(found).__name__}")
-    # A plain function is the system itself: it will get the example, and its other parameters now.
+    # A plain function is the system itself: bind its other parameters now; the example comes later.
     parameters = check_parameters(found, ref, given=1)
     return partial(found, **parameters) if parameters else found
 
 
 def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
-    """Refuse a number that no request could be made with, by the name of its parameter."""
+    """Check that numeric settings are valid; the error names the parameter."""
     for name, value in values.items():
         if value is None:
             continue
@@ -186,7 +186,7 @@ def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
 
 
 def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **settings: Any) -> str | None:
-    """Describe all settings by one text; None when the user's function cannot be told from another."""
+    """Describe all settings in one text; None if the user's function cannot be identified."""
     made_by = None if function is None else fingerprint_of(function)
     if function is not None and made_by is None:
         return None
@@ -195,11 +195,11 @@ def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **setti
 
 
 _DONE_ONCE = ("prepare", "finish")
-"""Members that are taken from the system itself: its tap is opened, and its process started, for both."""
+"""Members of the original system: its tap and process are shared by both."""
 
 
 class Again(Named):
-    """A system under its second name: it is asked anew, as answers are stored by name, and does not compete."""
+    """A system under a second name. It is asked again, as answers are stored by name, and is not ranked."""
 
     def __init__(self, system: Any) -> None:
         super().__init__(system, name_twin(system.name))
@@ -214,10 +214,10 @@ class Again(Named):
 
 
 def add_twin(systems: Sequence[System], baseline: str | None) -> tuple[list[System], Again]:
-    """Put the second run of the baseline behind the first: all systems, and which one it is.
+    """Insert a second run of the baseline after the first; return all systems and the new one.
 
     Raises:
-        UsageError: A system is called like it.
+        UsageError: Another system already has its name.
     """
     names = [each.name for each in systems]
     controls = [each.name for each in systems if never_wins(each)]
@@ -225,5 +225,5 @@ def add_twin(systems: Sequence[System], baseline: str | None) -> tuple[list[Syst
     place = names.index(chosen)
     twin = Again(systems[place])
     if twin.name in names:
-        raise UsageError(f"a system is called {twin.name!r}, as the second run of the baseline is: rename it")
+        raise UsageError(f"a system has the name {twin.name!r}, which the second run of the baseline needs: rename it")
     return [*systems[: place + 1], twin, *systems[place + 1 :]], twin

@@ -1,4 +1,4 @@
-"""Systems behind an HTTP API: servers that speak OpenAI's chat completions, Anthropic's messages or another form."""
+"""Systems behind an HTTP API: OpenAI's chat completions, Anthropic's messages or another form."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from context_bench.wire.openai_chat import OPENAI_CHAT
 Headers = Mapping[str, str | Secret]
 
 TAP_PLACEHOLDER = "{tap}"
-"""Stands in headers and extra fields for the address of a tap, which may be known only when it listens."""
+"""Placeholder in headers and extra fields for a tap's address, which may be unknown until the tap listens."""
 
 
 def _fill_in(value: Any, url: str) -> Any:
-    """Return a JSON value with the address of the tap in all of its texts that have a place for it."""
+    """Replace the placeholder of the tap's address in all texts of a JSON value."""
     if isinstance(value, str):
         return value.replace(TAP_PLACEHOLDER, url)
     if isinstance(value, list):
@@ -40,7 +40,7 @@ def _fill_in(value: Any, url: str) -> Any:
 
 @dataclass(frozen=True)
 class Connection:
-    """The way to a server: its endpoint, the path below it, the headers that the user gave, and who may ask."""
+    """A connection to a server: endpoint, path, the user's headers, and authentication."""
 
     endpoint: Endpoint
     path: str
@@ -64,7 +64,7 @@ def open_connection(
     max_tpm: float | None = None,
     max_connections: int | None = None,
 ) -> Connection:
-    """Check the settings and make the endpoint; nothing is sent yet. The arguments are those of the proxies."""
+    """Check the settings and make the endpoint, without a request. The arguments are those of the proxies."""
     check_settings(may_be_zero=True, max_retries=max_retries, retry_base_delay=retry_base_delay)
     check_settings(may_be_zero=False, timeout=timeout, deadline=deadline)
     check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
@@ -147,7 +147,7 @@ class ChatProxy:
 
     @property
     def reads_gold(self) -> bool:
-        """Whether a function of the user's makes the messages: it is given the whole example."""
+        """Whether a function of the user builds the messages, since it gets the whole example."""
         return self._build_messages is not None
 
     def __repr__(self) -> str:
@@ -164,13 +164,13 @@ class ChatProxy:
         )
 
     def fill_in_tap(self, url: str) -> None:
-        """Put the address of the tap behind the server where headers and extra fields have `{tap}`."""
+        """Replace `{tap}` in headers and extra fields by the address of the tap behind the server."""
         self._sent_fields = _fill_in(self.extra_body, url)
         self.endpoint.fill_in(TAP_PLACEHOLDER, url)
 
     @property
     def fingerprint(self) -> str | None:
-        """Everything that makes its answers differ; no secret is part of it."""
+        """All settings that affect its answers, without secrets."""
         return settings_fingerprint(
             f"{self.form.name}-proxy/1",
             self._build_messages,
@@ -186,7 +186,7 @@ class ChatProxy:
         )
 
     def request_body(self, example: Example) -> dict[str, Any]:
-        """Make the body that is sent for an example."""
+        """Build the request body for an example."""
         if self._build_messages is not None:
             messages = self._build_messages(example)
         else:
@@ -208,7 +208,7 @@ class ChatProxy:
         return body
 
     def _learn_limit_field(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:
-        """Tell whether it was refused for the limit's name: reasoning models name the one they want, which is kept."""
+        """Whether the refusal names another field for the token limit, as reasoning models do; store that name."""
         first, *others = self.form.limit_fields
         wanted = next((name for name in others if name in str(error)), None)
         if error.status != 400 or wanted is None or self.max_tokens is None or first not in refused:
@@ -217,7 +217,7 @@ class ChatProxy:
         return True
 
     async def prepare(self) -> None:
-        """Find out whether the server is there, before any example is sent."""
+        """Check that the server can be reached, before any example is sent."""
         await self.endpoint.probe()
 
     async def aprocess(self, example: Example) -> Example:
@@ -251,7 +251,7 @@ class ChatProxy:
         return result
 
     def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """Tell why no other example needs to be sent after this one, if that is so."""
+        """Return the reason to send no further examples, if there is one."""
         return None if failure is None else explain_refusal(failure, self._asked)
 
     def process(self, example: Example) -> Example:
@@ -259,7 +259,7 @@ class ChatProxy:
         return Echo(example, run_sync(self.aprocess(example)))
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
-        """Answer the user turns that wait for a reply one after the other, each with all before it."""
+        """Answer the open user turns one by one, each with all turns before it."""
         return await answer_turns(self.aprocess, turns)
 
     def process_conversation(self, turns: Sequence[Message]) -> list[Message]:

@@ -1,6 +1,6 @@
-"""Controls that a model answers from: cuts that know nothing of the question, at the size that a system reached.
+"""Matched controls: a model answers from cuts at the size that a system reached, made without the question.
 
-Each waits for the row of the system on the same example, and leaves out as many tokens as the system did.
+Each waits for the system's row of the same example, and removes the same number of tokens.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from context_bench.types import Example
 from context_bench.utils.tokens import count_tokens
 
 DROP_SEEDS = 5
-"""Orders of random deletion, of which each example has one."""
+"""The number of random deletion orders; each example has one of them."""
 
 
 class Cut:
-    """A cut to a number of tokens; `fingerprint` makes it a part of a cache key."""
+    """A way to cut a context to a number of tokens; `fingerprint` is part of the cache key."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.fingerprint = kind, f"matched-cut/1 {kind}"
 
     def cut(self, example: Example, tokens: int) -> str:
-        """Cut the context of an example to so many tokens."""
+        """Cut the context of an example to a number of tokens."""
         made: Any = Truncate(budget=tokens, keep=self.kind) if self.kind != "random-drop" else None
         if made is None:
             made = RandomDrop(budget=tokens, seed=shuffle_indices(DROP_SEEDS, repr(example["id"]))[0])
@@ -39,11 +39,11 @@ class Cut:
 
 
 CUTS = ("head", "tail", "middle", "random-drop")
-"""The cuts of every system, as `matched_controls` of a row names them."""
+"""The cuts for every system, by their names in `matched_controls`."""
 
 
 class SavedTokens:
-    """How many tokens a system left out of each example, known when its row is there."""
+    """The tokens that a system removed from each example, known once its row exists."""
 
     def __init__(self, system: str) -> None:
         self.system = system
@@ -52,12 +52,12 @@ class SavedTokens:
         self._over = False
 
     def note(self, example: Mapping[str, Any], saved: int | None) -> None:
-        """Note what was left out of an example; None where the system failed."""
+        """Record the tokens removed from an example; None if the system failed."""
         self._known[_identify(example)] = saved
         self._wake()
 
     def close(self) -> None:
-        """Say that no more rows are to be waited for."""
+        """Stop all waiting: no more rows will come."""
         self._over = True
         self._wake()
 
@@ -74,11 +74,11 @@ class SavedTokens:
         key = _identify(example)
         while key not in self._known:
             if self._over:
-                raise SystemFailure(f"{self.system} was stopped before this example, so its size is not known")
+                raise SystemFailure(f"{self.system} was stopped before this example, so there is no size to match")
             await self._changed.wait()
         saved = self._known[key]
         if saved is None:
-            raise SystemFailure(f"{self.system} has no size on this example, so there is nothing to cut to")
+            raise SystemFailure(f"{self.system} failed on this example, so there is no size to match")
         return saved
 
 
@@ -87,7 +87,7 @@ def _identify(example: Mapping[str, Any]) -> Hashable:
 
 
 class MatchedControl:
-    """Asks a model with a cut of the context to the size that a system reached on the same example."""
+    """A control that sends a model a context of the size that a system reached on the same example."""
 
     sends_elsewhere = True
 
@@ -112,23 +112,23 @@ class MatchedControl:
 
     @property
     def reads_gold(self) -> bool:
-        """Whether the system that it follows may look at the gold, on which the size then depends."""
+        """Whether the followed system may read the gold, which then affects the size."""
         return may_read_gold(self._followed)
 
     async def prepare(self) -> None:
-        """Let the reader get ready."""
+        """Prepare the reader."""
         prepare: Callable[[], Any] | None = find_prepare(self.reader)
         if prepare is not None:
             await prepare()
 
     async def finish(self) -> None:
-        """End what the reader keeps running."""
+        """Finish the reader."""
         finish = find_finish(self.reader)
         if finish is not None:
             await finish()
 
     async def aprocess(self, example: Example) -> Example:
-        """Answer from the cut; what it was matched to is in `metadata`."""
+        """Answer from the cut; `metadata` has the matched size."""
         asked = time.perf_counter()
         saved = await self._saved.wait(example)
         waited = time.perf_counter() - asked
@@ -139,7 +139,7 @@ class MatchedControl:
         metadata = dict(result.get("metadata") or {})
         metadata |= {"waited": waited + metadata.get("waited", 0.0), "upstream": "context"}
         if not whole:
-            metadata["not_applied"] = "the example has no context that could be cut"
+            metadata["not_applied"] = "the example has no context to cut"
         matched = {"system": self._followed.name, "cut": self._cut.kind, "tokens": [whole, kept]}
         unchanged = {"context": example.get("context") or ""}
         return {**unchanged, **processed, **result, "metadata": {**metadata, "matched_to": matched}}

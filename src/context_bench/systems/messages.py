@@ -1,8 +1,8 @@
-"""Systems over the messages of a request: functions of your own, and the ways in which agents edit their history.
+"""Systems that edit the messages of a request: your own functions, and the history policies of agents.
 
-A policy is a plain function `f(messages)` that returns the messages to send. It does not change what it is given. The
-policies of this module read the messages of OpenAI's chat completions and of Anthropic, and the items of OpenAI's
-Responses API, so that recorded requests can go through them as they are. They keep each tool call with its result.
+A policy is a plain function `f(messages)` that returns the messages to send and does not change its argument. The
+policies here read messages of OpenAI's chat completions and of Anthropic, and items of OpenAI's Responses API, so that
+recorded requests need no conversion. They keep each tool call with its result.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ Policy = Callable[..., Any]
 
 
 class MessagesSystem:
-    """Applies a function to all messages that a model would be sent.
+    """Applies a function to all messages before they are sent to a model.
 
-    The function gets the messages in the form of OpenAI's chat completions, the system message included, and the tools
-    as well if it has a parameter `tools`. It returns the messages to send, or a dict or an object that has them as
-    `messages`, and changed tools as `tools`.
+    The function gets the messages in the form of OpenAI's chat completions, including the system message, and the tools
+    if it has a parameter `tools`. It returns the messages to send, or a dict or object with `messages` and, if changed,
+    `tools`.
 
     Args:
         function: The function, or a reference to one, such as `my_file.py:edit`.
         name: The function's by default.
-        framing: Where the context of an example goes that has no `framing` and is no conversation: "system" (the
+        framing: The place of the context in an example without `framing` that is not a conversation: "system" (the
             default), "user" or "tool".
     """
 
     __context_bench_reference__: ReferenceTraits | None = ReferenceTraits(argument="function", verbatim=True)
     reads_gold = False
     reads_any_api = False
-    """Whether the function reads the messages of every API, not of chat completions alone."""
+    """Whether the function reads messages of all APIs, not only of chat completions."""
 
     def __init__(self, function: Policy | str, name: str | None = None, framing: str | None = None) -> None:
         self.function = _resolve_function(function) if isinstance(function, str) else function
@@ -53,24 +53,24 @@ class MessagesSystem:
         check_plain(self.function, "__call__")
         self._takes_tools = _takes_tools(self.function)
         called = partial(self.function, tools=()) if self._takes_tools else self.function
-        check_arguments(called, 1, "it must take one argument, the messages, and at most `tools` beside it")
+        check_arguments(called, 1, "it must take one argument, the messages, and optionally `tools`")
         self.name = name or str(getattr(self.function, "__name__", type(self.function).__name__))
         self.framing = framing
 
     @property
     def fingerprint(self) -> str | None:
-        """The function, the framing and the tokenizer, which policies count with."""
+        """The function, the framing, and the tokenizer that policies use."""
         tokenizer = current_tokenizer()
         counted_by = tokenizer if isinstance(tokenizer, str) else id(tokenizer)
         return settings_fingerprint("messages/1", self.function, framing=self.framing, tokenizer=counted_by)
 
     def edit(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> tuple[list[Message], list[Any]]:
-        """Return the messages and tools that the function makes of those given, which stay as they are."""
+        """Return the edited messages and tools; the given ones are not changed."""
         more = {"tools": copy.deepcopy(list(tools))} if self._takes_tools else {}
         made = self.function(copy.deepcopy(list(messages)), **more)
         edited, left = (made, None) if isinstance(made, list) else (_read(made, "messages"), _read(made, "tools"))
         if not isinstance(edited, list | tuple) or not all(map(_is_message, edited)):
-            given = "a list with something else in it" if isinstance(made, list) else f"a {type(made).__name__}"
+            given = "a list with other items" if isinstance(made, list) else f"a {type(made).__name__}"
             raise BadOutput(f"{self.name} returned {given}: return a list of messages, or a dict that has `messages`")
         return [dict(each) for each in edited], list(tools if left is None else left)
 
@@ -86,7 +86,7 @@ class MessagesSystem:
         if messages == sent:
             return made
         made["turns"] = messages
-        # The messages hold the question already, unless it was never one of them.
+        # The messages contain the question already, unless it was never one of them.
         if "question" in example and not (example.get("turns") and asks_beside_turns(example)):
             made["question"] = ""
         if "choices" in example and not example.get("turns"):
@@ -95,10 +95,10 @@ class MessagesSystem:
 
 
 def _resolve_function(text: str) -> Any:
-    """Find the function that a reference names; a class is made with the parameters of the reference."""
+    """Return the function of a reference; a class is instantiated with the reference's parameters."""
     refs = parse("system", text)
     if len(refs) > 1:
-        raise UsageError(f"'messages:{text}': values of a sweep do not work here: give a --system for each")
+        raise UsageError(f"'messages:{text}': a sweep is not supported here: pass one --system for each value")
     found = resolve("system", refs[0])
     if isinstance(found, type):
         return call_with(found, refs[0])
@@ -109,7 +109,7 @@ def _resolve_function(text: str) -> Any:
 def _takes_tools(function: Any) -> bool:
     try:
         return "tools" in inspect.signature(function).parameters
-    except ValueError:  # built in, with no signature to look at
+    except ValueError:  # a builtin without a signature
         return False
 
 
@@ -125,7 +125,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _list_parts(messages: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """List the messages, each followed by the blocks of its content."""
+    """List the messages, each followed by its content blocks."""
     for message in messages:
         yield message
         content = message.get("content")
@@ -133,7 +133,7 @@ def _list_parts(messages: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _list_calls(messages: Iterable[Any]) -> dict[Any, str]:
-    """List the calls of tools by their ids, each as a text: its name and arguments."""
+    """Map the ids of tool calls to texts with their names and arguments."""
     calls: dict[Any, str] = {}
     for part in _list_parts(messages):
         for call in part.get("tool_calls") or ():
@@ -150,7 +150,7 @@ def _describe_call(call: Mapping[str, Any]) -> str:
 
 
 def _find_result_fields(part: Any) -> tuple[str, str] | None:
-    """Return the fields that hold the text of a tool's result and the id of its call; None for any other part."""
+    """Return the names of the fields with a tool result's text and call id; None for other parts."""
     if not isinstance(part, Mapping):
         return None
     if part.get("role") == "tool":
@@ -162,13 +162,13 @@ def _find_result_fields(part: Any) -> tuple[str, str] | None:
 
 
 def _list_results(messages: Iterable[Any]) -> list[Any]:
-    """List the ids of the calls whose results stand in the messages."""
+    """List the ids of the calls whose results are in the messages."""
     found = [(part, fields) for part in _list_parts(messages) if (fields := _find_result_fields(part))]
     return [part.get(identity) for part, (_, identity) in found]
 
 
 def _edit_results(messages: Iterable[Any], edit: Callable[[Any, Any], Any]) -> list[Any]:
-    """Return the messages with new contents of tool results: `edit(content, id)` gives one, or None to leave it."""
+    """Edit tool results: `edit(content, id)` returns the new content, or None to keep the old one."""
     return [_edit_part(message, edit) for message in messages]
 
 
@@ -184,7 +184,7 @@ def _edit_part(part: Any, edit: Callable[[Any, Any], Any]) -> Any:
 
 
 def _read_content(content: Any) -> str | None:
-    """Return the text of a tool's result; None where it holds anything else, such as an image."""
+    """Return the text of a tool result; None if it contains anything else, such as an image."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else [None]
@@ -199,7 +199,7 @@ CLEARED = "[tool result cleared]"
 
 
 def clear_tool_results(messages: Sequence[Message], last: int = 3) -> list[Message]:
-    """Replace the content of each tool result by a note, except for the newest `last`."""
+    """Replace the content of all tool results but the newest `last` by a note."""
     left = len(_list_results(messages)) - last
 
     def clear(_content: Any, _identity: Any) -> str | None:
@@ -224,7 +224,7 @@ def dedupe_reads(messages: Sequence[Message]) -> list[Message]:
 
 
 def truncate_tool_results(messages: Sequence[Message], tokens: int = 500) -> list[Message]:
-    """Keep the first `tokens` tokens of each tool result, and say how many were cut."""
+    """Keep the first `tokens` tokens of each tool result, and add a note with the number cut."""
     count = get_tokenizer()
 
     def cut(content: Any, _identity: Any) -> str | None:
@@ -240,11 +240,11 @@ def truncate_tool_results(messages: Sequence[Message], tokens: int = 500) -> lis
 
 
 def keep_last_turns(messages: Sequence[Message], turns: int = 8) -> list[Message]:
-    """Keep the newest turns, all system messages, and what stands before the first turn, which is the task.
+    """Keep the newest turns, all system messages, and the task: all messages before the first turn.
 
-    A turn is what the assistant says and calls at once, with the results of those calls and the message of the user
-    that it answers. What follows the newest turn stays. Where a result stands behind a later turn than its call, the
-    turns between them stay as well.
+    A turn is an assistant message with its tool calls, their results, and the user message that it answers. Messages
+    after the newest turn are kept. If a result comes after a later turn than its call, the turns between them are kept
+    too.
     """
     kinds = [_find_kind(message) for message in messages]
     first = kinds.index("assistant") if "assistant" in kinds else len(kinds)
@@ -266,7 +266,7 @@ def keep_last_turns(messages: Sequence[Message], turns: int = 8) -> list[Message
 
 
 def _find_kind(message: Mapping[str, Any]) -> str:
-    """Tell who speaks: "system", "user", a "result" of a tool, or the "assistant"."""
+    """Return the kind of a message: "system", "user", "result" (of a tool) or "assistant"."""
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
     if any(map(_find_result_fields, [message, *blocks])):
@@ -276,19 +276,19 @@ def _find_kind(message: Mapping[str, Any]) -> str:
 
 
 def _is_pair_cut(messages: Sequence[Message], place: int) -> bool:
-    """Whether a result from that place on belongs to a call before it."""
+    """Whether a cut at that index would separate a result from its call."""
     return not {*_list_results(messages[place:])}.isdisjoint(_list_calls(messages[:place]))
 
 
 class _BuiltIn(MessagesSystem):
-    """A policy that ships: its function is known, and a reference to it gives parameters only."""
+    """A policy that ships: a reference to it has parameters only."""
 
     __context_bench_reference__ = None
     reads_any_api = True
 
 
 class ClearToolResults(_BuiltIn):
-    """Replaces all tool results by a note, except for the newest `last`."""
+    """Replaces all tool results but the newest `last` by a note."""
 
     def __init__(self, last: int = 3) -> None:
         _check_whole(least=0, last=last)
@@ -328,11 +328,11 @@ class LangChainContextEditing(_BuiltIn):
     """Runs LangChain's ContextEditingMiddleware, with one ClearToolUsesEdit.
 
     Args:
-        trigger: Tokens, by LangChain's estimate and without system messages, above which it clears results.
-        keep: Newest results that stay.
-        clear_at_least: Tokens after which it stops to clear.
-        clear_tool_inputs: Clear the arguments of those calls too.
-        placeholder: What stands in place of a result.
+        trigger: Clear results above this number of tokens, by LangChain's estimate without system messages.
+        keep: The number of newest results to keep.
+        clear_at_least: The number of tokens to clear.
+        clear_tool_inputs: Also clear the arguments of those calls.
+        placeholder: The text that replaces a result.
     """
 
     reads_any_api = False
@@ -369,9 +369,9 @@ class LangChainContextEditing(_BuiltIn):
 
 
 def apply_middleware(messages: Sequence[Message], middleware: Any) -> list[Message]:
-    """Return the messages that a LangChain middleware hands to its model; those that it leaves alone stay as they are.
+    """Return the messages that a LangChain middleware passes to its model.
 
-    It may change contents and calls; one that adds or removes messages is refused.
+    A middleware may change contents and calls, but must not add or remove messages.
     """
     from langchain.agents.middleware.types import ModelRequest, ModelResponse
     from langchain_core.messages import AIMessage, convert_to_messages, convert_to_openai_messages

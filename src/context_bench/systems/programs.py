@@ -30,13 +30,13 @@ class ClaudeCLI:
 
     Args:
         model: Passed on when given.
-        timeout: Seconds for one example; then the program and all that it started are ended.
+        timeout: Seconds for one example; then the program and its child processes are killed.
         command: The program.
         name: "claude-cli" by default.
-        max_turns: The most steps that the agent may take; running out of them is an error.
-        allowed_tools: Tools that it may use without being asked: "Bash,Read", or a list of them.
+        max_turns: The largest number of agent steps; exceeding it is an error.
+        allowed_tools: Tools that need no permission: "Bash,Read", or a list.
         system_prompt: Replaces the program's own.
-        build_prompt: Makes the prompt from an example, instead of context and question.
+        build_prompt: A function from an example to the prompt; by default, context and question.
     """
 
     sends_elsewhere = True
@@ -56,7 +56,7 @@ class ClaudeCLI:
     ) -> None:
         check_settings(may_be_zero=False, timeout=timeout, max_turns=max_turns)
         if shutil.which(command) is None:
-            raise UsageError(f"there is no program {command!r} to run: install Claude Code, or name it by command=")
+            raise UsageError(f"there is no program {command!r} to run: install Claude Code, or set command=")
         self.model, self.timeout, self.command = model, timeout, command
         self.name = name or "claude-cli"
         tools = allowed_tools if isinstance(allowed_tools, str) else ",".join(allowed_tools or ())
@@ -66,7 +66,7 @@ class ClaudeCLI:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def __context_bench_traits__(self) -> SystemTraits:
-        return SystemTraits(asks_model=True)  # which one, is the program's choice where none is given
+        return SystemTraits(asks_model=True)  # by default, the program chooses the model
 
     @property
     def fingerprint(self) -> str | None:
@@ -100,7 +100,7 @@ class ClaudeCLI:
 
 
 def _build_default_prompt(example: Example) -> str:
-    """One text: a conversation turn by turn, or the context and what is asked."""
+    """Build the prompt: a conversation turn by turn, or the context and the task."""
     if example.get("turns"):
         return "\n\n".join(f"{turn.get('role')}: {read_text(turn.get('content'))}" for turn in example["turns"])
     return "\n\n".join(part for part in (example.get("context", ""), task_text(example)) if part)
@@ -125,16 +125,16 @@ def _read_result(command: str, code: int, output: bytes, errors: bytes) -> Examp
 
 MAX_LINE = 64 * 1024 * 1024
 _CHUNK = 64 * 1024
-_EXIT_TIMEOUT = 2.0  # seconds between the end of a program's output and its own end
+_EXIT_TIMEOUT = 2.0  # seconds from the end of a program's output to its exit
 
 
 class Command:
-    """Keeps the program running and exchanges lines with it; one that dies or hangs is started anew.
+    """Keeps a program running and exchanges lines with it; restarts it if it exits or hangs.
 
     Args:
         command: The program and its arguments, as one line or as a list. Each example is one line of JSON on
             its stdin; the result (`response`, `context` or `documents`) is one line of JSON on its stdout.
-        timeout: Seconds for one example, and for the first one of a program also for its start.
+        timeout: Seconds for one example; the first one includes the start of the program.
         name: The program's name by default.
     """
 
@@ -154,11 +154,11 @@ class Command:
 
     @property
     def fingerprint(self) -> str | None:
-        """The command line; a changed program behind it needs another cache tag."""
+        """The command line. Use another cache tag when the program changes."""
         return settings_fingerprint("command/1", None, command=self.command)
 
     def process(self, example: Example) -> Example:
-        """Send one example to a program that is free, started if need be."""
+        """Send one example to an idle program; start one if there is none."""
         line = dump_json(example).encode() + b"\n"
         while True:
             program = self._take_free()
@@ -169,7 +169,7 @@ class Command:
                 program.end()
                 if not (isinstance(error, _EndedByItself) and program.has_answered):
                     raise
-                continue  # it had done its work and gone, as a program for a single example does
+                continue  # a program for a single example exits after its answer
             program.has_answered = True
             self._idle.put(program)
             return result
@@ -188,7 +188,7 @@ class Command:
 
 
 class _Program:
-    """One running program, with a thread that writes to it and one that reads what it says: neither can be held up."""
+    """One running program, with one thread to write and one to read, so that neither blocks the other."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.has_answered = False
@@ -205,7 +205,7 @@ class _Program:
                 while (line := self._outgoing.get()) is not None:
                     pipe.write(line)
                     pipe.flush()
-        except OSError:  # it has gone, which the other thread will see
+        except OSError:  # it has exited, which the other thread will notice
             pass
 
     def _read(self) -> None:
@@ -216,7 +216,7 @@ class _Program:
         self._incoming.put(b"")
 
     def ask(self, line: bytes, timeout: float) -> bytes:
-        """Send a line and return the one that answers it."""
+        """Send a line and return the answer line."""
         deadline = time.monotonic() + timeout
         self._refuse(b"".join(self._drain()))
         self._outgoing.put(line)
@@ -235,7 +235,7 @@ class _Program:
         return said
 
     def _explain_end(self) -> SystemFailure:
-        """Explain why nothing more comes: its own exit code, which may take a moment after its last word."""
+        """Explain the end of the output by the exit code, which may come a moment later."""
         code = wait_for_end(self._process, _EXIT_TIMEOUT)
         self.end()
         if code is None:
@@ -245,9 +245,9 @@ class _Program:
 
     @staticmethod
     def _refuse(more: bytes) -> None:
-        """Refuse a line too many, which would be taken for the answer to the next example."""
+        """Refuse an extra line, which would count as the answer to the next example."""
         if more.strip():
-            raise BadOutput(f"the program said more than one line for an example: {more[:100]!r}")
+            raise BadOutput(f"the program printed more than one line for an example: {more[:100]!r}")
 
     def _wait_for_chunk(self, deadline: float, timeout: float) -> bytes:
         try:
@@ -256,26 +256,26 @@ class _Program:
             raise TimedOut(f"the program gave no answer within {timeout:g} s") from None
 
     def _take_chunk(self, timeout: float) -> bytes:
-        """Take what it said next; nothing, from then on, when it has ended."""
+        """Return the next output; always empty after its end."""
         chunk = self._incoming.get(timeout=timeout)
         if not chunk:
             self._incoming.put(chunk)
         return chunk
 
     def _drain(self) -> Iterator[bytes]:
-        """Take what it has said already."""
+        """Return the output so far."""
         while not self._incoming.empty() and (chunk := self._take_chunk(0.0)):
             yield chunk
 
     def end(self) -> None:
-        """Kill it, and let both threads go."""
+        """Kill the program, and end both threads."""
         kill_group(self._process)
         self._outgoing.put(None)
         list(self._drain())
 
 
 class _EndedByItself(SystemFailure):
-    """It ended of its own will, with exit code 0."""
+    """The program exited with code 0."""
 
 
 def _end_all(programs: set[_Program]) -> None:
@@ -298,5 +298,5 @@ def _parse_answer(line: bytes, example: Example) -> Example:
     if not isinstance(result, dict):
         raise BadOutput(f"the program answered with a line that is not a JSON object: {line[:100]!r}")
     if "id" in result and dump_json(result["id"]) != dump_json(example.get("id")):
-        raise BadOutput(f"the program answered example {result['id']!r}, and was asked {example.get('id')!r}")
+        raise BadOutput(f"the program answered example {result['id']!r} instead of {example.get('id')!r}")
     return result

@@ -1,7 +1,7 @@
-"""Turn an example into messages, answer its open turns, and mark what an answer only echoes.
+"""Turn an example into messages, answer its open turns, and mark echoed fields of an answer.
 
-A script that calls `process()` itself wants the example back with its response. A run must not count those fields:
-a context that merely came back was not put out by the system. So the echo is marked.
+`process()` returns the example with its response, for scripts that call it directly. A run must not count the echoed
+fields as output of the system, so they are marked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TOOL = "read_context"
 
 
 def task_text(example: Mapping[str, Any]) -> str:
-    """Write what is asked: the question or prompt, its options by letter, and the form of the answer."""
+    """Write the task: the question or prompt, its options by letter, and the form of the answer."""
     question = str(example.get("question") or example.get("prompt") or "")
     choices, instruction = example.get("choices"), example.get("instruction")
     if not choices and not instruction:
@@ -32,11 +32,11 @@ def task_text(example: Mapping[str, Any]) -> str:
 
 
 def build_messages(example: Example, system_prompt: str | None = None) -> list[Message]:
-    """Build the messages for one example, as its `framing` says.
+    """Build the messages for one example by its `framing`.
 
     `system` (the default) puts the context into the system message, `user` before the question, and
-    `tool` into a tool's result, which is what agent proxies compress. A conversation in `turns` is sent
-    as it is.
+    `tool` into a tool's result, which agent proxies compress. A conversation in `turns` is sent
+    unchanged.
     """
     opening: list[Message] = [{"role": "system", "content": system_prompt}] if system_prompt else []
     if example.get("turns"):
@@ -78,10 +78,10 @@ def is_open(turn: Mapping[str, Any], after: Mapping[str, Any] | None) -> bool:
 
 
 def merge(example: Example, processed: Mapping[str, Any]) -> Example:
-    """Make the example that a model would be sent after a system changed it.
+    """Merge a system's output into the example for the model.
 
-    What the system returned replaces what was there. A new context stands for the conversation too,
-    unless the system returned that as well.
+    Returned fields replace the original ones. A new context replaces the conversation too, unless
+    the system also returned a conversation.
     """
     merged = {**example, **processed}
     untouched = "turns" in example and merged["turns"] == example["turns"]
@@ -91,7 +91,7 @@ def merge(example: Example, processed: Mapping[str, Any]) -> Example:
 
 
 def with_context(processed: Example, example: Mapping[str, Any]) -> Example:
-    """Return what a system returned, with the context that its documents make unless it chose one beside them."""
+    """Add the context of returned documents to a result, unless the system chose a context."""
     documents, context = processed.get("documents"), processed.get("context")
     chosen = context is not None and (context != example.get("context") or documents == example.get("documents"))
     if documents is None or chosen:
@@ -100,7 +100,7 @@ def with_context(processed: Example, example: Mapping[str, Any]) -> Example:
 
 
 def join_documents(documents: Sequence[Mapping[str, Any]]) -> str:
-    """Return the context that documents make: their texts in order."""
+    """Join the texts of documents, in order, to a context."""
     return "\n\n".join(str(item.get("text", "")) for item in documents)
 
 
@@ -118,12 +118,12 @@ class Echo(dict[str, Any]):
             self["api_usage"] = self._echoed["api_usage"] = usage
 
     def answer(self) -> Example:
-        """Return what is not an echo: the answer, and what the caller has changed since."""
+        """Return the fields that are no echo: the answer, and changes by the caller."""
         return {key: value for key, value in self.items() if self._echoed.get(key, self) is not value}
 
 
 def drop_echo(result: Any) -> Any:
-    """Return what a system said itself; anything but an echo as it is."""
+    """Return a system's own fields; a result without echo is unchanged."""
     return result.answer() if isinstance(result, Echo) else result
 
 
@@ -132,7 +132,7 @@ _SUMS = (
     *("cache_creation_1h_tokens", "reasoning_tokens", "attempts", "timed_out_attempts", "waited", "request_seconds"),
 )
 _BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
-"""The token counts that the price of a request depends on."""
+"""The token counts that determine the price of a request."""
 
 
 def has_open_turns(example: Mapping[str, Any]) -> bool:
@@ -142,9 +142,9 @@ def has_open_turns(example: Mapping[str, Any]) -> bool:
 
 
 def ask(system: Any, example: Example, original: Example | None = None) -> Awaitable[Any]:
-    """Ask an asynchronous system: one reply, or one for each open turn if it can do that.
+    """Ask an asynchronous system for one reply, or for one per open turn if it can do that.
 
-    Where a compressor dropped a reply, the turn before it is not open: pass the `original` example to tell.
+    Pass the `original` example if a compressor may have dropped replies: the turns before them are not open.
     """
     if has_open_turns(original or example) and has_open_turns(example) and can_await_turns(system):
         return _ask_each(system, example["turns"])
@@ -157,7 +157,7 @@ async def _ask_each(system: Any, turns: Sequence[Message]) -> Example:
 
 
 async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns: Sequence[Message]) -> list[Message]:
-    """Get a reply for each user turn that has none, one after the other."""
+    """Get a reply for each open user turn, one by one."""
     sent: list[Message] = []
     replies: list[Message] = []
     for turn, after in zip(turns, [*turns[1:], None]):
@@ -176,7 +176,7 @@ async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns:
 
 
 def list_turn_prompts(turns: Sequence[Message], replies: Sequence[str]) -> list[Example]:
-    """List what `answer_turns` asks for each open turn, given the replies that came; a missing one is empty."""
+    """List the prompts of `answer_turns` for each open turn, given the replies; a missing reply is empty."""
     left = iter(replies)
     sent: list[Message] = []
     prompts: list[Example] = []
@@ -189,7 +189,7 @@ def list_turn_prompts(turns: Sequence[Message], replies: Sequence[str]) -> list[
 
 
 def _add_numbers(total: dict[str, Any], replies: Sequence[Mapping[str, Any]]) -> None:
-    """Add what the turns before a failed one have cost: that was paid for."""
+    """Add the costs of the turns before a failed one, which were paid for."""
     if replies:
         total["turn_usage"] = [*map(_list_billed, (reply["metadata"] for reply in replies))]
         if own := _list_billed(total):
@@ -208,7 +208,7 @@ def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:
     for reply in replies:
         for key, value in (reply.get("metadata") or {}).items():
             metadata[key] = metadata[key] + value if key in metadata and key in _SUMS else value
-    if len(replies) > 1:  # each is a request of its own, and its prompt alone decides what its tokens cost
+    if len(replies) > 1:  # a separate request, whose prompt alone determines its price
         metadata["turn_usage"] = [_list_billed(reply.get("metadata") or {}) for reply in replies]
     contents = [str(reply.get("content") or "") for reply in replies]
     tapped = [exchange for reply in replies for exchange in reply.get("tapped") or ()]
@@ -217,5 +217,5 @@ def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:
 
 
 def _list_billed(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts of one turn that its price depends on."""
+    """Return the token counts that determine the price of one turn."""
     return {key: metadata[key] for key in _BILLED if key in metadata}

@@ -1,8 +1,8 @@
 """Reference systems that need no model: the bounds Passthrough, ClosedBook and Oracle, and four compressors.
 
 RandomDrop and BM25 keep or drop whole pieces: sentences of prose, lines of anything else. The pieces joined give the
-context back, so that every kept piece stands as it stood before. BM25 reads the question and is hard to beat on
-look-up questions: a learned compressor should show that it does.
+context back, so that kept pieces are unchanged. BM25 reads the question and is hard to beat on look-up questions; a
+learned compressor should show that it beats it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Passthrough:
 
 
 class ClosedBook:
-    """Drops the whole context: what can be answered from memory alone. Of a conversation the last question is left."""
+    """Drops the whole context, to show what the model knows by itself. Keeps the last question of a conversation."""
 
     reads_gold = False
 
@@ -50,7 +50,7 @@ class ClosedBook:
         return SystemTraits(is_bound=True)
 
     def process(self, example: Example) -> Example:
-        """Return an empty context, and no documents; without a context to drop, the last turn of the user alone."""
+        """Return an empty context and no documents; for a conversation, only the last user turn."""
         result: Example = {"context": "", **({"documents": []} if "documents" in example else {})}
         if example.get("turns") and not example.get("context"):
             result["turns"] = [turn for turn in example["turns"] if turn.get("role") == "user"][-1:]
@@ -58,15 +58,15 @@ class ClosedBook:
 
 
 def reads_no_context(system: object) -> bool:
-    """Whether a system is the floor, alone or with a model behind it."""
+    """Whether a system is the floor, with or without a model behind it."""
     return isinstance(system, ClosedBook) or any(isinstance(part, ClosedBook) for part in find_parts(system))
 
 
 class Oracle:
-    """Keeps the evidence and nothing else. It looks at the gold, so it is a bound, not a competitor.
+    """Keeps the evidence and nothing else. It reads the gold, so it is a bound, not a competitor.
 
-    Without evidence nothing can be left out safely: the context stays whole, and the row says so in `not_applied`. A
-    run in which no example has evidence does not rank it.
+    Without evidence the context is unchanged, and the row has the reason in `not_applied`. If no example of a run has
+    evidence, it is not ranked.
     """
 
     reads_gold = True
@@ -79,7 +79,7 @@ class Oracle:
         return SystemTraits(is_bound=True)
 
     def process(self, example: Example) -> Example:
-        """Return the evidence, in its order; of documents the relevant ones."""
+        """Return the evidence in its order, or the relevant documents."""
         texts = evidence_texts(example)
         result: Example = {"context": "\n".join(texts) if texts else example["context"]}
         chooses = "documents" in example and "relevant_ids" in example
@@ -87,12 +87,12 @@ class Oracle:
             relevant = set(example["relevant_ids"])
             result["documents"] = [item for item in example["documents"] if item["id"] in relevant]
         if not texts and not chooses:
-            result["metadata"] = {"not_applied": "the example has no evidence, so that the context stayed whole"}
+            result["metadata"] = {"not_applied": "the example has no evidence, so the context was not changed"}
         return result
 
 
 # After a sentence, a line, or a member of a JSON structure on one long line. Line ends stay with what they
-# end and spaces with what they precede, as tokenizers have it: the pieces then cost what their text costs.
+# end and spaces with what they precede, as in tokenizers, so that the pieces have as many tokens as the text.
 _END = re.compile(r"(?<=[.!?])[\"'”’)\]]*(?=[ \t]+\S)|(?<=[。！？])(?![。！？])[”’」』）]*\n*|\n+|(?<=[}\]\"]),\n*")
 
 
@@ -109,7 +109,7 @@ def split(text: str) -> list[str]:
 
 
 def pick(pieces: list[str], order: Iterable[int], tokens: int) -> str:
-    """Take pieces in the given order of preference while they fit, and put them back in their own order."""
+    """Pick pieces by preference while they fit, and return them in their original order."""
     count = get_tokenizer()
     whole = "".join(pieces)
     if count(whole) <= tokens:
@@ -120,14 +120,14 @@ def pick(pieces: list[str], order: Iterable[int], tokens: int) -> str:
         if cost <= left:
             kept.append(index)
             left -= cost
-    # Side by side, pieces may have a token more than one by one: the last to come goes first.
+    # Joined pieces may have more tokens than the sum: drop the last one picked.
     while count(text := "".join(pieces[index] for index in sorted(kept))) > tokens:
         kept.pop()
     return text
 
 
 def shuffle_indices(count: int, seed: str) -> list[int]:
-    """The numbers below `count` in an order that depends on the seed alone."""
+    """Return the numbers below `count` in an order that depends only on the seed."""
     order = list(range(count))
     random.Random(seed).shuffle(order)
     return order
@@ -147,7 +147,7 @@ class Budget:
         self.budget = None if budget is None else int(budget)
 
     def tokens(self, text: str) -> int:
-        """How many tokens of this text may stay."""
+        """Return the number of tokens of this text to keep."""
         if self.budget is not None:
             return self.budget
         assert self.ratio is not None
@@ -155,7 +155,7 @@ class Budget:
 
     @property
     def fingerprint(self) -> str:
-        """The settings that make two budgets differ; the tokenizer of this process is one of them."""
+        """The settings that determine the cuts, including the tokenizer of this process."""
         size = f"budget={self.budget}" if self.budget is not None else f"ratio={self.ratio}"
         tokenizer = current_tokenizer()
         return f"{size} {tokenizer if isinstance(tokenizer, str) else id(tokenizer)}"
@@ -193,9 +193,9 @@ class Truncate:
 
 
 def longest(text: str, tokens: int, stretch: Callable[[str, int], str]) -> str:
-    """The whole text, or about the longest stretch of it, that has no more than so many tokens.
+    """Return the text, or about its longest stretch within a number of tokens.
 
-    "About": half a word may have more tokens than the whole of it, so a search by halves can end a few
+    "About": half a word may have more tokens than the whole word, so the bisection may end a few
     characters early.
     """
     count = get_tokenizer()
@@ -224,7 +224,7 @@ _STRETCHES: dict[str, Callable[[str, int], str]] = {
 
 
 class RandomDrop:
-    """Drops sentences or lines at random, the same ones for the same seed and example.
+    """Drops random sentences or lines; the same ones for the same seed and example.
 
     Args:
         ratio: The share of tokens that is kept (0.5 by default).
@@ -245,7 +245,7 @@ class RandomDrop:
         return f"random-drop/1 seed={self.seed} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:
-        """Return what was not dropped, in its order."""
+        """Return the remaining pieces in their order."""
         text = example["context"]
         pieces = split(text)
         order = shuffle_indices(len(pieces), f"random-drop {self.seed} {example['id']!r}")
@@ -255,13 +255,13 @@ class RandomDrop:
 class BM25:
     """Keeps the sentences or lines that match the question best, in their own order.
 
-    Documents are ranked, and with a ratio or a budget of their own cut to the best that fit.
+    Documents are ranked. With an explicit ratio or budget, only the best that fit are kept.
 
     Args:
         ratio: The share of tokens that is kept (0.5 by default).
         budget: The number of tokens that is kept, instead of a share.
-        k1: How soon repeated words stop to count.
-        b: How much long sentences are held back, from 0 to 1.
+        k1: The saturation of repeated words.
+        b: The penalty for long sentences, from 0 to 1.
     """
 
     reads_gold = False
@@ -281,7 +281,7 @@ class BM25:
         return f"bm25/1 k1={self.k1} b={self.b} {self.budget.fingerprint}{cuts}"
 
     def process(self, example: Example) -> Example:
-        """Return the best pieces that fit; documents best first, those that fit where a size was given."""
+        """Return the best pieces that fit, or the documents ranked (only those that fit, if a size was given)."""
         query = split_words(_query(example))
         documents = example.get("documents")
         if documents:
@@ -293,7 +293,7 @@ class BM25:
         return {"context": pick(pieces, self._order(query, pieces), self.budget.tokens(text))}
 
     def _pick(self, ranked: list[Example]) -> list[Example]:
-        """Take documents, best first, while their texts fit together."""
+        """Pick documents, best first, while they fit together."""
         count = get_tokenizer()
         whole = join_documents(ranked)
         left = tokens = self.budget.tokens(whole)
@@ -305,13 +305,13 @@ class BM25:
             if cost <= left:
                 kept.append(item)
                 left -= cost
-        # What stands between the texts costs as well: the last to come goes first.
+        # Separators have tokens too: drop the last one picked.
         while kept and count(join_documents(kept)) > tokens:
             kept.pop()
         return kept
 
     def _order(self, query: list[str], texts: list[str]) -> list[int]:
-        """Indexes of the texts, best first; equals in their own order."""
+        """Return the indexes of the texts, best first; ties in their original order."""
         bags = [Counter(split_words(text)) for text in texts]
         sizes = [bag.total() for bag in bags]
         mean = sum(sizes) / len(sizes) if sizes else 0.0
@@ -341,7 +341,7 @@ _INNER_SPACES = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)")
 
 
 class Minify:
-    """Writes JSON without layout, and squeezes white space elsewhere; indentation, which code needs, stays."""
+    """Writes JSON without layout and collapses other white space; keeps indentation, which code needs."""
 
     reads_gold = False
 
@@ -354,7 +354,7 @@ class Minify:
 
 
 def minify(text: str) -> str:
-    """JSON, or JSON lines, are rewritten compactly, keys and numbers as they are; other text loses spaces."""
+    """Rewrite JSON or JSON lines compactly, with keys and numbers unchanged; collapse spaces in other text."""
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
         lines = [line for line in stripped.split("\n") if line.strip()]
@@ -368,18 +368,18 @@ def minify(text: str) -> str:
 
 
 def _compact(text: str) -> str:
-    # Numbers stay as they are spelled: 1.0 must not become 1, nor a long id lose its last digits.
+    # Keep the spelling of numbers: 1.0 must not become 1, nor a long id lose digits.
     return _encode(
         json.loads(text, object_pairs_hook=_Members, parse_float=_Spelled, parse_int=_Spelled, parse_constant=_Spelled)
     )
 
 
 class _Spelled(str):
-    """A number by its spelling."""
+    """A number in its original spelling."""
 
 
 class _Members(list[tuple[str, object]]):
-    """An object by its members; a key that comes twice stays twice."""
+    """An object as a list of members, so that duplicate keys are kept."""
 
 
 def _encode(value: object) -> str:

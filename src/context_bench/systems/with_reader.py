@@ -1,4 +1,4 @@
-"""A compressor in this process followed by a model, so that it is compared with a proxy on the same footing."""
+"""A compressor in this process followed by a model, for a fair comparison with a proxy."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from context_bench.traits import (
 from context_bench.types import Example
 
 Compress = Callable[[Example], Awaitable[tuple[Any, float, float]]]
-"""Gives what a compressor made, and when it began and ended by `time.perf_counter`."""
+"""Returns the output of a compressor, with its start and end by `time.perf_counter`."""
 
 _elsewhere: weakref.WeakKeyDictionary[WithReader, Compress] = weakref.WeakKeyDictionary()
-"""Compressors that run on workers, by their readers. Where one runs is no part of the state of the object."""
+"""Compressors that run on workers, by their readers; the place is not part of an object's state."""
 
 
 class WithReader:
-    """Runs the compressor, sends what it made to the reader, and returns the reader's answer.
+    """Runs the compressor, sends its output to the reader, and returns the reader's answer.
 
-    What the reader was sent is the row's `upstream_tokens`, what it would have been sent without the compressor its
-    `sent_tokens`: both with instruction and framing, as behind a tap. The compressor's own time is
-    `compressor_seconds`; it runs one call at a time, so that this time means something, and waiting for its turn is
-    no latency. The reader may have many calls.
+    The row's `upstream_tokens` are those of the request to the reader, its `sent_tokens` those of a request without
+    compression: both with instruction and framing, as behind a tap. `compressor_seconds` is the compressor's own time.
+    The compressor runs one call at a time, so that its times are comparable, and waiting for it is not latency. The
+    reader may have many calls in flight.
 
     Args:
         compressor: A system or function that returns a context.
@@ -77,7 +77,7 @@ class WithReader:
             sees_upstream=True,
             asks_model=True,
             report=None if reader.report is None else self._report,
-            # The most that the reader is sent; what a floor or a ceiling leaves of an example is known beforehand.
+            # An upper bound of the request to the reader; the context of a floor or a ceiling is known in advance.
             request_body=self._write_request if bound and reader.request_body else reader.request_body,
             list_requests=self.list_requests,
             stop_reason=reader.stop_reason,
@@ -85,13 +85,13 @@ class WithReader:
         )
 
     def _write_request(self, example: Example) -> Any:
-        """Write the request with what the compressor leaves of an example."""
+        """Write the request for an example after compression."""
         write = system_traits(self.reader).request_body
         made, *_ = self._compress(copy.deepcopy(example))
         return write and write(merge(example, drop_echo(made)))
 
     def _place_compressor(self, compress: Compress | None) -> None:
-        """Have the compressor run elsewhere from now on; None runs it here again."""
+        """Run the compressor elsewhere from now on; None runs it here again."""
         if compress is None:
             _elsewhere.pop(self, None)
         else:
@@ -99,17 +99,17 @@ class WithReader:
 
     @property
     def reads_gold(self) -> bool:
-        """Whether the compressor or the reader may look at the gold, which both are given."""
+        """Whether the compressor or the reader may read the gold; both get the whole example."""
         return may_read_gold(self.compressor) or may_read_gold(self.reader)
 
     async def prepare(self) -> None:
-        """Let the compressor get ready, and find out whether the reader is there."""
+        """Prepare the compressor and the reader."""
         for prepare in map(find_prepare, (self.compressor, self.reader)):
             if prepare is not None:
                 await prepare()
 
     async def finish(self) -> None:
-        """End what the compressor and the reader keep running, the reader also where the compressor fails at that."""
+        """Finish the compressor and the reader; the reader also if the compressor fails."""
         try:
             await _finish(self.compressor)
         finally:
@@ -131,13 +131,13 @@ class WithReader:
         return {**processed, **result, "metadata": metadata}
 
     def _report(self, count: Callable[[str], int]) -> dict[str, Any]:
-        """Say who answers behind the tap of the reader: a script and a model of this machine send no bill."""
+        """Describe the answerer behind the reader's tap: scripts and local models cost nothing."""
         report = system_traits(self.reader).report
         told = {} if report is None else report(count)
         return {key: told[key] for key in ("answered_by",) if key in told}
 
     def list_requests(self, example: Example, replies: Sequence[str]) -> list[Mapping[str, Any]]:
-        """The bodies that the reader is sent for an example, one for each of its replies."""
+        """List the request bodies to the reader for an example, one per reply."""
         conversation = len(replies) > 1 and has_open_turns(example) and can_await_turns(self.reader)
         examples = list_turn_prompts(example["turns"], replies) if conversation else [example]
         return [self._request(each) for each in examples]
@@ -156,7 +156,7 @@ class WithReader:
                 made = self.compressor.process(example)
             except (ContextBenchError, KeyboardInterrupt):
                 raise
-            # Nothing else gets out of the thread: StopIteration and SystemExit would take the event loop along.
+            # Convert all exceptions: StopIteration and SystemExit would end the event loop.
             except BaseException as error:
                 raise SystemFailure(f"{self.compressor.name} failed: {describe(error)}") from error
             return made, started, time.perf_counter()
@@ -167,7 +167,7 @@ class WithReader:
 
 
 async def _finish(part: Any) -> None:
-    """Let a part end what it keeps running, in a thread where that may block."""
+    """Finish a part, in a thread if that may block."""
     finish = find_finish(part)
     if finish is not None:
         ended = finish() if inspect.iscoroutinefunction(finish) else await asyncio.to_thread(finish)
@@ -176,7 +176,7 @@ async def _finish(part: Any) -> None:
 
 
 def _check_prompt(made: Any, example: Example, name: str) -> Example:
-    """Check what the compressor made, and keep what is a prompt: its response would not be the reader's."""
+    """Check the compressor's output, and keep only prompt fields: the response must come from the reader."""
     if isinstance(made, str):
         made = {"context": made}
     if not isinstance(made, Mapping):

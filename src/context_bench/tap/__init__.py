@@ -1,4 +1,4 @@
-"""The tap: a recording upstream that stands where the model would, and sees what really reaches it."""
+"""The tap: a recording upstream in place of the model, which sees the requests that really reach it."""
 
 from __future__ import annotations
 

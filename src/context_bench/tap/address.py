@@ -1,4 +1,4 @@
-"""Where a tap listens, `HOST:PORT` or `:PORT` for this machine alone, and where a proxy does."""
+"""Addresses of taps (`HOST:PORT`, or `:PORT` for this machine alone) and of proxies."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from context_bench.text.masking import mask_text
 LOOPBACK = "127.0.0.1"
 _FIRST_PORT = 20_000
 _MAX_TRIES = 50
-_choose = random.Random()  # apart from the seeds of a run: two runs with the same seed need two ports
+_choose = random.Random()  # not the seed of a run: two runs with the same seed need two ports
 _found: set[int] = set()
 _EVERYWHERE = {"0.0.0.0": LOOPBACK, "::": "::1"}
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """Read the host and the port of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`; port 0 is any free one."""
+    """Read the host and the port of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`; port 0 picks a free one."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or any(char in host for char in "/@ ?#"):
         raise UsageError(f"{text!r} is not an address to listen on: write :PORT or HOST:PORT, such as :9100")
@@ -32,29 +32,27 @@ def parse_listen(text: str) -> tuple[str, int]:
         raise UsageError(f"{text!r} is not an address to listen on: a port must be at most 65535")
     bare = host.removeprefix("[").removesuffix("]")
     if (":" in bare) != (host != bare):
-        raise UsageError(
-            f"{text!r} is not an address to listen on: an IPv6 address must stand in brackets, as in [::1]:9100"
-        )
-    # By name it may be two addresses, which with port 0 would get two ports.
+        raise UsageError(f"{text!r} is not an address to listen on: put an IPv6 address in brackets, as in [::1]:9100")
+    # A name may have two addresses, which would get different ports with port 0.
     return LOOPBACK if bare in ("", "localhost") else bare, int(port)
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the URL by which this machine reaches a server that listens there."""
+    """Return the URL of a listening server for clients on this machine."""
     host = _EVERYWHERE.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def is_open_to_others(host: str) -> bool:
-    """Whether other machines may reach what listens on a host."""
+    """Whether other machines can reach a server that listens on a host."""
     return host in _EVERYWHERE or not is_loopback(url_of(host, 1))
 
 
 def free_port() -> int:
-    """Find a port of loopback that nobody listens on now, and that nobody is likely to take before it is used.
+    """Find a free loopback port that is unlikely to be taken before it is used.
 
-    Ports that the kernel gives to outgoing connections are avoided: one of those is soon somebody else's. So are those
-    that another process of this user has found, as long as it lives: its server may be about to start.
+    Avoid the kernel's ports for outgoing connections, which are soon reused, and ports that a running process of this
+    user has reserved, since its server may be about to start.
     """
     for _ in range(_MAX_TRIES):
         port = _choose.randrange(_FIRST_PORT, _find_first_outgoing_port())
@@ -70,15 +68,15 @@ def free_port() -> int:
 
 
 def _reserve(port: int) -> bool:
-    """Lock the byte of a port in a file that the processes of a user share; False where another one holds it.
+    """Lock the byte of a port in a file shared by the user's processes; return False if another process has it.
 
-    The lock goes with the process. Where there are no such locks, every port may be had.
+    The lock ends with the process. On systems without such locks, every port is allowed.
     """
     try:
         import fcntl
 
         file = _open_reservations()
-    except (ImportError, AttributeError, OSError):  # Windows, or a folder where nothing can be kept
+    except (ImportError, AttributeError, OSError):  # Windows, or a folder that is not writable
         return True
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
@@ -89,13 +87,13 @@ def _reserve(port: int) -> bool:
 
 @cache
 def _open_reservations() -> int:
-    """Open the file of reservations, once for a process: to close it would give all of them up."""
+    """Open the file of reservations once per process: closing it would release all of them."""
     name = Path(tempfile.gettempdir(), f"context-bench-{os.getuid()}.ports")
     return os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _find_first_outgoing_port() -> int:
-    """Return the first port that the kernel gives to outgoing connections, as Linux says it, else as IANA does."""
+    """Return the first port of the kernel's range for outgoing connections: Linux's setting, else IANA's."""
     with suppress(OSError, ValueError, IndexError):
         return max(int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]), _FIRST_PORT + 1)
     return 49_152

@@ -1,4 +1,4 @@
-"""Between the tap's server and whoever answers for it: what came in, what goes out, and the agreement of the two."""
+"""The interface of the tap's server to its answerer: requests, replies and the `Answerer` protocol."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from context_bench.wire.forms import find_form, form_of_route, holds_prompt, mak
 from context_bench.wire.prompts import Prompt, dump_body, read_document
 
 LONG_BODY = 256 * 1024
-"""Bytes from which a request is read and its tokens are counted in a thread: others wait to be answered."""
+"""Requests from this size are parsed and counted in a thread, so that others are not delayed."""
 
 
 @dataclass(slots=True)
 class Incoming:
-    """A request as it reached the tap; `headers` by lower-case name, with their secrets: never to be kept.
+    """A request as it reached the tap. `headers` have lower-case names and contain secrets: never store them.
 
-    `conversation` is the request with what it goes on from, where that is stored apart from it and known. The
-    body is parsed once, and its tokens are counted once, however many ask for them: bodies are large.
+    `conversation` is the request including the stored conversation that it continues, if that is known. Bodies are
+    large, so they are parsed once and their tokens are counted once.
     """
 
     method: str
@@ -36,17 +36,17 @@ class Incoming:
 
     @property
     def form(self) -> ApiForm | None:
-        """The API that it speaks; None where no model is asked."""
+        """The API of the request; None if it does not ask a model."""
         return find_form(self.path)
 
     def document(self) -> dict[str, Any]:
-        """Read the body as JSON, which is not to be changed; an empty object when it is none."""
+        """Return the body as JSON, not to be modified; an empty object if it is not JSON."""
         if self._document is None:
             self._document = read_document(self.body)
         return self._document
 
     def prompt(self) -> Prompt | None:
-        """Read what a model is asked to read; None when the body holds no prompt."""
+        """Return the prompt for the model; None if the body has none."""
         return read_prompt(self.conversation or self.document()) if holds_prompt(self.path) else None
 
     def count_tokens(self) -> int:
@@ -60,7 +60,7 @@ class Incoming:
 
 @dataclass(slots=True)
 class Outgoing:
-    """A reply: a body at once, or as a stream of chunks that are passed on as they come."""
+    """A reply: a whole body, or a stream of chunks that are passed on as they arrive."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Outgoing:
 
 
 def build_reply(answer: Answer, request: Incoming) -> Outgoing:
-    """Build the reply to a request, streamed when the request says so."""
+    """Build the reply to a request, streamed if the request asks for that."""
     document, form = request.document(), form_of_route(request.path)
     if answer.status >= 400:
         return build_error(answer.status, answer.text, form, answer.headers)
@@ -79,7 +79,7 @@ def build_reply(answer: Answer, request: Incoming) -> Outgoing:
 
 
 def build_stream(events: Iterable[bytes], answer: Answer) -> Outgoing:
-    """Build a streamed reply of these events, at the pace of the answer."""
+    """Build a streamed reply of these events, with the delays of the answer."""
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **answer.headers}
     return Outgoing(answer.status, headers, _pace(events, answer.pause))
 
@@ -95,7 +95,7 @@ def build_error(status: int, message: str, form: ApiForm | None, headers: Mappin
 
 
 async def _pace(pieces: Iterable[bytes], pause: float) -> AsyncIterator[bytes]:
-    """Yield the pieces one after the other, with a wait between two."""
+    """Yield the pieces with a wait between them."""
     for number, piece in enumerate(pieces):
         if number and pause:
             await asyncio.sleep(pause)
@@ -103,14 +103,14 @@ async def _pace(pieces: Iterable[bytes], pause: float) -> AsyncIterator[bytes]:
 
 
 class Answerer(Protocol):
-    """An upstream that answers for the tap: a model elsewhere, a local one, or a script.
+    """An upstream that answers for the tap: a remote model, a local one, or a script.
 
-    `fingerprint` tells what makes its answers differ, and holds no secret; None when that cannot be known.
+    `fingerprint` identifies its answers, without secrets; None if that is not possible.
 
     Optional members:
-        secrets: Values that must be shown and kept nowhere, such as a key in the URL that it asks.
-        label: A text that is said of every result that it has a part in.
-        is_script: True when no model answers: what is made of its answers has no quality to measure.
+        secrets: Values that must never be shown or stored, such as a key in its URL.
+        label: A note on every result with its answers.
+        is_script: True if no model answers, so that its answers have no quality to measure.
     """
 
     @property
@@ -124,14 +124,14 @@ class Answerer(Protocol):
 
 
 def describe_answerer(answerer: Answerer) -> str:
-    """Say who answers, for reports and logs."""
+    """Describe the answerer for reports and logs."""
     return answerer.fingerprint or "a script whose code cannot be followed"
 
 
 class Shared:
     """One answerer behind several taps: opened with the first of them, closed with the last.
 
-    With `max_rpm` it is asked for no more than so many answers in a minute, at even distances.
+    `max_rpm` limits its requests per minute, evenly spaced.
     """
 
     def __init__(self, answerer: Answerer, max_rpm: float | None = None) -> None:
@@ -149,17 +149,17 @@ class Shared:
 
     @property
     def fingerprint(self) -> str | None:
-        """The settings that make the answers differ; None when that cannot be known."""
+        """The fingerprint of the answerer; None if unknown."""
         return self._answerer.fingerprint
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that must be shown and kept nowhere, such as a key in the URL that it asks."""
+        """Values that must never be shown or stored, such as a key in its URL."""
         return find_secrets(self._answerer)
 
     @property
     def label(self) -> str | None:
-        """The note on every result that it has a part in."""
+        """The note on every result with its answers."""
         return find_label(self._answerer)
 
     @property

@@ -1,7 +1,7 @@
-"""An answerer that asks somebody else: requests go on to one upstream, with the client's own key.
+"""An answerer that forwards requests to one upstream, with the client's own key.
 
-Nothing that a request says sends it anywhere else: not its path, not its Host, and redirects are passed
-back, not followed. Only what our own marks added is taken out; without one a body goes on byte for byte.
+No request can change its destination: neither by its path nor by its Host, and redirects are returned
+to the client, not followed. Only our own marks are removed; a body without marks is forwarded byte for byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 3.0
-"""Servers close idle connections after five seconds or more; a request on one that is just closed would be lost."""
+"""Shorter than servers keep idle connections (5 s or more): a request on a connection that closes would be lost."""
 _MAX_HEADER = 64 * 1024
 _PIECE_BYTES = 512 * 1024
 
@@ -49,21 +49,21 @@ _DECODED = ("gzip", "deflate", "br", "zstd")
 
 
 class Forward:
-    """Passes requests on to one server.
+    """Forwards requests to one server.
 
     Args:
-        url: Its base, with or without /v1 at its end.
+        url: Its base URL, with or without /v1.
         timeout: Seconds for a whole reply.
     """
 
     def __init__(self, url: str, *, timeout: float = 600.0) -> None:
         if "@" in urlsplit(url).netloc:
-            raise UsageError("the URL to forward to holds a password: the key that goes there is the client's own")
+            raise UsageError("the URL to forward to holds a password, which is not sent: the client sends its own key")
         self.url = find_api_root(url)
         self.timeout = timeout
         self.secrets = tuple(find_url_secrets(self.url))
         self._shown = mask_text(self.url)
-        # A key in the path is not shown, but still makes another server.
+        # A key in the path is not shown, but changes the fingerprint.
         masked = "" if self._shown == self.url else f" {blake2b(self.url.encode(), digest_size=8).hexdigest()}"
         self.fingerprint = f"forward {self._shown}{masked}"
         self._proxy = _find_proxy(self.url)
@@ -76,7 +76,7 @@ class Forward:
             raise MissingExtra("the tap", "tap") from error
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),  # cookies are the client's business
+            cookie_jar=aiohttp.DummyCookieJar(),  # cookies are left to the client
             timeout=aiohttp.ClientTimeout(total=self.timeout, sock_connect=_CONNECT_SECONDS),
             skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
             max_line_size=_MAX_HEADER,
@@ -89,10 +89,10 @@ class Forward:
             await session.close()
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Ask the upstream and return its answer; 502 when it does not, 504 when it takes too long."""
+        """Ask the upstream and return its answer; 502 if there is none, 504 after the timeout."""
         import aiohttp
 
-        if not request.path.startswith("/"):  # else it could end the name of the host, or begin another
+        if not request.path.startswith("/"):  # else it could change the host
             return build_error(400, f"{request.path!r} is not a path", request.form)
         try:
             return await self._ask(request)
@@ -119,7 +119,7 @@ class Forward:
         )
         if response.status == 101:
             response.close()
-            return build_error(502, f"{self._shown} switched to another protocol unasked", request.form)
+            return build_error(502, f"{self._shown} switched to another protocol unrequested", request.form)
         headers = _filter_reply_headers(response.headers)
         if _is_streamed(response) or _may_be_large(response):
             return Outgoing(response.status, headers, _Chunks(response))
@@ -128,7 +128,7 @@ class Forward:
 
 
 class _Chunks:
-    """The body of a reply as it comes. Closing it before its end closes the connection."""
+    """The body of a reply as it arrives. Closing it early closes the connection."""
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
@@ -147,7 +147,7 @@ class _Chunks:
 
 
 def _make_payload(request: Incoming) -> bytes | BytesIO | None:
-    """Return the body to send; a large one in pieces, as one write would hold up every other request."""
+    """Return the body to send; a large one in pieces, since a single write would block all other requests."""
     if not request.body and request.method != "POST":
         return None
     body = remove_marks(request.body)
@@ -155,7 +155,7 @@ def _make_payload(request: Incoming) -> bytes | BytesIO | None:
 
 
 def remove_marks(body: bytes) -> bytes:
-    """Return a body without the marks by which requests are matched; the very same one where there is none."""
+    """Remove our marks from a body; a body without marks is returned unchanged."""
     if MARK.search(body) is None:
         return body
     try:
@@ -166,12 +166,12 @@ def remove_marks(body: bytes) -> bytes:
         return body
     try:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell and UTF-8 cannot
+    except UnicodeEncodeError:  # half a surrogate pair, which is valid in JSON but not in UTF-8
         return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _remove_from(document: dict[str, Any]) -> bool:
-    """Remove the marks from a request; tell whether there were any."""
+    """Remove the marks from a request; return whether there were any."""
     found = False
     if _is_mark(document.get("user")):
         del document["user"]
@@ -196,7 +196,7 @@ def _filter_request_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _filter_reply_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the headers of a reply that are passed on; the body is decoded by then, so its encoding is left out."""
+    """Return the headers of a reply to pass on, without the encoding, since the body is already decoded."""
     from multidict import CIMultiDict
 
     dropped = _HOP_BY_HOP | {"content-length"} | _list_named(headers.get("Connection"))
@@ -206,7 +206,7 @@ def _filter_reply_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _list_named(connection: str | None) -> set[str]:
-    """List the headers that a Connection header declares to be for the next hop alone."""
+    """List the hop-by-hop headers that a Connection header names."""
     return {name.strip().lower() for name in (connection or "").split(",")}
 
 
@@ -216,13 +216,13 @@ def _is_streamed(response: ClientResponse) -> bool:
 
 
 def _may_be_large(response: ClientResponse) -> bool:
-    """Whether a reply may be so large that it is passed on as it comes, and not held as a whole."""
+    """Whether a reply may be too large to hold as a whole, so that it is streamed."""
     size = response.content_length
     return size is None or size > _PIECE_BYTES or "Content-Encoding" in response.headers
 
 
 def _find_proxy(url: str) -> str | None:
-    """Find the proxy that the environment names for a server; None for this machine."""
+    """Return the environment's HTTP proxy for a server; None for this machine."""
     parts = urlsplit(url)
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None

@@ -1,10 +1,10 @@
-"""Let requests into a tap: from programs alone, of bounded size, and without their secrets.
+"""Admit requests to a tap: only from programs, of bounded size, and recorded without secrets.
 
 A web page could send requests to loopback, and by DNS rebinding even read the answers. Browsers reveal pages by
 `Origin`, `Sec-Fetch-Site` and the name in `Host`.
 
-A header, query parameter or body field is secret by its name, other values because we know them to be. Such a value is
-kept nowhere, not even in a body or a reply that repeats it.
+Headers, query parameters and body fields are secret by their names, other values because they are known secrets. These
+values are never stored, not even if a body or a reply repeats them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 MAX_BODY = 80 * 1024 * 1024  # bytes of one request or reply; ten times the longest prompt that a model takes
-MAX_TOGETHER = 256 * 1024 * 1024  # bytes of all requests and replies under way
-_ROOM_TIMEOUT = 20.0  # seconds that a body waits for room before it is refused
+MAX_TOGETHER = 256 * 1024 * 1024  # bytes of all requests and replies in flight
+_ROOM_TIMEOUT = 20.0  # seconds that a body waits for memory before it is refused
 _BODY_SECONDS = 60.0
-_STEP_BYTES = 1024 * 1024  # bytes that a body of unknown size takes at a time
+_STEP_BYTES = 1024 * 1024  # the steps by which a body of unknown size reserves memory
 
 
 class BodyRefused(Exception):
-    """A body that is not taken in, with the status to answer."""
+    """Refusal of a body, with the HTTP status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -45,7 +45,7 @@ class BodyRefused(Exception):
 
 
 class Budget:
-    """Bytes that may be held at once; whoever wants more waits for others to give some back."""
+    """A limit of bytes held at once; requests for more wait until others release some."""
 
     def __init__(self, most: int = MAX_TOGETHER) -> None:
         self.free = self.most = most
@@ -53,7 +53,7 @@ class Budget:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def take(self, size: int) -> None:
-        """Wait until there is room; BodyRefused if that takes too long."""
+        """Wait until the bytes are free; BodyRefused after a timeout."""
         deadline = asyncio.get_running_loop().time() + _ROOM_TIMEOUT
         while self.free < size:
             await self._wait(deadline)
@@ -66,11 +66,11 @@ class Budget:
         try:
             await asyncio.wait_for(turn, deadline - loop.time())
         except asyncio.TimeoutError:
-            held = f"the bodies under way at the tap take {self.most >> 20} MB already"
+            held = f"requests in flight at the tap already take {self.most >> 20} MB"
             raise BodyRefused(503, f"{held}: send fewer or smaller ones at once") from None
 
     def give_back(self, size: int) -> None:
-        """Make room for others."""
+        """Release bytes and wake all waiters."""
         self.free += size
         while self._waiting:
             turn = self._waiting.popleft()
@@ -85,7 +85,7 @@ class Share:
         self._budget, self._held = budget, 0
 
     async def take(self, size: int) -> None:
-        """Take so many more bytes of the budget."""
+        """Reserve more bytes of the budget."""
         if self._budget.free >= size:
             self._budget.free -= size
         else:
@@ -93,19 +93,19 @@ class Share:
         self._held += size
 
     def give_back(self, keep: int = 0) -> None:
-        """Give bytes back to the budget, down to this many."""
+        """Release all but `keep` bytes."""
         self._held, spare = keep, self._held - keep
         self._budget.give_back(spare)
 
     @property
     def growing(self) -> asyncio.Lock:
-        """The lock of the one body that may grow beyond what it has taken, as two might wait for each other."""
+        """The lock for a body that grows beyond its reservation: two such bodies could deadlock."""
         return self._budget.growing
 
 
 @contextmanager
 def limit_seconds(request: web.BaseRequest, seconds: float) -> Iterator[None]:
-    """Cut the connection of a client that takes longer than this; a timer costs less than a task for each wait."""
+    """Close the connection of a client after a timeout; a timer costs less than a task for each wait."""
     transport = request.transport
     if transport is None:
         yield
@@ -118,7 +118,7 @@ def limit_seconds(request: web.BaseRequest, seconds: float) -> Iterator[None]:
 
 
 async def read_body(request: web.BaseRequest, share: Share) -> bytes:
-    """Read a body without its encoding; BodyRefused when it is too large."""
+    """Read and decode a body; BodyRefused if it is too large."""
     if not request.can_read_body:
         return b""
     packed = request.headers.get("Content-Encoding", "identity").lower() != "identity"
@@ -147,23 +147,23 @@ async def read_body(request: web.BaseRequest, share: Share) -> bytes:
 
 
 def _make_refusal() -> BodyRefused:
-    return BodyRefused(413, f"the tap takes no body of more than {MAX_BODY >> 20} MB")
+    return BodyRefused(413, f"the tap accepts bodies of at most {MAX_BODY >> 20} MB")
 
 
 _FROM_PAGES = {"cross-site", "same-site", "same-origin"}
 
 
 def find_refusal(headers: Mapping[str, str], own: str, names: Collection[str]) -> str | None:
-    """Find why a request gets no answer; None when it may have one.
+    """Return the reason to refuse a request; None to admit it.
 
-    `own` is the host that the tap listens on, `names` are further names by which it may be called, in lower case.
+    `own` is the host that the tap listens on; `names` are further allowed host names in lower case.
     """
     if "Origin" in headers or headers.get("Sec-Fetch-Site", "").lower() in _FROM_PAGES:
         return "the tap answers programs, not web pages: this request has an Origin"
     host = _bare_host(headers.get("Host", ""))
     if not host or host == own.lower() or host in names or _is_local(host):
         return None
-    return f"the tap does not answer to the name {host!r}: add --tap-host {host} if a program is to reach it so"
+    return f"the tap does not answer to the name {host!r}: to allow it, add --tap-host {host}"
 
 
 def _bare_host(text: str) -> str:
@@ -184,18 +184,18 @@ def _is_local(host: str) -> bool:
     return True
 
 
-_FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')  # a field of a JSON body with a text that may be a key
+_FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')  # a text field of a JSON body whose value may be a key
 
 _NAME = re.compile(r'"([\w.-]{2,60})"\s*:\s*"')
 """The name of such a field. It begins with a quotation mark, which few letters are: a long text is passed over fast."""
 
 _PIECE_BYTES = 256 * 1024
 
-_MIN_KEY_CHARS = 8  # anything shorter is no real key, and may well be a word of an answer
+_MIN_KEY_CHARS = 8  # shorter values are no real keys, and may be words of an answer
 
 
 class Redactor:
-    """Masks the secrets of one request in whatever is kept of it."""
+    """Masks the secrets of one request in everything that is recorded."""
 
     __slots__ = ("_known", "_values")
 
@@ -204,7 +204,7 @@ class Redactor:
         forms = {form for name, value in pairs if may_name_secret(name) for form in _list_forms(value)}
         forms.update(form for value in known for form in _list_forms(value))
         self._known = frozenset(known)
-        # The longest first: one may hold another.
+        # The longest first: one may contain another.
         self._values = sorted(
             _add_escaped(form for form in forms if len(form) >= _MIN_KEY_CHARS), key=len, reverse=True
         )
@@ -234,7 +234,7 @@ class Redactor:
 
 
 def _decode(data: bytes | bytearray) -> str:
-    """Decode a body; one that is not UTF-8 piece by piece, as one call would stop every other thread for long."""
+    """Decode a body. Decode invalid UTF-8 in pieces, since one call would block all other threads for long."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -243,15 +243,15 @@ def _decode(data: bytes | bytearray) -> str:
 
 
 def _mask_fields(text: str) -> str:
-    """Mask the values of key-like fields in a body, but not in what a model reads: there such a field is data."""
+    """Mask the values of key-like fields in a body, except in prompts, where such fields are data."""
     try:
         document = orjson.loads(text)
-    except orjson.JSONDecodeError:  # a stream, whose tokens have names too
+    except orjson.JSONDecodeError:  # a stream, in which "token" fields are common
         return _FIELD.sub(lambda found: found[0] if found[1].lower() in ("key", "token") else _mask_field(found), text)
     secrets = {each for each in find_secrets(document, (*PROMPT_FIELDS, "logprobs")) if len(each) >= _MIN_KEY_CHARS}
     text = _FIELD.sub(lambda found: _mask_field(found) if found[3] in secrets else found[0], text)
     for quoted in {json.dumps(each, ensure_ascii=ascii) for each in secrets for ascii in (True, False)}:
-        if "\\" in quoted:  # the pattern passes it over
+        if "\\" in quoted:  # the pattern skips it
             text = text.replace(quoted, f'"{MASK}"')
     return text
 
@@ -261,7 +261,7 @@ def _mask_field(found: re.Match[str]) -> str:
 
 
 def _list_forms(value: str) -> Iterator[str]:
-    """List the forms of a secret that may come back: whole, without its scheme (`Bearer KEY`), one of the cookies."""
+    """List the forms of a secret: whole, without its scheme (`Bearer KEY`), and each cookie."""
     yield value
     for part in re.split("[;,]", value):
         part = part.strip()
@@ -274,5 +274,5 @@ def _list_forms(value: str) -> Iterator[str]:
 
 
 def _add_escaped(forms: Iterable[str]) -> set[str]:
-    """Return the texts, and each as JSON escapes it."""
+    """Return the texts, and their JSON-escaped forms."""
     return {each for form in forms for each in (form, json.dumps(form)[1:-1], form.replace("/", "\\/"))}

@@ -1,9 +1,9 @@
-"""Which example does a request at the tap belong to?
+"""Match the calls at the tap to the examples that caused them.
 
-Each request of ours carries a mark that nothing else contains: in a header and in a field of the body. A proxy
-that drops both is followed by content: a request belongs to the one example under way with which it shares words
-that no other example has. What fits no single example stays unmatched: nothing is guessed. Texts may have tens of
-megabytes: they are compared a piece at a time, in a thread, and little is remembered of them.
+Each request of ours carries a unique mark, in a header and in a field of the body. If a proxy drops both, calls are
+matched by content: a call belongs to the one example in flight with which it shares words that no other example has.
+A call that fits no single example stays unmatched: nothing is guessed. Texts may have tens of megabytes, so they are
+compared in pieces in a thread, and little of them is kept in memory.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from context_bench.wire.prompts import Prompt
 Key = TypeVar("Key", bound=Hashable)
 Owner = TypeVar("Owner", bound=Hashable)
 
-_RELATED_WORDS = 4  # words in a row that make two texts related
+_RELATED_WORDS = 4  # consecutive words that make two texts related
 
 _LONG, _SAMPLED = 400, 8
-"""Of a text with so many words the phrases that begin with one word in so many are taken, the same in every text."""
+"""In texts of 400 words or more, sample the phrases that begin with one word in 8, the same words in every text."""
 
 _MAX_KNOWN_WORDS = 200_000
 
-_LONG_TEXT_CHARS = 131_072  # characters from which a text is worked on in pieces
+_LONG_TEXT_CHARS = 131_072  # longer texts are processed in pieces
 
 
 def find_phrases(texts: Iterable[str]) -> set[str]:
-    """Find every few words in a row of the texts; a text with fewer is one phrase, and of a long one some are enough.
+    """Return all phrases of a few consecutive words; a shorter text is one phrase, and a long text is sampled.
 
-    Which ones are taken of a long text depends on their first word alone, so that two texts that share a passage
-    share the phrases that are taken of it.
+    The sample depends on the first word of each phrase alone, so that two texts with a common passage have the same
+    sampled phrases of it.
     """
     found: set[str] = set()
     for text in texts:
@@ -58,7 +58,7 @@ def find_phrases(texts: Iterable[str]) -> set[str]:
 
 
 def _find_sampled(split: Callable[[], Iterator[list[str]]]) -> set[str]:
-    """Take the rows that begin with certain words; all of them in a text that has none of these words."""
+    """Return the sampled phrases of a text, or all of its phrases if none is sampled."""
     found: set[str] = set()
     sample = _Sample()
     for words in _overlap(split()):
@@ -71,7 +71,7 @@ def _find_sampled(split: Callable[[], Iterator[list[str]]]) -> set[str]:
 
 
 def _overlap(pieces: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Yield the words of each piece behind the last ones of the piece before, so that no row is cut in two."""
+    """Yield the words of each piece after the last words of the previous piece, so that no phrase is split."""
     rest: list[str] = []
     for piece in pieces:
         words = rest + piece
@@ -84,7 +84,7 @@ def _join_all(words: list[str]) -> Iterator[str]:
 
 
 class _Sample(dict[str, bool]):
-    """Whether the phrases that begin with a word are taken; known words are not worked out again."""
+    """Whether phrases that begin with a word are sampled; a cache by word."""
 
     def __missing__(self, word: str) -> bool:
         if len(self) >= _MAX_KNOWN_WORDS:
@@ -94,7 +94,7 @@ class _Sample(dict[str, bool]):
 
 
 class OwnerIndex(Generic[Owner, Key]):
-    """Maps keys to those who have them, so that a text is not compared with everybody's."""
+    """Maps keys to their owners, so that a text need not be compared with all others."""
 
     def __init__(self, read: Callable[[Owner], Iterable[Key]]) -> None:
         self._read = read
@@ -102,7 +102,7 @@ class OwnerIndex(Generic[Owner, Key]):
         self._known: dict[Owner, Iterable[Key]] = {}
 
     def update(self, owners: Iterable[Owner]) -> None:
-        """Add the owners that are new, and remove those that are no longer among them."""
+        """Add new owners, and remove those that are not listed."""
         wanted = set(owners)
         for owner in self._known.keys() - wanted:
             self._remove(owner)
@@ -111,7 +111,7 @@ class OwnerIndex(Generic[Owner, Key]):
 
     def _add(self, owner: Owner) -> None:
         self._known[owner] = keys = self._read(owner)
-        alone = (owner,)  # one for all of its keys: most keys have one owner, and there may be a million of them
+        alone = (owner,)  # one tuple for all keys: most of a million keys have one owner
         for key in keys:
             others = self._owners.get(key)
             self._owners[key] = alone if others is None else others + alone
@@ -125,11 +125,11 @@ class OwnerIndex(Generic[Owner, Key]):
                 del self._owners[key]
 
     def find_owners(self, key: Key) -> tuple[Owner, ...]:
-        """Find those who have a key."""
+        """Return the owners of a key."""
         return self._owners.get(key, ())
 
     def count_owners(self, keys: Iterable[Key]) -> Counter[tuple[Owner, ...]]:
-        """Count how many of the keys belong to the same owners."""
+        """Count the keys by their sets of owners."""
         return Counter(self._owners.get(key, ()) for key in keys)
 
 
@@ -137,26 +137,26 @@ MARK_HEADER = "X-Context-Bench-Mark"
 
 MARK = re.compile(rb"cb-[0-9a-f]{24}")
 
-_MAX_REMEMBERED = 16  # examples that are over and whose calls may still come
+_MAX_REMEMBERED = 16  # finished examples whose calls may still arrive
 
 _MAX_REMEMBERED_CHARS = 32 * 1024 * 1024
-"""Of the texts of those with which calls are compared; by its mark a call of any of them is recognised."""
+"""Characters of finished examples to compare calls with; marks are recognised for all of them."""
 
-MAX_PATHS = 20  # of calls whose prompt cannot be read, that are told apart
+MAX_PATHS = 20  # distinct paths of calls with unreadable prompts
 
-_MAX_KEPT_CALLS = 1_000  # calls that fit no request of ours and are kept whole; more are counted
+_MAX_KEPT_CALLS = 1_000  # unmatched calls kept whole; further ones are only counted
 
 _MAX_KEPT_CHARS = 64 * 1024 * 1024
-"""Of those calls with their replies, and once more of calls that may belong to a request under way."""
+"""Characters of unmatched calls with their replies; the same again for calls held by requests in flight."""
 
 
 @dataclass(eq=False)
 class Ticket:
-    """An attempt to send a request of ours, and the calls at the tap that belong to it.
+    """An attempt to send a request of ours, with its calls at the tap.
 
-    `unmatched` are calls that may be its own and cannot be told; `more_unmatched` is the number of those for which
-    there was no room, and `more_bytes` the size of the bodies that a model may have read in them. `recorded` says that
-    what is known of it has been put down: whatever comes later counts for no row.
+    `unmatched` are calls that may belong to it. `more_unmatched` counts such calls that were not kept for lack of
+    memory, and `more_bytes` the size of their bodies that a model may have read. Calls that arrive after the attempt
+    is `recorded` belong to no row.
     """
 
     prompt: Prompt | None
@@ -170,18 +170,18 @@ class Ticket:
 
     @cached_property
     def size(self) -> int:
-        """Characters of its texts."""
+        """The characters of its texts."""
         return sum(map(len, self.prompt.texts())) if self.prompt else 0
 
 
 class Matcher:
-    """Hands each call at a tap to the request of ours that it belongs to; the rest is in `unmatched`.
+    """Assigns each call at a tap to its request of ours; all other calls are in `unmatched`.
 
-    Those of the rest that came too late for any request under way are also in `late`: no row knows of them. Of both
-    the first ones are kept, and all are counted: `unmatched_count`, `late_count`. `late_bytes` is the size of the
-    bodies that a model may have read in late calls that were not kept. `reached` holds the digests of the requests that
-    became a call. `uncounted` counts the calls whose prompt cannot be read, by their paths. `probe` is a text
-    by which a request of our own is known that the tap itself answers.
+    Unmatched calls that came too late for any request in flight are also in `late`, and in no row. Of both, the first
+    ones are kept and all are counted (`unmatched_count`, `late_count`). `late_bytes` is the size of the bodies that a
+    model may have read in late calls that were not kept. `reached` has the digests of the requests that caused a call.
+    `uncounted` counts calls with unreadable prompts by path. `probe` is a text that identifies our own probe request,
+    which the tap answers itself.
     """
 
     def __init__(self) -> None:
@@ -206,26 +206,26 @@ class Matcher:
         self.probe = ""
 
     def open(self, prompt: Prompt | None, digest: bytes = b"") -> Ticket:
-        """Begin to look for the calls of a request; `digest` is the same for equal requests, marks aside."""
+        """Start to match calls to a request; equal requests have the same `digest`, which ignores marks."""
         ticket = Ticket(prompt, digest)
         self._open[ticket.mark] = ticket
         return ticket
 
     def close(self, ticket: Ticket) -> None:
-        """End an attempt: a call that comes now is its own only if it carries its mark, and before it is recorded."""
+        """End an attempt: later calls belong to it only by mark, and only until it is recorded."""
         if self._open.pop(ticket.mark, None) is not None:
             self._closed.append(ticket)
             for forgotten in list(self._closed)[: -self._count_comparable() or None]:
                 forgotten.prompt = None
 
     def record(self, ticket: Ticket) -> None:
-        """Note that what is known of an attempt has been put down: nothing is held for it any more."""
+        """Mark an attempt as recorded, and release the calls held for it."""
         ticket.recorded = True
         for call in ticket.unmatched:
             self._release(call)
 
     def take(self, call: Call, request: Incoming) -> Awaitable[None] | None:
-        """Take in a call that has reached the tap; where long texts must be compared, once this is awaited."""
+        """Match a call that has reached the tap; return an awaitable if long texts must be compared."""
         self.seen += 1
         if self.answers_probe(request):
             return None
@@ -242,13 +242,13 @@ class Matcher:
         return None
 
     def answers_probe(self, request: Incoming) -> bool:
-        """Whether a request is ours, sent to find out whether the proxy's upstream is the tap; no model gets it."""
+        """Whether this is our probe, which checks that the proxy's upstream is the tap; no model receives it."""
         return bool(self.probe) and self.probe.encode() in request.body
 
     async def _compare_beside(
         self, call: Call, request: Incoming, known: Sequence[Ticket], under_way: Sequence[Ticket]
     ) -> None:
-        """Compare a call with the requests that were known when it came, in a thread, one call after the other."""
+        """Compare a call with the requests known on its arrival, in a thread, one call at a time."""
         self._thread = self._thread or ThreadPoolExecutor(1, "context-bench-match")
         try:
             found = await work_beside(self._find_by_content, request, known, under_way, threads=self._thread)
@@ -257,7 +257,7 @@ class Matcher:
         self._hand_over(call, len(request.body), found)
 
     def _hand_over(self, call: Call, size: int, candidates: Sequence[Ticket], *, marked: bool = False) -> None:
-        """Give a call of so many bytes to the one request that it belongs to, or keep it as one that cannot be told."""
+        """Assign a call to its request, or keep it as unmatched."""
         if len(candidates) == 1 and (candidates[0].mark in self._open or (marked and not candidates[0].recorded)):
             candidates[0].calls.append(call)
             if call.asks_model:
@@ -266,7 +266,7 @@ class Matcher:
         self._loose[call] = size
         waiting = [ticket for ticket in candidates if not ticket.recorded]
         self._keep(call, size, late=not waiting)
-        if not call.asks_model:  # whoever's embedding it is: no model read a prompt
+        if not call.asks_model:  # an embedding: no model read a prompt
             return
         for ticket in waiting:
             if self._hold(call):
@@ -276,7 +276,7 @@ class Matcher:
                 ticket.more_bytes += size
 
     def end(self, call: Call, request: Incoming) -> None:
-        """Take in the reply of a call, which is there by now: it takes room too where nobody knows whose it is."""
+        """Handle the end of a call; the reply of an unmatched call uses memory too."""
         if call.asks_model and call.is_answered and request.form is None and request.prompt() is None:
             path = call.path if call.path in self.uncounted or len(self.uncounted) < MAX_PATHS else "other paths"
             self.uncounted[path] += 1
@@ -284,14 +284,14 @@ class Matcher:
         if size is None:
             return
         if call not in self.unmatched:
-            call.reply = ""  # those who may own it count what it asked
+            call.reply = ""  # its possible owners count only the request
             return
         self._room -= len(call.reply)
         if self._room < 0:
             self._drop(call, size)
 
     def _keep(self, call: Call, size: int, *, late: bool) -> None:
-        """Keep a call that fits no request of ours, or count it where enough of them are kept."""
+        """Keep an unmatched call, or only count it if the limits are reached."""
         self.unmatched_count += 1
         self.late_count += late
         if len(self.unmatched) < _MAX_KEPT_CALLS and _weigh(call) <= self._room:
@@ -303,7 +303,7 @@ class Matcher:
             self.late_bytes += size if call.asks_model else 0
 
     def _drop(self, call: Call, size: int) -> None:
-        """Keep a call no longer, whose reply is larger than there is room for; it is still counted."""
+        """Drop a call whose reply exceeds the memory limit; it is still counted."""
         self._room += _weigh(call) + len(call.reply)
         self.unmatched.remove(call)
         call.reply = ""
@@ -312,7 +312,7 @@ class Matcher:
             self.late_bytes += size if call.asks_model else 0
 
     def _hold(self, call: Call) -> bool:
-        """Hold a call for one more request under way that it may belong to, if there is room."""
+        """Hold a call for another request in flight that may have caused it, within the limits."""
         if call not in self._held:
             if len(self._held) >= _MAX_KEPT_CALLS or _weigh(call) > self._held_room:
                 return False
@@ -334,11 +334,11 @@ class Matcher:
         found = (
             (self._find_by_texts(prompt, known) or self._find_by_phrases(prompt, known, under_way)) if prompt else []
         )
-        # What nobody recognises may be anybody's, and is nobody's for sure.
+        # An unrecognised call may belong to any request in flight, or to none.
         return found or [*under_way, Ticket(None, recorded=True)]
 
     def _find_by_texts(self, prompt: Prompt, known: Sequence[Ticket]) -> list[Ticket]:
-        """Find the one request that has all texts of a call unchanged, and one of them that no other request has."""
+        """Find the one request that has all texts of a call unchanged, at least one of them exclusively."""
         self._texts.update(known)
         owners = [self._texts.find_owners(text) for text in _list_texts(prompt)]
         if not any(len(each) == 1 for each in owners):
@@ -347,10 +347,10 @@ class Matcher:
         return list(common) if len(common) == 1 else []
 
     def _find_by_phrases(self, prompt: Prompt, known: Sequence[Ticket], under_way: Sequence[Ticket]) -> list[Ticket]:
-        """Find the requests with phrases of a call that no other request has.
+        """Find the requests that share exclusive phrases with a call.
 
-        Finished ones count too, since a call may arrive late. Where an example is repeated no request has phrases of
-        its own: then it is those under way that have at least half of the phrases.
+        This includes finished requests, since a call may arrive late. Repeated examples have no exclusive phrases: then
+        return the requests in flight that have at least half of the call's phrases.
         """
         self._phrases.update(known)
         heard = find_phrases(prompt.texts())
@@ -364,13 +364,13 @@ class Matcher:
         return [ticket for ticket in under_way if 2 * shared[ticket] >= len(heard) and shared[ticket]]
 
     def _list_comparable(self) -> list[Ticket]:
-        """List the requests that a call without a mark is compared with."""
+        """List the requests to compare with a call without a mark."""
         return [*self._open.values(), *list(self._closed)[len(self._closed) - self._count_comparable() :]]
 
     def _count_comparable(self) -> int:
-        """Count the last ones of the requests that are over for whose texts there is room.
+        """Count the most recent finished requests whose texts fit into the limit.
 
-        What is known of the phrases of a text takes more memory than the text.
+        The index of a text's phrases takes more memory than the text.
         """
         sizes = accumulate(ticket.size for ticket in reversed(self._closed))
         return sum(size <= _MAX_REMEMBERED_CHARS for size in sizes)
@@ -381,5 +381,5 @@ def _list_texts(prompt: Prompt | None) -> set[str]:
 
 
 def _weigh(call: Call) -> int:
-    """Count the characters of a call but its reply."""
+    """Count the characters of a call without its reply."""
     return len(call.body) + sum(len(name) + len(value) for name, value in call.headers.items())

@@ -1,7 +1,7 @@
 """Scripts in files: rules that answer requests, and replies in the structure that a request demands.
 
-An answer that already has the demanded structure is left alone. Otherwise the schema is filled: every field is there,
-a list has one item, and a text is what the script said.
+An answer that already has the demanded structure is not changed. Otherwise the schema is filled: with every field, one
+item in each list, and the script's text in each text field.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from context_bench.errors import DataError, UsageError
 from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import find_demand, read_prompt
 
-MAX_CHOICES = 128  # as OpenAI's API gives at most
-_MAX_SCHEMA_DEPTH = 12  # levels of a schema that are filled: one may refer to itself
+MAX_CHOICES = 128  # the limit of OpenAI's API
+_MAX_SCHEMA_DEPTH = 12  # a schema may refer to itself
 
 
 def fit_answer(answer: Answer, document: Mapping[str, Any]) -> Answer:
-    """Return the answer in the form that its request demands, as often as it asks for; else as it is."""
+    """Return the answer in the form and number that its request demands."""
     if answer.status >= 400 or answer.tool_calls:
         return answer
     answer = _fit_structure(answer, document)
@@ -45,7 +45,7 @@ def _fit_structure(answer: Answer, document: Mapping[str, Any]) -> Answer:
 
 
 def fill_schema(schema: Any, text: str) -> Any:
-    """Make a value that fits a JSON schema, with `text` for every text in it."""
+    """Make a value that fits a JSON schema, with `text` in every text field."""
     return _fill(schema, text, schema, 0)
 
 
@@ -84,7 +84,7 @@ def _choose(schemas: list[Any]) -> Any:
 
 
 def _follow(reference: str, root: Any) -> Any:
-    """Find what `#/$defs/Name` refers to."""
+    """Resolve a reference such as `#/$defs/Name`."""
     found = root
     for part in reference.removeprefix("#/").split("/"):
         found = found.get(part) if isinstance(found, Mapping) else None
@@ -123,20 +123,20 @@ class _Rule:
     answer: Answer
 
     def fits(self, texts: list[str], schema: str) -> bool:
-        """Whether it answers a prompt with these texts, whose reply is to follow the schema of that name."""
+        """Whether the rule applies to a prompt with these texts and a reply schema of that name."""
         if self.left == 0 or self.schema not in (None, schema):
             return False
         return self.match is None or any(self.match.search(text) for text in texts)
 
 
 class Rules:
-    """Rules in their order, and how often each may still serve; `source` is the file as it was read."""
+    """Rules in order, with their remaining uses; `source` is the content of the file."""
 
     def __init__(self, rules: list[_Rule], source: bytes) -> None:
         self._rules, self.source = rules, source
 
     def answer(self, document: Mapping[str, Any]) -> Answer:
-        """Return the answer of the first rule that fits."""
+        """Return the answer of the first rule that applies."""
         prompt = read_prompt(document)
         texts = prompt.texts() if prompt else []
         demand = find_demand(document)
@@ -146,11 +146,11 @@ class Rules:
                 if rule.left is not None:
                     rule.left -= 1
                 return rule.answer
-        return Answer(f"none of the {len(self._rules)} rules of the script fits this request", status=404)
+        return Answer(f"none of the {len(self._rules)} rules of the script matches this request", status=404)
 
 
 def read_rules(path: Path) -> Rules:
-    """Read a file of rules; DataError names the file, the line or the number of the rule, and what is wrong."""
+    """Read a file of rules; DataError names the file, the line or rule, and the fault."""
     try:
         source = path.read_bytes()
         text = source.decode("utf-8-sig")
@@ -168,7 +168,7 @@ def read_rules(path: Path) -> Rules:
         items = document if isinstance(document, list) else [document]
         numbered = [(f"{path}, rule {number}", item) for number, item in enumerate(items, 1)]
     if not numbered:
-        raise DataError(f"{path}: holds no rule")
+        raise DataError(f"{path}: has no rules")
     return Rules([_read_rule(item, where) for where, item in numbered], source)
 
 
@@ -196,7 +196,7 @@ def _read_rule(item: Any, where: str) -> _Rule:
 
 
 def read_answer(item: Any, where: str) -> Answer:
-    """Read the answer in a rule, or in what a function returned."""
+    """Read the answer of a rule, or the result of a function."""
     _check(item, where, _KINDS)
     status = item.get("status", 500 if "error" in item else 200)
     if not 200 <= status <= 599:
@@ -213,7 +213,7 @@ def read_answer(item: Any, where: str) -> Answer:
         item.get("error") or f"scripted error {status}" if status >= 400 else item.get("reply", "".join(chunks or ()))
     )
     if chunks is not None and status < 400 and "".join(chunks) != text:
-        raise DataError(f"{where}: the chunks do not make up the reply")
+        raise DataError(f"{where}: the joined chunks differ from the reply")
     return Answer(
         text=text,
         tool_calls=[_read_call(call, number, where) for number, call in enumerate(item.get("tool_calls", ()), 1)],
@@ -229,12 +229,12 @@ def read_answer(item: Any, where: str) -> Answer:
 
 
 def _check(item: Any, where: str, kinds: Mapping[str, tuple[type, ...]]) -> None:
-    """Refuse what is not an object, a key that means nothing, and a value of the wrong kind."""
+    """Check that `item` is an object with known keys and values of the right kinds."""
     if not isinstance(item, Mapping):
         raise DataError(f"{where}: it must be an object (got {type(item).__name__})")
     for key, value in item.items():
         if key not in kinds:
-            raise DataError(f"{where}: unknown key {key!r}: there are {', '.join(kinds)}")
+            raise DataError(f"{where}: unknown key {key!r}; known keys: {', '.join(kinds)}")
         if not isinstance(value, kinds[key]) or isinstance(value, bool):
             raise DataError(f"{where}: {key} must be {_WORDS[kinds[key][-1]]} (got {json.dumps(value, default=str)})")
 

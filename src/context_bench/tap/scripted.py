@@ -1,14 +1,14 @@
-"""An upstream that answers by a script: for tests, for conformance checks, and for runs with no model at all.
+"""An upstream that answers by a script: for tests, conformance checks, and runs without a model.
 
     echo                        the last user's text
-    extract                     the passage that answers the question, by the words they share
+    extract                     the passage that answers the question, by shared words
     text:SOMETHING              always that
-    rules.jsonl, rules.json     the first rule that fits, see `context_bench.tap.rules`
-    file.py:function            whatever it returns for the body of a request: a text, or a dict like a rule
+    rules.jsonl, rules.json     the first rule that matches, see `context_bench.tap.rules`
+    file.py:function            its result for the body of a request: a text, or a dict like a rule
     module:function
 
-A request that demands JSON, a schema or the call of a tool gets it: from the script, or filled with what it said.
-`services.py` has what else it answers: models, embeddings, token counts, stored responses, `/v1/completions`.
+If a request demands JSON, a schema or a tool call, the reply has it: from the script, or filled with its text.
+`services.py` has the other routes: models, embeddings, token counts, stored responses, `/v1/completions`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNKNOWN = "I do not know."
 
 _MAX_QUESTION_CHARS = 400
 _LONGEST_VALUE = 6
-_MAX_DEPTH = 8  # no API nests content deeper
+_MAX_DEPTH = 8  # no API nests content more deeply
 
 _STOP = frozenset(
     split_words(
@@ -66,7 +66,7 @@ _FIELDS = re.compile(
 )  # after a text, number, list, object, true, null
 _CELLS = re.compile(
     r",(?=[^\s\d]|\Z)|(?<=\D),(?=\d)"
-)  # of a CSV row; in prose a space follows, or a digit on both sides
+)  # of a CSV row; in prose a space follows, or digits are on both sides
 _MIN_CELLS = 3
 _MAX_PACKED_DEPTH = 2
 _PACKED = re.compile(r"\\(?:[n\"]|u00)")
@@ -89,7 +89,7 @@ def extract_answer(document: Mapping[str, Any]) -> str:
 
 
 def _split(text: str, between: re.Pattern[str]) -> Iterator[str]:
-    """Yield the parts of a text one by one: a list of all of them may take several times its size."""
+    """Yield the parts of a text one by one: a list of all parts may take several times the memory."""
     start = 0
     for gap in between.finditer(text):
         yield text[start : gap.start()]
@@ -98,7 +98,7 @@ def _split(text: str, between: re.Pattern[str]) -> Iterator[str]:
 
 
 def _unpack(text: str, depth: int = 0) -> Iterator[str]:
-    """Yield the lines of a text; one that holds another text in escapes as the lines of that one."""
+    """Yield the lines of a text; a line with an escaped text yields the lines of that text."""
     if depth == _MAX_PACKED_DEPTH or not ("\\" in text or "&" in text):
         yield text
         return
@@ -120,9 +120,9 @@ def _find_field_value(record: str, asked: frozenset[str]) -> str | None:
 
 
 def _find_best(passages: Iterable[str], asked: frozenset[str]) -> str | None:
-    """Find the passage with the rarest words of the question; the shortest of several, then the first.
+    """Find the passage with the rarest words of the question; ties go to the shortest, then the first.
 
-    Of passages with the same of these words only the best one is remembered: there may be millions.
+    Only the best passage for each set of these words is kept, since there may be millions.
     """
     best: dict[frozenset[str], tuple[int, int, str]] = {}
     alike: Counter[frozenset[str]] = Counter()
@@ -141,12 +141,12 @@ def _find_best(passages: Iterable[str], asked: frozenset[str]) -> str | None:
     for words, number in alike.items():
         counts.update(dict.fromkeys(words, number))
     weights = {word: log(1 + total / count) for word, count in counts.items()}
-    # An exact sum: the order of a set is not the same in every process.
+    # An exact sum, because the order of a set varies between processes.
     return max(best.items(), key=lambda each: (fsum(map(weights.__getitem__, each[0])), -each[1][0], -each[1][1]))[1][2]
 
 
 def _find_value(passage: str, asked: frozenset[str]) -> str | None:
-    """Find what a passage says of the question's words: what follows the last, or stands between two of them."""
+    """Return the part of a passage after the last of the question's words, or between two of them."""
     words = list(_WORD.finditer(passage))
     matched = [word for word in words if word.group().casefold() in asked]
     if not matched:
@@ -162,7 +162,7 @@ def _find_value(passage: str, asked: frozenset[str]) -> str | None:
 
 
 def _split_question(document: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Find the question, and every text but it and what comes after it in the same message: how to answer."""
+    """Find the question, and all other texts except the instructions after it in the same message."""
     prompt = read_prompt(document)
     said: list[tuple[str, str]] = []
     for message in prompt.messages_and_system() if prompt else ():
@@ -176,7 +176,7 @@ def _split_question(document: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _list_spoken(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """List who says what: a tool's result is its own, also where it comes in a message of the user."""
+    """List the texts with their speakers; a tool result counts as the tool's, also in a user message."""
     if isinstance(content, str):
         yield role, content
     elif depth == _MAX_DEPTH:
@@ -192,7 +192,7 @@ def _list_spoken(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str,
 
 
 def _find_question(text: str) -> tuple[str, str]:
-    """Find the last paragraph that asks something, and all before it; of a long paragraph its last question."""
+    """Find the last paragraph with a question, and all text before it; in a long paragraph, its last question."""
     question, before = _find_last_asking(text, _PARAGRAPHS)
     if len(question) <= _MAX_QUESTION_CHARS and "\n" not in question.strip():
         return question, before
@@ -201,7 +201,7 @@ def _find_question(text: str) -> tuple[str, str]:
 
 
 def _find_last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
-    """Find the last part with a question mark, or the last of all, and what stands before it."""
+    """Find the last part with a question mark, or the last part, and the text before it."""
     start, last, asking = 0, (0, len(text)), None
     for end in chain((gap.end() for gap in between.finditer(text)), (len(text),)):
         part = text[start:end]
@@ -217,18 +217,18 @@ Script = Callable[[dict[str, Any]], Answer | Awaitable[Answer]]
 
 
 class Scripted:
-    """Answers every request as its script says.
+    """Answers every request by its script.
 
     Args:
-        script: From the body of a request to the answer, or to an awaitable of it.
-        fingerprint: What makes its answers differ; None when that cannot be known.
-        has_state: Whether an answer depends on earlier requests, so that one is to be answered after the other.
+        script: A function from the body of a request to the answer, or to an awaitable of it.
+        fingerprint: Identifies its answers; None if that is not possible.
+        has_state: Whether answers depend on earlier requests, so that requests are answered one at a time.
     """
 
     is_script = True
     label = (
-        "a script answers behind the tap, not a model: scores tell what it could find in the prompt, and the API's "
-        "usage is the tap's own count"
+        "a script answers behind the tap, not a model: scores show what it found in the prompt, and the "
+        "API's usage is the tap's count"
     )
 
     def __init__(self, script: Script, fingerprint: str | None, *, has_state: bool = True) -> None:
@@ -238,7 +238,7 @@ class Scripted:
 
     @classmethod
     def from_text(cls, text: str) -> Scripted:
-        """Read a script as it is given on the command line; UsageError when it is none."""
+        """Read a script from the command line; UsageError if it is invalid."""
         kind, _, rest = text.partition(":")
         if text in _BUILT_IN:
             return cls(*_BUILT_IN[text], has_state=False)
@@ -270,7 +270,9 @@ class Scripted:
             return build_error(400, "the body is not a JSON object with messages, an input or a prompt", request.form)
         expanded = self._conversations.expand(request)
         if expanded is None:
-            return build_error(400, "what the request goes on from is not stored here: send all of it", request.form)
+            return build_error(
+                400, "the conversation that the request continues is not stored here: send all of it", request.form
+            )
         document = dict(expanded)
         if is_long and not self._has_state:
             answer = await work_beside(self._script, document)
@@ -286,7 +288,7 @@ class Scripted:
 
 
 def _answer_echo(document: dict[str, Any]) -> Answer:
-    """Answer with the text of the user's last message that has any."""
+    """Answer with the text of the last user message that has text."""
     prompt = read_prompt(document)
     for message in reversed(prompt.messages if prompt else ()):
         if isinstance(message, dict) and message.get("role") == "user":
@@ -303,7 +305,7 @@ _BUILT_IN: dict[str, tuple[Script, str]] = {
 
 
 def _import_function(text: str) -> tuple[Script, str | None]:
-    """Import the user's own function, and describe its code, with all of the user's code that it reaches."""
+    """Import the user's function, and fingerprint its code and all user code that it calls."""
     source, _, name = text.rpartition(":")
     module = import_code(source)
     try:
@@ -315,7 +317,7 @@ def _import_function(text: str) -> tuple[Script, str | None]:
 
     async def script(document: dict[str, Any]) -> Answer:
         try:
-            made = function(copy.deepcopy(document))  # it may change what it is given
+            made = function(copy.deepcopy(document))  # it may modify its argument
             made = await made if inspect.isawaitable(made) else made
             return read_answer({"reply": made} if isinstance(made, str) else made, text)
         except Exception as error:  # noqa: BLE001 - a script may be anybody's; whoever asked is told

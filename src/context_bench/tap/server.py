@@ -1,8 +1,8 @@
-"""The tap's server: takes requests as a model's API would, has them answered, and keeps what passed.
+"""The tap's server: accepts requests like a model's API, passes them to its answerer, and records both.
 
-It listens on this machine alone unless told otherwise, and answers programs alone, not web pages. Replies go out as
-they come in: a stream chunk by chunk, a broken one as a broken one. A client that goes away ends what is done for it,
-and one that takes too long to send or to read is cut. What is kept of a request holds no secret.
+By default it listens on this machine alone. It answers programs, not web pages. Replies are passed on as they arrive: a
+stream chunk by chunk, a broken one as broken. When a client disconnects, its request is cancelled; a client that sends
+or reads too slowly is disconnected. Records have no secrets.
 """
 
 from __future__ import annotations
@@ -40,37 +40,37 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 Watcher = Callable[[Call, Incoming], Awaitable[None] | None]
-"""Told of a call; where that is long work it returns what is to be awaited, and the call goes on afterwards."""
+"""Handles a call; it may return an awaitable for long work, after which the call continues."""
 
 _MAX_HEADER = 64 * 1024
-_HEADER_SECONDS = 20.0  # from a new connection to the end of its first headers
-_IDLE_SECONDS = 75.0  # from one request of a connection to the end of the next one's headers
+_HEADER_SECONDS = 20.0  # seconds from a new connection to the end of its first headers
+_IDLE_SECONDS = 75.0  # seconds from one request of a connection to the end of the next one's headers
 _WRITE_SECONDS = 60.0
-"""For the client to take a chunk of the reply; how long a model takes to write one is another matter."""
+"""Seconds for the client to accept a chunk of the reply; the model's time is not included."""
 _PIECE_BYTES = 256 * 1024
-_MAX_REFUSED_BYTES = 1024 * 1024  # bytes that are kept of a reply that is larger than the tap takes
+_MAX_REFUSED_BYTES = 1024 * 1024  # recorded bytes of a reply that exceeds the limit
 _BACKLOG = 4096
-_STOP_GRACE = 0.5  # seconds that replies under way get when the tap stops
+_STOP_GRACE = 0.5  # seconds for replies in flight when the tap stops
 
 
-_DECODED = ("gzip", "deflate", "br", "zstd")  # encodings of a body that are undone before we see it
+_DECODED = ("gzip", "deflate", "br", "zstd")  # content encodings that aiohttp decodes
 
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
-_log.propagate = False  # it would quote requests that cannot be parsed, keys and all
+_log.propagate = False  # it would log invalid requests with their keys
 
 
 class Tap:
     """A recording upstream on the running event loop.
 
     Args:
-        answerer: Who answers; opened and closed with the tap.
+        answerer: Answers the requests; opened and closed with the tap.
         host: The address to listen on.
         port: The port; 0 takes a free one.
-        on_call: Told of each POST as soon as it is there, before it is answered; the call is filled in later.
-        on_end: Told of it again when nothing more will come.
-        secrets: Values that are kept nowhere, by whatever name they come.
-        hosts: Names by which programs may call the tap, beside addresses, localhost and `host`.
+        on_call: Receives each POST on arrival, before its answer; the call is completed later.
+        on_end: Receives the completed call.
+        secrets: Values that are never stored, under any name.
+        hosts: Allowed host names in addition to addresses, localhost and `host`.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Tap:
         self._telling: set[asyncio.Future[None]] = set()
 
     def add_secrets(self, values: Sequence[str]) -> None:
-        """Learn of more values that are kept nowhere."""
+        """Add values that must never be stored."""
         self._secrets = (*self._secrets, *values)
 
     @property
@@ -104,7 +104,7 @@ class Tap:
         return url_of(self.host, self.port)
 
     async def start(self) -> None:
-        """Listen; UsageError when that cannot be."""
+        """Start to listen; UsageError if that fails."""
         try:
             from aiohttp import web
         except ImportError as error:
@@ -134,7 +134,7 @@ class Tap:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def _connect(self) -> web.RequestHandler:
-        """Make the protocol of a new connection, which is cut unless a request comes soon."""
+        """Make the protocol of a new connection, which is closed unless a request comes soon."""
         assert self._runner is not None
         assert self._runner.server is not None
         protocol = self._runner.server()
@@ -148,7 +148,7 @@ class Tap:
             protocol.transport.abort()
 
     async def stop(self) -> None:
-        """Listen no more; what is under way gets a moment, and is then cut."""
+        """Stop listening; cut replies in flight after a short time."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -169,19 +169,19 @@ class Tap:
             if refusal := find_refusal(request.headers, self.host, self._names):
                 raise BodyRefused(403, refusal)
             if request.headers.get("Upgrade", "").lower() == "websocket":
-                raise BodyRefused(426, f"the tap relays no WebSockets: ask {request.path} by plain HTTP")
+                raise BodyRefused(426, f"the tap does not support WebSockets: ask {request.path} by plain HTTP")
             if request.method == "GET" and request.path == "/health":
                 return _health()
             return await self._record(request, await _read(request, share), share)
         except BodyRefused as refused:
-            with suppress(UserWarning):  # where warnings are errors: the server goes on
+            with suppress(UserWarning):  # if warnings are errors, the server continues
                 warn(f"refused at the tap: {refused}")
             return await _refuse(request, refused)
         finally:
             share.give_back()
 
     async def _record(self, request: web.Request, incoming: Incoming, share: Share) -> web.StreamResponse:
-        """Have a request answered, and keep what passes."""
+        """Answer a request, and record it with its reply."""
         redactor = Redactor(incoming.headers, incoming.query, self._secrets)
         started = perf_counter()
         body = await _redact(redactor, incoming.body)
@@ -202,7 +202,7 @@ class Tap:
                 await self._tell(self._on_end, call, incoming)
 
     async def _tell(self, watcher: Watcher, call: Call, incoming: Incoming) -> None:
-        """Tell of a call. What that takes is finished also when the client goes away: every call is counted."""
+        """Report a call. This also completes if the client disconnects, since every call is counted."""
         work = watcher(call, incoming)
         if work is None:
             return
@@ -226,12 +226,12 @@ def _health() -> web.Response:
 
 def _explain(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is taken: stop what listens there, or take another"
+        return f"port {port} of {host} is in use: stop the program that uses it, or choose another port"
     return f"the tap cannot listen on {host}:{port}: {error.strerror or error}"
 
 
 async def _refuse(request: web.Request, refused: BodyRefused) -> web.StreamResponse:
-    """Answer a request that is refused with the reason, without reading the rest of it."""
+    """Refuse a request with the reason, without reading the rest of it."""
     from aiohttp import web
 
     reply = build_error(refused.status, str(refused), find_form(request.path))
@@ -242,7 +242,7 @@ async def _refuse(request: web.Request, refused: BodyRefused) -> web.StreamRespo
 
 
 async def _read(request: web.Request, share: Share) -> Incoming:
-    """Read the whole request, its body without an encoding."""
+    """Read the whole request, and decode its body."""
     body = await read_body(request, share)
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
@@ -252,14 +252,14 @@ async def _read(request: web.Request, share: Share) -> Incoming:
         del headers["content-encoding"]
     url, path = request.rel_url, request.rel_url.raw_path
     if path.startswith(("/models", "/embeddings", "/completions", *(form.route for form in FORMS))):
-        path = f"/v1{path}"  # the client was pointed at a base without /v1 and adds none
+        path = f"/v1{path}"  # the client uses a base without /v1
     return Incoming(request.method, path, url.raw_query_string, headers, body)
 
 
 async def _send(
     request: web.Request, outgoing: Outgoing, body: bytes, call: Call, redactor: Redactor
 ) -> web.StreamResponse:
-    """Send a body of a known size; a large one in pieces, so that a client who does not read it is noticed."""
+    """Send a body of a known size; a large one in pieces, to detect a client that does not read it."""
     from aiohttp import web
 
     if len(body) <= _PIECE_BYTES or request.method == "HEAD":
@@ -278,12 +278,12 @@ async def _send(
 
 
 async def _redact(redactor: Redactor, body: bytes | bytearray) -> str:
-    """Mask the secrets in a body; in a thread where it is long."""
+    """Mask the secrets in a body; in a thread if it is long."""
     return redactor.text(body) if len(body) < LONG_BODY else await work_beside(redactor.text, body)
 
 
 async def _keep_reply(call: Call, body: bytes | bytearray, redactor: Redactor, ended: float | None) -> None:
-    """Put down the reply of a call, and then, if it was sent as a whole, when it ended."""
+    """Record the reply of a call and, if it was sent completely, its end time."""
 
     async def keep() -> None:
         call.reply = await _redact(redactor, body)
@@ -294,7 +294,7 @@ async def _keep_reply(call: Call, body: bytes | bytearray, redactor: Redactor, e
 
 
 async def _see_to_the_end(task: asyncio.Future[None]) -> None:
-    """Await work that is done also when the client goes away: its share of the budget is held until then."""
+    """Await work that also completes if the client disconnects; keep its share of the budget until then."""
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -305,7 +305,7 @@ async def _see_to_the_end(task: asyncio.Future[None]) -> None:
 async def _stream(
     request: web.Request, outgoing: Outgoing, chunks: AsyncIterator[bytes], call: Call, redactor: Redactor, share: Share
 ) -> web.StreamResponse:
-    """Send a body chunk by chunk; if it breaks off, the reply is cut, and not ended as if it were whole."""
+    """Send a body chunk by chunk; if it breaks off, cut the reply instead of ending it normally."""
     from aiohttp import web
 
     response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
@@ -318,7 +318,7 @@ async def _stream(
             if chunk:
                 if len(sent) + len(chunk) > MAX_BODY:
                     raise BodyRefused(502, f"a reply of more than {MAX_BODY >> 20} MB is cut")
-                await share.take(2 * len(chunk))  # it is held as bytes, and as text when it is kept
+                await share.take(2 * len(chunk))  # held as bytes, and as text once recorded
                 with limit_seconds(request, _WRITE_SECONDS):
                     await response.write(chunk)
                 passed = perf_counter()
@@ -342,14 +342,14 @@ async def _stream(
 
 
 def _cut(request: web.Request) -> None:
-    """Close the connection without ending the reply, so that the client sees that it is not whole."""
+    """Close the connection without ending the reply, so that the client sees that it is incomplete."""
     transport = request.transport
     if transport is None:
         return
     if request.version >= (1, 1):
-        transport.close()  # what was written still arrives; the last chunk is missing
+        transport.close()  # written data still arrives; the last chunk is missing
         return
-    # The end of the connection would be the end of the reply: reset it instead.
+    # Closing the connection would end the reply normally: reset it instead.
     linger = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     transport.abort()

@@ -1,7 +1,7 @@
-"""What a scripted upstream answers beside the routes of its forms, so that clients of these APIs find what they expect.
+"""Further routes of a scripted upstream that clients of these APIs expect.
 
-Models, token counts, embeddings by hashed words, the older `/v1/completions`, and the responses that OpenAI's newer
-API stores: to go on from one, to fetch or to compact it.
+Models, token counts, embeddings by hashed words, the older `/v1/completions`, and stored responses (to continue, fetch
+or compact) of OpenAI's newer API.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ COMPACT_PATH = "/v1/responses/compact"
 EMBEDDINGS_PATH = "/v1/embeddings"
 MODELS_PATH = "/v1/models"
 
-MAX_STORED_CHARS = 64 * 1024 * 1024  # of the requests and replies that may be gone on from; the oldest are forgotten
+MAX_STORED_CHARS = 64 * 1024 * 1024  # of stored requests and replies; the oldest are dropped
 
-DIMENSIONS = 256  # numbers in a vector, where the request does not say
+DIMENSIONS = 256  # default length of a vector
 
 _MAX_DIMENSIONS = 65_536
 
 
 def embed_words(words: list[str], dimensions: int = DIMENSIONS) -> list[float]:
-    """Count words in hashed places, and scale the vector to length 1; no words at all give zeros."""
+    """Count words in hashed dimensions, and scale the vector to length 1; a text without words gives zeros."""
     vector = [0.0] * dimensions
     for word, count in Counter(words).items():
         code = crc32(word.encode("utf-8", "replace"))
@@ -56,7 +56,7 @@ def embed_words(words: list[str], dimensions: int = DIMENSIONS) -> list[float]:
 
 
 def answer_embeddings(request: Incoming) -> Outgoing:
-    """Answer a request for embeddings in the form of OpenAI's API, also in base64."""
+    """Answer an embeddings request of OpenAI's API, also in base64."""
     document = request.document()
     texts = _read_texts(document.get("input"))
     dimensions = document.get("dimensions", DIMENSIONS)
@@ -106,7 +106,7 @@ def _pack(vector: list[float]) -> str:
 
 
 async def answer_service(request: Incoming, conversations: Conversations) -> Outgoing | None:
-    """Answer a request that asks no model; None for any other."""
+    """Answer a request that does not ask a model; None for all others."""
     if request.method in ("GET", "HEAD") and request.path == MODELS_PATH:
         return build_json({"object": "list", "data": [describe_model("scripted")], "has_more": False})
     if request.method in ("GET", "HEAD") and request.path.startswith(f"{MODELS_PATH}/"):
@@ -119,7 +119,7 @@ async def answer_service(request: Incoming, conversations: Conversations) -> Out
         return await work_beside(answer_embeddings, request)
     if any(form.count_route is not None and request.path == f"/v1{form.count_route}" for form in FORMS):
         if request.prompt() is None or conversations.expand(request) is None:
-            return build_error(400, "the body holds no prompt whose tokens can be counted", request.form)
+            return build_error(400, "the body has no prompt to count", request.form)
         is_long = len(request.body) >= LONG_BODY
         tokens = await work_beside(request.count_tokens) if is_long else request.count_tokens()
         kind = {"object": "response.input_tokens"} if request.path.startswith("/v1/responses") else {}
@@ -128,13 +128,13 @@ async def answer_service(request: Incoming, conversations: Conversations) -> Out
 
 
 def describe_model(name: str) -> dict[str, Any]:
-    """Describe a model in the words of both APIs."""
+    """Describe a model with the fields of both APIs."""
     openai = {"id": name, "object": "model", "created": 0, "owned_by": "context-bench"}
     return {**openai, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
 
 
 class Conversations:
-    """The replies that were given at `/v1/responses`, and what was asked, for requests that go on from one."""
+    """The requests and replies of `/v1/responses`, for requests that continue one."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[Recorded, int]] = OrderedDict()
@@ -146,14 +146,14 @@ class Conversations:
         return found[0] if found else None
 
     def expand(self, request: Incoming) -> Mapping[str, Any] | None:
-        """Put the stored conversation into a request, for its script and its count; None where it is not known."""
+        """Add the stored conversation to a request, for the script and the token count; None if it is unknown."""
         document = expand_request(request.document(), self.find)
         if document is not None:
             request.conversation = document
         return document
 
     def reply(self, answer: Answer, request: Incoming) -> Outgoing:
-        """Build the reply to a request, and store it unless the request forbids that."""
+        """Build the reply to a request, and store it unless the request disables that."""
         document = request.document()
         if request.form is OPENAI_RESPONSES and answer.status < 400 and document.get("store") is not False:
             reply = make_reply(answer, document, body=request.body, count_prompt=request.count_tokens)
@@ -161,7 +161,7 @@ class Conversations:
         return build_reply(answer, request)
 
     def store(self, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        """Store a reply that a request may go on from, and what it answers."""
+        """Store a request and its reply, so that another request can continue them."""
         identity = reply.get("id")
         if not isinstance(identity, str) or not isinstance(reply.get("output"), list):
             return
@@ -181,7 +181,7 @@ class Conversations:
         return found is not None
 
     def fetch(self, request: Incoming) -> Outgoing:
-        """Return a stored reply or the items that it answers, or delete it."""
+        """Return a stored reply or its input items, or delete it."""
         identity, _, part = request.path.removeprefix("/v1/responses/").partition("/")
         found = self.find(identity)
         if found is None or part not in ("", "input_items"):
@@ -196,7 +196,7 @@ class Conversations:
 
 
 def build_compaction(answer: Answer, request: Incoming) -> Outgoing:
-    """Build the reply to a request to compact a conversation: what the user said, and an item that nobody can read."""
+    """Build the reply to a compaction request: the user messages, and an opaque item."""
     if answer.status >= 400:
         return build_reply(answer, request)
     reply = make_reply(answer, request.document(), body=request.body, count_prompt=request.count_tokens)
@@ -221,7 +221,7 @@ def _list_parts(content: Any) -> Any:
 
 
 def build_completion(answer: Answer, request: Incoming) -> Outgoing:
-    """Build the reply to a request of `/v1/completions`, streamed when the request says so."""
+    """Build the reply to a request of `/v1/completions`, streamed if the request asks for that."""
     document = request.document()
     if answer.status >= 400:
         return build_reply(answer, request)

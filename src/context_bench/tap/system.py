@@ -1,4 +1,4 @@
-"""A proxy under test with a tap behind it: the system that knows what really reached the model."""
+"""A proxy under test with a tap behind it, which shows what really reached the model."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _MAX_ERROR_CHARS = 200
 
 @dataclass(frozen=True)
 class Launch:
-    """How the proxy under test is started: a command with {port} and {tap} in it.
+    """The start of the proxy under test: a command with {port} and {tap} in it.
 
-    `facts` is more that is known of it, such as its package and version. `directory` is where it is started: ours by
-    default, "scratch" for a new one.
+    `facts` are further facts, such as its package and version. `directory` is its working directory: by default the
+    current one, "scratch" for a new one.
     """
 
     command: str
@@ -46,32 +46,32 @@ class Launch:
     directory: str | None = None
 
     def describe(self) -> dict[str, Any]:
-        """Describe the measured program for the record of a run, without what may be a secret."""
+        """Describe the measured program for the record of a run, without possible secrets."""
         where = {"directory": self.directory} if self.directory else {}
         return {"command": mask_command(self.command), **where, **self.facts}
 
     @property
     def known_as(self) -> str:
-        """The command, and what the files in it hold: a proxy that was changed is another one."""
+        """The command with the content of its files, so that a changed proxy has another identity."""
         files = [path for word in shlex.split(self.command)[1:] if (path := Path(word)).is_file()]
         digests = [blake2b(path.read_bytes(), digest_size=8).hexdigest() for path in files]
         return " ".join([self.command, *digests, *([f"in {self.directory}"] if self.directory else [])])
 
 
 class Tapped:
-    """A proxy whose upstream is a tap of ours. Its rows tell what the model was sent.
+    """A proxy whose upstream is our tap. Its rows have the requests that reached the model.
 
-    The tap listens, and the proxy runs if we start it, from the first example of a run to the last. Set `local`
-    where the answers are made on this machine: such systems take turns, so that their times mean something.
+    The tap, and the proxy if we start it, run from the first example to the last. Set `local` if the answers are
+    computed on this machine: such systems take turns, so that their times are comparable.
 
     Args:
         system: An OpenAIProxy or AnthropicProxy for the proxy under test.
-        answerer: Who answers behind the tap: `Forward`, `LocalModel` or `Scripted`.
-        port: Where the tap listens; 0 takes a free one, which only a proxy that is started here can be told.
-        host: Loopback, unless told otherwise.
+        answerer: Answers behind the tap: `Forward`, `LocalModel` or `Scripted`.
+        port: The port of the tap; 0 takes a free one, which requires that the proxy is started here.
+        host: The address of the tap; loopback by default.
         launch: Start the proxy, and stop it at the end.
-        known_as: What identifies the proxy where its address does not; the command that starts it by default.
-        hosts: Names by which the proxy may call the tap, beside addresses and localhost.
+        known_as: Identifies the proxy if its address does not; by default, its start command.
+        hosts: Host names that the proxy may use for the tap, in addition to addresses and localhost.
     """
 
     sends_elsewhere = True
@@ -91,7 +91,7 @@ class Tapped:
             raise UsageError(f"{system.name!r} has a tap already: make a system of its own for this one")
         self.system, self.answerer, self.launch = system, answerer, launch
         self._matcher = Matcher()
-        # A proxy that we start is the same one at whatever port it gets.
+        # A proxy that we start is the same one at any port.
         known_as = known_as or (launch.known_as if launch else None)
         system.endpoint.add_secrets(find_secrets(answerer))
         self._secrets = secrets = system.endpoint.reveal_secrets()
@@ -136,20 +136,20 @@ class Tapped:
 
     @property
     def label(self) -> str | None:
-        """The note on every result that this answerer has a part in."""
+        """The answerer's note on every result."""
         return find_label(self.answerer)
 
     @property
     def fingerprint(self) -> str | None:
-        """The proxy, how it was started, and who answers behind it."""
+        """The proxy, its start, and its answerer."""
         own, behind = self.system.fingerprint, self.answerer.fingerprint
         return None if own is None or behind is None else f"{own}, tap: {behind}"
 
     def report(self, count: Tokenizer) -> dict[str, Any]:
-        """Report on the run beside its rows, with tokens counted by `count`.
+        """Report facts of the run that are in no row, with tokens counted by `count`.
 
-        `late_tokens` are those that a model read in calls which no row knows of: they came when the request that set
-        them off was answered. With these, `prompt_savings` has a worst case, and by `late_usage` so have dollars.
+        `late_tokens` are the prompt tokens of calls that arrived after their request was answered, so that no row has
+        them. With these, `prompt_savings` has a worst case, and with `late_usage` so have dollars.
         """
         report: dict[str, Any] = {
             "answered_by": describe_answerer(self.answerer),
@@ -166,7 +166,7 @@ class Tapped:
         uncounted = self._matcher.late_count - len(self._matcher.late)
         if late or uncounted:
             tokens = [call.prompt.tokens(count) for call in late if call.prompt is not None]
-            # A token is at least one byte: with those that were not kept the worst case is still the worst.
+            # A token is at least one byte, so the size of dropped calls bounds their tokens.
             more = [{"prompt_tokens": self._matcher.late_bytes, "completion_tokens": 0}] if uncounted else []
             report |= {
                 "late_calls": len(late) + uncounted,
@@ -177,11 +177,11 @@ class Tapped:
 
     @property
     def unmatched(self) -> Sequence[Call]:
-        """Requests at the tap that fit no single example."""
+        """The calls at the tap that match no single example."""
         return self._matcher.unmatched
 
     def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:
-        """Why no other example needs to be sent: none would be answered, or none would be seen by the tap."""
+        """Return the reason to send no further examples: the proxy fails, or its calls do not reach the tap."""
         reason: str | None = self.system.stop_reason(failure, answer)
         if reason is not None or self._matcher.seen or self._watched.last_was_cached:
             return reason
@@ -194,7 +194,7 @@ class Tapped:
         )
 
     async def prepare(self) -> None:
-        """Open the tap, start the proxy if that is ours to do, and see whether it is there."""
+        """Open the tap, start the proxy if we have its command, and check that it can be reached."""
         await self.tap.start()
         if hasattr(self.system, "fill_in_tap"):
             self.system.fill_in_tap(self.tap.url)
@@ -220,7 +220,7 @@ class Tapped:
         await self.tap.stop()
 
     async def aprocess(self, example: Example) -> Example:
-        """Send one example through the proxy; what the tap saw of it is in `tapped`."""
+        """Send one example through the proxy; `tapped` has the tap's record of it."""
         result: Example = await _keep_what_was_seen(self.system.aprocess(example))
         if self.launch is not None and (vendor := self.launch.facts.get("package")):
             result = {**result, "metadata": {**(result.get("metadata") or {}), "vendor": vendor}}
@@ -250,7 +250,7 @@ class Tapped:
 
 
 class _AnswersProbe:
-    """An answerer that no model hears of our own probe from."""
+    """An answerer that answers our own probe without the model."""
 
     def __init__(self, answerer: Answerer, matcher: Matcher) -> None:
         self._answerer, self._matcher = answerer, matcher
@@ -261,14 +261,14 @@ class _AnswersProbe:
         return self._answerer.fingerprint
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Answer the probe here, and let the other one answer the rest."""
+        """Answer the probe here, and pass all other requests on."""
         if self._matcher.answers_probe(request):
             return build_reply(Answer("It is the tap."), request)
         return await self._answerer.answer(request)
 
 
 async def _keep_what_was_seen(answer: Awaitable[Any]) -> Any:
-    """Await an answer; add what the tap saw of the example to an error, since those requests were paid for."""
+    """Await an answer; add the tap's records to an error, since those requests were paid for."""
     with gather_exchanges() as seen:
         try:
             return await answer
@@ -280,19 +280,19 @@ async def _keep_what_was_seen(answer: Awaitable[Any]) -> Any:
 
 
 CONTROLS: dict[str, Any] = {"floor": ClosedBook, "ceiling": Oracle, "direct": Passthrough}
-"""No context, the evidence alone, the full context; and what makes such a prompt."""
+"""The systems that make the prompts of the controls: no context, the evidence alone, the full context."""
 
 
 class Control:
-    """Asks the model without the proxy, for one of the prompts that a proxy is compared with.
+    """A control that asks the model without the proxy.
 
     Args:
         name: One of CONTROLS.
-        reader: A server whose address is that of its own tap.
+        reader: A server with the address of its own tap.
     """
 
     sends_elsewhere = True
-    reads_gold = True  # the ceiling needs to know what the evidence is
+    reads_gold = True  # the ceiling needs the evidence
 
     def __init__(self, name: str, reader: Tapped) -> None:
         self.name, self.reader, self.tap = name, reader, reader.tap

@@ -1,6 +1,6 @@
-"""Recipes for real proxies: how each is started for a measurement, with telemetry off and no network call of its own.
+"""Recipes to start real proxies for a measurement, without telemetry or other network calls of their own.
 
-What a vendor says of itself is kept apart from what is measured: see `traffic/claims.py`.
+Vendors' claims are kept separate from measurements: see `traffic/claims.py`.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from context_bench.processes.started_proxy import find_program
 
 @dataclass(frozen=True)
 class Recipe:
-    """A way to start one vendor's proxy."""
+    """The recipe to start one vendor's proxy."""
 
-    name: str  # as given to `--vendor`
-    package: str  # what to install from the package registry
-    version: str | None  # of what is installed; None when that cannot be told
+    name: str  # the value of `--vendor`
+    package: str  # the package to install
+    version: str | None  # of the installed package; None if unknown
     command: str  # for StartedProxy, with `{port}`, `{host}` and `{tap}` in it
     env: Mapping[str, str] = field(default_factory=dict)  # added to the environment; values may hold placeholders too
     paths: tuple[str, ...] = ("/v1/chat/completions", "/v1/messages")  # the APIs that it speaks
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request to it
-    claims: str = ""  # the reply header with the tokens that it says it saved
-    notes: str = ""  # what has to be known to read its numbers
+    claims: str = ""  # the reply header with its claimed savings in tokens
+    notes: str = ""  # needed to interpret its numbers
 
     @property
     def known_as(self) -> str:
-        """The settings that make its answers differ: version, start and headers, wherever it is installed."""
+        """The settings that affect its answers: version, start and headers, without its location."""
         arguments = " ".join(shlex.split(self.command)[1:])
         headers = "".join(f", {name}: {value}" for name, value in self.headers.items())
         return f"{self.package} {self.version or '(unknown version)'}: {arguments}{headers}"
 
     def describe(self) -> dict[str, Any]:
-        """Describe the measured program, and how it was used, for the record of a run."""
+        """Describe the measured program and its use for the record of a run."""
         program, *arguments = shlex.split(self.command)
         return {
             "name": self.name,
@@ -49,7 +49,7 @@ class Recipe:
 
 
 def recipe(name: str) -> Recipe:
-    """Find the recipe for a vendor whose program is installed here."""
+    """Return the recipe of a vendor whose program is installed here."""
     if name not in _RECIPES:
         raise UnknownName("vendor", name, _RECIPES)
     return _RECIPES[name](name)
@@ -100,13 +100,13 @@ _HEADROOM_ENV = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime reports to its maker by default
-    "HEADROOM_WORKSPACE_DIR": "{scratch}",  # nothing learned in one run reaches the next
+    "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime sends telemetry by default
+    "HEADROOM_WORKSPACE_DIR": "{scratch}",  # no state is passed to the next run
 }
 
 
 def _find_tokenizer_files(program: Path) -> dict[str, str]:
-    """Find the vocabularies that its own dependency brings: it would download them, and compresses nothing without."""
+    """Find the vocabularies in its dependency: it would download them, and without them it compresses nothing."""
     found = sorted(_find_environment(program).glob("lib/python*/*-packages/litellm/litellm_core_utils/tokenizers"))
     return {"TIKTOKEN_CACHE_DIR": str(found[0])} if found else {}
 
@@ -128,5 +128,5 @@ def _find_version(program: Path, distribution: str) -> str | None:
 
 
 def _find_environment(program: Path) -> Path:
-    """Find the environment that a program is installed in, also when a link leads to it."""
+    """Find the environment of a program, also through a link."""
     return program.resolve().parent.parent

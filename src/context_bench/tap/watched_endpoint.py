@@ -1,4 +1,4 @@
-"""The endpoint of a proxy under test, watched from both sides: what was sent to it, and what it sent on to the tap."""
+"""The endpoint of a proxy under test, watched on both sides: our requests to it, and its calls at the tap."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from context_bench.traffic.exchanges import Exchange as Seen
 from context_bench.traffic.exchanges import read_call_bill
 from context_bench.wire.forms import form_of_route, read_completion, read_document_completion, read_prompt
 
-_TAP_TIMEOUT = 0.5  # seconds to wait for the tap to note the end of a reply that has already come
+_TAP_TIMEOUT = 0.5  # seconds to wait until the tap records the end of a reply that has arrived
 
 
 @dataclass(eq=False)
 class _Sending:
-    """A request of ours from its first attempt to its end; `alone` while no other one of the system is in flight."""
+    """A request of ours from its first attempt to its end; `alone` if no other one was in flight."""
 
     tickets: list[Ticket] = field(default_factory=list)
     alone: bool = True
     sent: bytes = b""  # the body of the last attempt
-    body: bytes = b""  # the body of the reply that was read as a stream
+    body: bytes = b""  # the body of a streamed reply
 
 
 _gathered: ContextVar[list[dict[str, Any]] | None] = ContextVar("exchanges of the example under way", default=None)
@@ -40,7 +40,7 @@ _gathered: ContextVar[list[dict[str, Any]] | None] = ContextVar("exchanges of th
 
 @contextmanager
 def gather_exchanges() -> Iterator[list[dict[str, Any]]]:
-    """Collect the exchanges of this task in a list, also those of an example that fails in the end."""
+    """Collect the exchanges of this task in a list, also of an example that fails later."""
     gathered: list[dict[str, Any]] = []
     token = _gathered.set(gathered)
     try:
@@ -50,9 +50,9 @@ def gather_exchanges() -> Iterator[list[dict[str, Any]]]:
 
 
 class WatchedEndpoint:
-    """Sends as the endpoint does, marks each request, and adds to the exchange what the tap saw of it.
+    """Sends requests through the endpoint, marks them, and adds the tap's records to the exchange.
 
-    `known_as` identifies the proxy, where its address does not.
+    `known_as` identifies the proxy if its address does not.
     """
 
     def __init__(self, endpoint: Endpoint, matcher: Matcher, known_as: str | None = None) -> None:
@@ -68,7 +68,7 @@ class WatchedEndpoint:
         return f"WatchedEndpoint({mask_command(self.base_url)!r})"
 
     async def post(self, path: str, body: Mapping[str, Any], parse: Callable[[Reply], Any] | None = None) -> Exchange:
-        """Send one request of a run. Each attempt has a mark of its own, so that nothing is counted for another."""
+        """Send one request of a run. Each attempt has a separate mark, so that its calls are counted correctly."""
         prompt, digest = read_prompt(body), blake2b(encode(body), digest_size=16).digest()
         sending = _Sending()
         tickets = sending.tickets
@@ -101,13 +101,13 @@ class WatchedEndpoint:
         if not self._matcher.seen and not says_cache_hit(_read_headers(exchange.raw_headers)):
             await self._look_for_tap(path, body)
         exchange.tapped = [self._record(path, exchange, sending)]
-        for ticket in tickets:  # which are known for a while, by their marks and texts
+        for ticket in tickets:  # the matcher remembers them for a while, so free their calls
             ticket.calls, ticket.unmatched = [], []
         if (gathered := _gathered.get()) is not None:
             gathered += exchange.tapped
         self.last_was_cached = exchange.tapped[0]["cache_hit"]
         self._answers += 1
-        # The first one may have stopped the run already.
+        # The first answer may have stopped the run already.
         if not self._matcher.seen and not self.last_was_cached and self._answers == 2:
             warn(
                 f"{self.place} has answered, but nothing has reached the tap: set the upstream of the proxy to the "
@@ -116,7 +116,7 @@ class WatchedEndpoint:
         return exchange
 
     async def _look_for_tap(self, path: str, body: Mapping[str, Any]) -> None:
-        """Send a request that the tap answers itself, to tell a proxy that answers from one with another upstream."""
+        """Send a probe that the tap answers itself, to detect a proxy with another upstream."""
         self._matcher.probe = f"tap-{secrets.token_hex(12)}"
         message = {"role": "user", "content": f"context-bench looks for its tap: {self._matcher.probe}"}
         form = form_of_route(path)
@@ -133,7 +133,7 @@ class WatchedEndpoint:
             await self._endpoint.post(path, once)
 
     def _begin(self, sending: _Sending) -> None:
-        """Note that a request is in flight; where there are several, none of them is `alone`."""
+        """Register a request in flight; if there are several, none is `alone`."""
         others = self._in_flight - {sending}
         for each in (*others, sending) if others else ():
             each.alone = False
@@ -144,11 +144,9 @@ class WatchedEndpoint:
             self._matcher.close(tickets[-1])
 
     def _record(self, path: str, exchange: Exchange, sending: _Sending) -> dict[str, Any]:
-        """Make the record that the row keeps. A tap that nobody has called yet knows nothing, also not that no call
-        was needed.
-        """
+        """Make the record for the row. A tap without any call proves nothing, not even that no call was needed."""
         *earlier, last = sending.tickets
-        since = exchange.sent + time.perf_counter() - time.monotonic()  # calls are timed by the finer clock
+        since = exchange.sent + time.perf_counter() - time.monotonic()  # calls use the finer clock
         before = _sort([call for ticket in earlier for call in ticket.calls])
         headers = _read_headers(exchange.raw_headers)
         if sending.body:
@@ -178,7 +176,7 @@ class WatchedEndpoint:
         ).as_dict(since)
 
     def _record_failure(self, path: str, body: Mapping[str, Any], tickets: Sequence[Ticket]) -> dict[str, Any]:
-        """Record a request that failed, with all calls that its attempts caused."""
+        """Record a failed request with all calls that its attempts caused."""
         calls = [call for ticket in tickets for call in ticket.calls]
         unmatched = _find_unmatched(tickets)
         return Seen(
@@ -194,12 +192,12 @@ class WatchedEndpoint:
 
 
 def _find_unmatched(tickets: Iterable[Ticket]) -> list[Call]:
-    """Find the calls that may belong to a request, but cannot be matched to it alone."""
+    """List the calls that may belong to a request, but not certainly."""
     return list({id(call): call for ticket in tickets for call in ticket.unmatched}.values())
 
 
 def _list_readable(calls: Iterable[Call]) -> list[str]:
-    """List the bodies of those calls that a model may have read."""
+    """List the call bodies that a model may have read."""
     return [call.body for call in calls if call.asks_model and call.status < 300]
 
 
@@ -208,9 +206,9 @@ def _sort(calls: Iterable[Call]) -> list[Call]:
 
 
 async def _wait_for_calls(ticket: Ticket) -> float:
-    """Wait for the ends of the calls: the last byte may be here before the tap has noted that it went.
+    """Wait for the ends of the calls, since the last byte may arrive before the tap records it.
 
-    Returns the seconds that this took.
+    Return the seconds waited.
     """
     started = time.perf_counter()
     while any(call.ended is None for call in ticket.calls) and time.perf_counter() < started + _TAP_TIMEOUT:
@@ -224,6 +222,6 @@ def _read_first_token(document: Any) -> float | None:
 
 
 def _read_headers(raw: bytes) -> dict[str, str]:
-    """Read a reply's headers, by lower-case name."""
+    """Read a reply's headers with lower-case names."""
     pairs = (line.partition(":") for line in raw.decode("latin-1").split("\r\n"))
     return {name.strip().lower(): value.strip() for name, colon, value in pairs if colon}
