@@ -119,7 +119,7 @@ def test_traffic_without_a_chat(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     (tmp_path / "log.jsonl").write_text('{"input": "x"}\n')
     code, out, err = run(capsys, "datasets", "import", tmp_path / "log.jsonl")
     assert (code, out) == (2, "")
-    assert "log.jsonl: not a known format of recorded traffic" in err
+    assert "log.jsonl: unknown format of recorded traffic" in err
 
 
 def result(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:

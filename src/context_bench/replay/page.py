@@ -180,12 +180,12 @@ def _describe_method(arms: Sequence[ArmOutcome]) -> Markup:
 def _describe_plain_search(arm: ArmOutcome) -> str:
     """Describe the results of a plain search, to show that they are not losses."""
     shares = {name: "–" if value is None else f"{value:.0%}" for name, value in arm.naive.items()}
-    loss = arm.loss
+    loss, chance = arm.loss, shares["foreign_spans_matched"]
+    also = "" if chance == "–" else f" But it also finds {chance} of the spans in another session's calls."
     return (
         f"{arm.name}: a plain search finds a span of the next call in {shares['matched_turns']} of turns, and "
-        f"{shares['lost_of_matched_turns']} of these lost one. But it also finds {shares['foreign_spans_matched']} of "
-        f"the spans in another session's calls. By our rule, {loss.matched} of {loss.turns} turns copied text, and "
-        f"{loss.matched_lost} lost some; with another session's calls, {loss.chance_matched} and {loss.chance_lost}."
+        f"{shares['lost_of_matched_turns']} of these lost one.{also} By our rule, {loss.matched} of {loss.turns} turns "
+        f"copied text (by chance {loss.chance_matched}), and {loss.matched_lost} lost some (by chance {loss.chance_lost})."
     )
 
 

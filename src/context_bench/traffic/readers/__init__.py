@@ -244,7 +244,7 @@ def _read_source(source: Source, readers: list[Reader], findings: Findings) -> I
         report.reason = find_reason(head)
         reader = None if report.reason else next((each for each in readers if each.sniff(head)), None)
         if reader is None:
-            report.reason = report.reason or "not a known format of recorded traffic"
+            report.reason = report.reason or "unknown format of recorded traffic"
             return
         report.format = reader.name
         for thread in reader.read(source):
