@@ -185,7 +185,7 @@ def _describe_plain_search(arm: ArmOutcome) -> str:
     return (
         f"{arm.name}: a plain search finds a span of the next call in {shares['matched_turns']} of turns, and "
         f"{shares['lost_of_matched_turns']} of these lost one.{also} By our rule, {loss.matched} of {loss.turns} turns "
-        f"copied text (by chance {loss.chance_matched}), and {loss.matched_lost} lost some (by chance {loss.chance_lost})."
+        f"copied text (by chance {loss.chance_matched}), {loss.matched_lost} lost some (by chance {loss.chance_lost})."
     )
 
 
