@@ -204,6 +204,12 @@ def check_names(factory: Callable[..., Any], text: str, parameters: Iterable[str
             raise UsageError(f"{text!r}: unknown parameter {key!r}; {meant and f'{meant} '}{takes}")
 
 
+def takes_parameter(factory: Callable[..., Any], name: str) -> bool:
+    """Whether a factory takes a parameter of this name, or of any name."""
+    known = _list_parameters(factory, 0)
+    return known is None or name in known
+
+
 def _list_parameters(factory: Callable[..., Any], given: int) -> list[str] | None:
     """List the names that a factory takes; None when it takes any."""
     try:

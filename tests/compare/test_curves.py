@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from context_bench.compare.curves import compare_curves
 from context_bench.errors import UsageError
 from context_bench.output.tables import TableReporter
 from context_bench.results import EvalResult, EvalRow
@@ -101,6 +103,26 @@ def test_two_curves_are_compared_over_the_tokens_that_both_cover() -> None:
     assert one.area_difference is None
     assert two.area_difference is not None
     assert two.area_difference.value == pytest.approx(-0.375)
+    assert one.area_differences["j"].value == pytest.approx(0.375)
+    assert compare_curves([one, two]) == "At equal tokens k is not shown to differ from j."  # four examples
+
+
+def test_the_users_own_curve_is_compared_with_each_other_one() -> None:
+    """Of 100 examples bm25 is right in 90, the user's in 60 and truncate in 30, at 20 and at 60 tokens alike."""
+    right = {"bm25": 90, "my.py:keep": 60, "truncate": 30}
+    systems: dict[str, tuple[int, Sequence[float]]] = {"passthrough": (100, (1.0,) * 100)}
+    for name, count in right.items():
+        for tokens in (20, 60):
+            systems[f"{name}:n_tokens={tokens}"] = (tokens, (1.0,) * count + (0.0,) * (100 - count))
+    curves = result_of(systems).curves()
+    limits = r"by 0\.300 \[(.*), (.*)\]"
+    wanted = rf"At equal tokens my.py:keep is above truncate {limits} and below bm25 {limits}\."
+    told = re.fullmatch(wanted, compare_curves(curves))
+    assert told is not None
+    above, below = (tuple(map(float, told.group(at, at + 1))) for at in (1, 3))
+    assert above == below  # the same 30 of 100 pairs differ
+    assert 0.15 < above[0] < 0.3 < above[1] < 0.45
+    assert compare_curves(result_of(FOUR).curves()) == ""  # one curve
 
 
 def test_a_setting_that_the_run_named_is_the_baseline_of_the_curve() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.compare.sweeps import find_sweeps, join_settings, name_setting, write_briefly
+from context_bench.compare.sweeps import find_sweeps, join_settings, name_briefly, name_setting, write_briefly
 
 
 def found(*names: str) -> list[tuple[str, str, list[str]]]:
@@ -72,3 +72,12 @@ def test_names_in_a_sentence_are_short_also_those_of_sweeps() -> None:
     text = "Worse: bm25:ratio=0.1|…|0.7 (7 settings), bm25:ratio=0.3, and drop[level=a] on needle:length=4000,n=60."
     assert write_briefly(text, names) == "Worse: bm25 10%|…|70% (7 settings), bm25 30%, and drop a on needle 4k."
     assert write_briefly(text, ["bm25"]) == text
+
+
+def test_a_short_name_drops_the_file_of_a_users_object_where_no_other_has_that_name() -> None:
+    names = ["mine.py:keep:ratio=0.1", "mine.py:Ours", "a.py:twin", "b.py:twin", "lib/c.py:cut:ratio=0.5"]
+    assert list(name_briefly(names).values()) == ["keep 10%", "Ours", "a.py:twin", "b.py:twin", "cut 50%"]
+    told = write_briefly(
+        "Worse: mine.py:keep:ratio=0.1|0.3 and mine.py:Ours; mine.py:keep is below lib/c.py:cut.", names
+    )
+    assert told == "Worse: keep 10%|30% and Ours; keep is below cut."

@@ -14,6 +14,7 @@ import pytest
 from context_bench import evaluate
 from context_bench.errors import UsageError
 from context_bench.systems import Truncate, adapt, rename_system
+from context_bench.systems.adapt import build_systems
 from context_bench.types import System
 
 
@@ -168,3 +169,33 @@ ready = Half(3)
     result = evaluate(names, [{"id": 1, "context": "x" * 400}], cache_dir=tmp_path / "store", progress=False)
     assert result.systems == names
     assert [len(row.response) for row in result.rows] == [100, 133]
+
+
+def test_a_reference_to_the_users_code_takes_a_name_that_the_code_does_not_take(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("""
+def keep(example, ratio=0.5):
+    return {"context": str(ratio)}
+
+class Ours:
+    name = "Ours"
+    def process(self, example):
+        return {}
+
+class Named(Ours):
+    def __init__(self, name="x"):
+        self.name = name + "!"
+""")
+    told = {
+        "keep:name=rare,ratio=0.1|0.3": ["rare:ratio=0.1", "rare:ratio=0.3"],
+        "Ours:name=ours": ["ours"],
+        "Named:name=own": ["own!"],
+    }
+    for reference, names in told.items():
+        systems = list(build_systems(f"{file}:{reference}"))
+        assert [system.name for system in systems] == names
+    assert [run_system(system) for system in build_systems(f"{file}:keep:name=rare,ratio=0.3")] == ["0.3"]
+
+
+def run_system(system: Any) -> str:
+    return str(system.process({"context": "text"})["context"])

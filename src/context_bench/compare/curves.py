@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.compare.pairing import Answers, compare_answers, gather_answers
-from context_bench.compare.sweeps import Sweep, find_sweeps
+from context_bench.compare.sweeps import Sweep, find_sweeps, name_family
 from context_bench.compare.verdicts import are_unlike, choose_baseline
 from context_bench.numbers import choose_score_key
+from context_bench.registry import registry
 from context_bench.stats import (
     Interval,
     ScoreSums,
@@ -20,6 +21,7 @@ from context_bench.stats import (
     find_common_range,
     find_largest_saving,
 )
+from context_bench.text import list_names
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
@@ -60,6 +62,8 @@ class Curve:
     span: tuple[float, float] | None = None
     area: Interval | None = None  # area under the curve divided by the span: the mean quality there
     area_difference: Interval | None = None  # area minus that of the run's first curve; None for the first
+    # area minus that of each other curve of the run, by its name
+    area_differences: Mapping[str, Interval] = field(default_factory=dict)
     # the system with the largest saving that is not worse than the baseline (by the margin), if any
     best: str | None = None
     note: str = ""
@@ -81,6 +85,7 @@ class Curve:
             "span": None if self.span is None else list(self.span),
             "area": self.area and self.area.to_dict(),
             "area_difference": self.area_difference and self.area_difference.to_dict(),
+            "area_differences": {name: each.to_dict() for name, each in self.area_differences.items()},
         }
 
 
@@ -95,6 +100,31 @@ class _SweptSystem:
     @property
     def mean_tokens(self) -> float:
         return sum(self.tokens.values()) / len(self.tokens) if self.tokens else math.nan
+
+
+def choose_own_curve(curves: Sequence[Curve]) -> Curve:
+    """Choose the curve of the user's own system, which is not a registered one; the first if none or several are."""
+    own = [curve for curve in curves if ("system", name_family(curve.name)) not in registry]
+    return own[0] if len(own) == 1 else curves[0]
+
+
+def compare_curves(curves: Sequence[Curve]) -> str:
+    """Say how the user's own curve, else the first, stands to the others at equal tokens; empty for a single curve.
+
+    A difference is told only where its interval excludes 0.
+    """
+    compared = [curve for curve in curves if curve.area_differences]
+    if not compared:
+        return ""
+    own = choose_own_curve(compared)
+    told: dict[str, list[str]] = {"above": [], "below": [], "": []}
+    for name, each in own.area_differences.items():
+        side = "" if not each.known or each.low <= 0 <= each.high else "above" if each.value > 0 else "below"
+        low, high = sorted((abs(each.low), abs(each.high))) if side else (each.low, each.high)
+        told[side].append(f"{name} by {abs(each.value):.3f} [{low:.3f}, {high:.3f}]" if side else name)
+    parts = [f"{side} {list_names(names)}" for side, names in told.items() if side and names]
+    parts += [f"not shown to differ from {list_names(told[''])}"] if told[""] else []
+    return f"At equal tokens {own.name} is {list_names(parts)}."
 
 
 def draw_curves(result: EvalResult, baseline: str | None = None, margin: float | None = None) -> list[Curve]:
@@ -219,7 +249,7 @@ def _find_saving(tokens: Tokens, base: Tokens) -> float:
 
 
 def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _SweptSystem]]]) -> list[Curve]:
-    """Add each curve's area over the range that all cover, and its difference from the first curve's."""
+    """Add each curve's area over the range that all cover, and its differences from the other curves'."""
     measured = [curve for curve, _ in drawn if all(math.isfinite(point.tokens) for point in curve.points)]
     meters = {curve.meter for curve in measured}
     span = None
@@ -227,19 +257,21 @@ def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _SweptSystem]]]) -> lis
         span = find_common_range([[point.tokens for point in curve.points] for curve in measured])
     if span is None:
         return [curve for curve, _ in drawn]
-    curves: list[Curve] = []
-    first: Answers | None = None
+    areas = {}
     for curve, arms in drawn:
-        if curve not in measured:
-            curves.append(curve)
-            continue
-        weights = area_weights([point.tokens for point in curve.points], *span)
-        areas = _weigh([arms[point.system] for point in curve.points], weights)
-        difference = None
-        if first is not None:
-            difference = compare_answers(areas, first).interval()
-        first = areas if first is None else first
-        curves.append(replace(curve, span=span, area=estimate_score(areas), area_difference=difference))
+        if curve in measured:
+            weights = area_weights([point.tokens for point in curve.points], *span)
+            areas[curve.name, curve.knob] = _weigh([arms[point.system] for point in curve.points], weights)
+    first = next(iter(areas))
+    curves = []
+    for curve, _ in drawn:
+        own = areas.get((curve.name, curve.knob))
+        if own is not None:
+            apart = {key: compare_answers(own, each).interval() for key, each in areas.items() if each is not own}
+            others = {name: each for (name, _), each in apart.items()}
+            area, difference = estimate_score(own), apart.get(first)
+            curve = replace(curve, span=span, area=area, area_difference=difference, area_differences=others)
+        curves.append(curve)
     return curves
 
 

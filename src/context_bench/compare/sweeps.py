@@ -85,19 +85,27 @@ def write_briefly(text: str, names: Iterable[str]) -> str:
     """Shorten the references in a sentence, including joined names of sweeps."""
     brief = name_briefly(names)
     stems = {parsed.stem for parsed in map(parse_name, brief) if parsed is not None}
-    if not stems:
+    own = {name for name in (*brief, *stems) if _OWN.match(name) and _shorten(name) not in brief}
+    if not stems and not own:
         return text
-    stem = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
-    reference = rf"(?<![\w:/])(?:{stem})[:\[][\w.=|…,-]*[\w\]](?: \([\d,]+ settings\))?"
+    stem = "|".join(map(re.escape, sorted(stems, key=len, reverse=True))) or "(?!)"
+    alone = "|".join(map(re.escape, sorted(own, key=len, reverse=True))) or "(?!)"
+    settings = r"[:\[][\w.=|…,-]*[\w\]](?: \([\d,]+ settings\))?"
+    reference = rf"(?<![\w:/])(?:(?:{stem}){settings}|(?:{alone})(?![\w:\[]))"
     return re.sub(reference, lambda found: brief.get(found[0]) or _shorten(found[0]), text)
+
+
+_OWN = re.compile(r"[^:|]+\.py:(?=\w)")
+"""The file before the user's own object: `my_file.py:` in `my_file.py:mine:ratio=0.3`."""
 
 
 def _shorten(name: str) -> str:
     parsed = parse_name(name)
     if parsed is None:
-        return name
+        return _OWN.sub("", name, count=1)
     known = {key: value for key, value in parsed.parameters.items() if key not in _UNTOLD}
-    return " ".join([parsed.stem.rpartition("/")[2], *(_tell_parameter(*each) for each in known.items())])
+    stem = _OWN.sub("", parsed.stem, count=1).rpartition("/")[2]
+    return " ".join([stem, *(_tell_parameter(*each) for each in known.items())])
 
 
 def _tell_parameter(key: str, value: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from context_bench.caveats import NO_CONTEXT
+from context_bench.compare.curves import Curve, compare_curves
 from context_bench.compare.sweeps import join_settings
 from context_bench.compare.verdicts import ONLY_ZEROS, Comparison
 from context_bench.numbers import (
@@ -62,8 +63,10 @@ def sort_verdicts(result: EvalResult, comparison: Comparison) -> Standing:
     return standing
 
 
-def conclude(result: EvalResult) -> str:
+def conclude(result: EvalResult, curves: Sequence[Curve] | None = None) -> str:
     """Say in a few sentences what follows for a choice; empty where there is no verdict on a system to choose.
+
+    The curves are those of the result's own rows unless they are given.
 
     Floors, ceilings and controls are left out: they cannot be chosen. What a system saves is told only where its
     quality was shown not to be worse.
@@ -104,6 +107,8 @@ def conclude(result: EvalResult) -> str:
     unsure = {name: "" for name in equal if comparison.can_have_failed(name) is False}
     if unsure and not unneeded:
         sentences.append(f"It is not shown that this data could reveal a loss: {_list_systems(unsure)}.")
+    if not unneeded:
+        sentences += filter(None, [compare_curves(result.curves() if curves is None else curves)])
     if result.settings.read_by_script:
         sentences.append("A script read, not a model: recall and probes tell more than these words.")
     return " ".join(sentences)

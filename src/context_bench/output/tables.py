@@ -45,6 +45,7 @@ from context_bench.output.notes import list_notes, sum_up_notes
 from context_bench.output.verdict_tables import verdict_table, write_dataset_verdict, write_verdict
 from context_bench.results import EvalResult
 from context_bench.stats import Interval
+from context_bench.text import list_names
 
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
@@ -351,8 +352,9 @@ def sum_up_curve(curve: Curve) -> list[str]:
     if curve.area is not None and curve.span is not None:
         low, high = curve.span
         line = f"area under the curve: {curve.area.render()} from {low:,.0f} to {high:,.0f} tokens"
-        if curve.area_difference is not None:
-            line += f"; {write_difference(curve.area_difference)} against the first curve"
+        if curve.area_differences:
+            against = [f"{write_difference(each)} against {name}" for name, each in curve.area_differences.items()]
+            line += f"; {list_names(against)}"
         lines.append(f"{line}.")
     best, shown = curve.best_point, "none is shown to be"
     if best is not None:

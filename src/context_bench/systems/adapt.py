@@ -20,7 +20,16 @@ from context_bench.compare.verdicts import choose_baseline, name_twin
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
 from context_bench.options import is_number
-from context_bench.refs import Ref, call_with, check_arguments, check_parameters, check_plain, parse, resolve
+from context_bench.refs import (
+    Ref,
+    call_with,
+    check_arguments,
+    check_parameters,
+    check_plain,
+    parse,
+    resolve,
+    takes_parameter,
+)
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.text.masking import mask_reference
 from context_bench.traits import (
@@ -151,9 +160,19 @@ def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
     """Build the system of a reference, or several for a sweep. Its name is the reference's text or its `name=`."""
     for ref in parse("system", text):
         found = resolve("system", ref)
+        if ":" in ref.target and "name" in ref.parameters and not takes_parameter(found, "name"):
+            ref = _take_name(ref)
         built = adapt(_build(ref, found, seed))
         own = "name" in ref.parameters and isinstance(found, type)
         yield rename_system(built, built.name if own else mask_reference(ref.text))
+
+
+def _take_name(ref: Ref) -> Ref:
+    """Call a user's system by its `name=`, which its code does not take; the other parameters follow the name."""
+    others = dict(ref.parameters)
+    name = str(others.pop("name"))
+    rest = ",".join(f"{key}={value}" for key, value in others.items())
+    return Ref(f"{name}:{rest}" if rest else name, ref.target, ref.argument, others)
 
 
 def _build(ref: Ref, found: Any, seed: int | None) -> Any:

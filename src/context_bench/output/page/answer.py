@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from context_bench.compare.sweeps import join_settings, name_briefly, write_briefly
+from context_bench.compare.curves import Curve, choose_own_curve, compare_curves
+from context_bench.compare.sweeps import find_sweeps, join_settings, name_briefly, write_briefly
 from context_bench.compare.verdicts import Comparison
 from context_bench.numbers import (
     COMPRESSION_RATIO,
@@ -51,14 +52,15 @@ def show_answer(facts: RunFacts) -> Markup:
         return join(
             element("h1", {"class": "answer"}, facts.state), element("p", {"class": "question"}, ask_sentence(facts))
         )
-    chosen = _choose_system(result)
+    curves = facts.draw_curves() if len(find_sweeps(result.summary)) > 1 else []
+    chosen = _choose_system(result, curves)
     return join(
-        element("h1", None, write_headline(result)),
+        element("h1", None, write_headline(result, curves)),
         None if chosen is None else _show_figures(facts, chosen),
         element(
             "p",
             {"class": "answer"},
-            write_briefly(answer_sentence(facts), [*result.systems, *result.settings.datasets]),
+            write_briefly(answer_sentence(facts, curves), [*result.systems, *result.settings.datasets]),
         ),
         element("p", {"class": "question", "title": ", ".join(result.systems)}, ask_sentence(facts)),
     )
@@ -67,7 +69,7 @@ def show_answer(facts: RunFacts) -> Markup:
 # --- the conclusion in plain words
 
 
-def write_headline(result: EvalResult) -> str:
+def write_headline(result: EvalResult, curves: Sequence[Curve] = ()) -> str:
     """Write the conclusion for a reader who knows no statistics; a saving is claimed only as `conclude` claims it."""
     comparison = result.comparison
     if comparison is None or all(each.control for each in comparison.verdicts):
@@ -84,6 +86,8 @@ def write_headline(result: EvalResult) -> str:
     if standing.undecided:
         return f"Not decided: {count_things(max(each.n for each in standing.undecided), 'example')} are too few."
     if standing.worse:
+        if len(standing.worse) > 1 and (compared := compare_curves(curves)):
+            return write_briefly(compared, result.summary)
         return _tell_worse(result, standing.worse, comparison, brief)
     if standing.zeros:
         return "Every answer is wrong, with the whole context too: check the model and the gold answers."
@@ -153,8 +157,11 @@ def _tell_lost(result: EvalResult, name: str) -> list[str]:
     return [f"loses the evidence in {percent(lost)} of the examples"] if told else []
 
 
-def _choose_system(result: EvalResult) -> str | None:
-    """Choose the system that the three numbers are of; None where no single one can be named."""
+def _choose_system(result: EvalResult, curves: Sequence[Curve] = ()) -> str | None:
+    """Choose the system that the three numbers are of; None where no single one can be named.
+
+    Where all settings of several curves are worse, it is the setting of the user's own curve that loses least.
+    """
     comparison = result.comparison
     names = [name for name in result.summary if name not in result.settings.controls]
     if comparison is not None and comparison.context_unneeded:
@@ -166,6 +173,9 @@ def _choose_system(result: EvalResult) -> str | None:
     if standing.good:
         return standing.good[0].name
     left = [*standing.worse, *standing.undecided]
+    if compare_curves(curves) and standing.worse == left:
+        own = {point.system for point in choose_own_curve(curves).points}
+        left = sorted((each for each in left if each.name in own), key=lambda each: -each.difference)[:1]
     return left[0].name if len(left) == 1 and not standing.blind else None
 
 
@@ -204,7 +214,7 @@ def _tell_quality(facts: RunFacts, name: str) -> _Figure:
     limits = verdict.interval
     change = f"difference {verdict.difference:+.3f}"
     change += f" [{limits.low:+.3f}, {limits.high:+.3f}]" if limits.known else ""
-    notes = [f"score {score(own)}, {brief[baseline]} {score(base)}", f"{change}: {verdict.word}"]
+    notes = [f"score: {brief[name]} {score(own)}, {brief[baseline]} {score(base)}", f"{change}: {verdict.word}"]
     value = percent(own / base) if base > 0 and math.isfinite(own) else score(own)
     kept = "quality kept" if compare_tokens(result, name) is None else f"quality against {brief[baseline]}"
     return _Figure(kept if base > 0 else "score", value, notes, kinds)
@@ -305,10 +315,10 @@ def _name_all(names: list[str]) -> list[str]:
     return [write_briefly(joined, names) for joined in join_settings(names)]
 
 
-def answer_sentence(facts: RunFacts) -> str:
+def answer_sentence(facts: RunFacts, curves: Sequence[Curve] | None = None) -> str:
     """Say what came out: what the verdicts conclude, or the numbers where there is nothing to hold them against."""
     result, key = facts.result, choose_quality(facts.result)
-    concluded = conclude(result) or describe_alone(result)
+    concluded = conclude(result, curves) or describe_alone(result)
     if concluded:
         return concluded
     scored = [name for name in result.systems if math.isfinite(result.summary[name].get(key, math.nan))]
