@@ -160,7 +160,7 @@ def test_the_workflow_on_a_pull_request(tmp_path: Path) -> None:
     assert (code, "::error" in said, "::warning" in said) == (0, False, False), said
     comment = (tmp_path / "comment.md").read_text()
     assert comment.startswith("## context-bench\n")
-    assert "### The gate holds" in comment
+    assert "### Gate passed" in comment
     assert (tmp_path / "gate.xml").exists()
 
     repository.write(LOSES)  # a regression
@@ -168,14 +168,16 @@ def test_the_workflow_on_a_pull_request(tmp_path: Path) -> None:
     code, said = repository.step("Compare with main", UNDECIDED="warn")
     assert code == 1
     (annotation, *_) = [line for line in said.splitlines() if line.startswith("::error")]
-    assert annotation.startswith("::error title=context-bench::own.py:compress: fail if score drops 0.02: failed")
-    assert "### The gate fails" in (tmp_path / "comment.md").read_text()
+    assert annotation.startswith(
+        "::error title=context-bench::own.py:compress: Failed: the score (mean_score) dropped by "
+    )
+    assert "### Gate failed" in (tmp_path / "comment.md").read_text()
 
     repository.write(KEEPS.replace("compress", "renamed"), "renamed")  # a system that main has is gone
     assert repository.step("Measure")[0] == 0
     code, said = repository.step("Compare with main")
     assert code == 1
-    assert "::error title=context-bench::own.py:compress is missing in" in said
+    assert "::error title=context-bench::own.py:compress: Failed: it is missing in" in said
 
 
 def test_the_workflow_with_too_few_examples(tmp_path: Path) -> None:
@@ -184,7 +186,7 @@ def test_the_workflow_with_too_few_examples(tmp_path: Path) -> None:
     assert repository.step("Measure")[0] == 0
     code, said = repository.step("Compare with main")
     assert code == 4
-    assert "::warning title=context-bench::own.py:compress: fail if score drops 0.02: too few examples" in said
+    assert "::warning title=context-bench::own.py:compress: Too few examples: the score (mean_score) " in said
     assert repository.step("Compare with main", UNDECIDED="warn")[0] == 0
 
 

@@ -241,8 +241,8 @@ def test_a_killed_run_takes_its_proxy_along(tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    (("--proxy", "http://127.0.0.1:1", "--tap", ":9100"), "say who answers behind it"),
-    (("--vendor", "kompact"), "say who answers behind it"),
+    (("--proxy", "http://127.0.0.1:1", "--tap", ":9100"), "say where its answers come from"),
+    (("--vendor", "kompact"), "say where its answers come from"),
     (("--proxy", "http://127.0.0.1:1", "--tap-reply", "echo"), "give a port, as in --tap :9100"),
     (("--start", "x", "--tap-reply", "echo", "--tap-forward", "http://127.0.0.1:1"), "only one can answer"),
     (("--proxy", "http://127.0.0.1:1", "--controls"), "--controls asks the model behind a tap"),

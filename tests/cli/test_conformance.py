@@ -125,7 +125,7 @@ def test_a_vendors_own_error_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "say which proxy: --proxy URL, --start COMMAND or --vendor NAME"),
+        ([], "no proxy given: pass --proxy URL, --start COMMAND or --vendor NAME"),
         (["--proxy", "http://localhost:1"], "give a port, as in --tap :9100"),
         (["--start", "x", "--vendor", "y"], "--start and --vendor both start a proxy"),
         (["--proxy", "http://localhost:1", "--vendor", "y", "--vendor", "z"], "leave it out with several --vendor"),

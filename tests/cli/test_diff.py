@@ -103,7 +103,7 @@ def test_an_untouched_row(tmp_path: Path) -> None:
     facts = {"metadata": {"downstream_tokens": 9, "untouched": True}, "upstream_tokens": 9}
     keep(tmp_path, (EXAMPLE, tapped(sent), facts))
     text = shown(tmp_path, "q1")
-    assert "tokens: 9 sent, 9 passed on, 0.0% saved\nuntouched: the model got exactly what was sent\n" in text
+    assert "tokens: 9 sent, 9 passed on, 0.0% saved\nuntouched: the model got exactly the request" in text
     assert "evidence: survived, 1 of 1 (1 verbatim, 0 recoverable)\n" in text
     assert "⟦Bob lives in Rome.⟧" in text
     assert "[-" not in text
@@ -351,7 +351,7 @@ def test_of_many_rows_the_first_are_listed_with_what_they_saved(tmp_path: Path) 
     assert len(lines) == 1 + 40 + 1
     assert lines[1].split()[1:] == ["passthrough", "1.000", "0.0%"]
     assert 80 < float(lines[2].split()[3].rstrip("%")) < 100
-    assert lines[-1].startswith("… 2 more: --lost, --broken, --failed, --system and --dataset choose")
+    assert lines[-1].startswith("… 2 more; select with --lost, --broken, --failed, --system or --dataset")
     assert len(shown(tmp_path, "--wide").splitlines()) == 1 + 42
 
 

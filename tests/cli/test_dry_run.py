@@ -212,7 +212,7 @@ def test_the_judge_is_counted_by_hand(dry: DryRun, tmp_path: Path) -> None:
     total = judging + answering
     judge = f"${judging:.2f} of it for the judge (100 tokens a verdict)"
     assert lines["cost"] == f"about ${total:.2f}, with 50 tokens a reply, {judge}"
-    assert lines["at most"] == f"${4 * total:.2f}, if every request takes all its retries and each is billed"
+    assert lines["at most"] == f"${4 * total:.2f}, if every request uses all its retries and each is billed"
 
 
 @pytest.mark.parametrize(
@@ -295,5 +295,5 @@ def test_without_a_bound_on_replies_no_most_is_promised(dry: DryRun, tmp_path: P
         '["gpt-3.5-turbo"]\ninput = 1000\noutput = 2000\n[j]\ninput = 1000\noutput = 2000\n'
     )
     lines, _, _ = dry(*PROXY, "--prices", "prices.toml")
-    assert lines["with retries"] == "about $24.24, if every request takes all its retries and each is billed"
+    assert lines["with retries"] == "about $24.24, if every request uses all its retries and each is billed"
     assert "at most" not in lines

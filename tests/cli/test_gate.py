@@ -54,7 +54,8 @@ def test_a_shell_script_tells_the_three_outcomes_apart(folder: Path) -> None:
         check=True,
     )
     assert done.stdout.splitlines() == ["same: holds", "worse: fails", "short: too few examples"]
-    assert "90% interval [-0.015, 0.015] with 200 examples (score is mean_score)" in (folder / "same.err").read_text()
+    shown = "the score (mean_score) dropped by 0.000 (limit 0.02; 90% interval [-0.015, 0.015]; 200 examples)."
+    assert f"Passed: {shown}" in (folder / "same.err").read_text()
     found = {name: ElementTree.parse(folder / f"{name}.xml").getroot() for name in ("same", "worse", "short")}
     assert [(root.get("failures"), root.get("errors")) for root in found.values()] == [
         ("0", "0"),
@@ -77,7 +78,7 @@ def test_a_failure_comes_before_too_few_and_both_before_errors(folder: Path) -> 
     plain = called(*flags, cwd=folder)
     assert plain.returncode == 3
     holds = called(*flags, "--fail-if", "error_rate > 0.9", cwd=folder)
-    assert (holds.returncode, "fail if error_rate > 0.9: passed; " in holds.stderr) == (3, True)
+    assert (holds.returncode, ": Passed: error_rate is 0." in holds.stderr) == (3, True)
     few = called(*flags, "--fail-if", "error_rate > 0.9", "--fail-if", "error_rate > 0.5", cwd=folder)
     assert few.returncode == 4
     failing = called(*flags, "--fail-if", "error_rate > 0.5", "--fail-if", "error_rate > 0.1", cwd=folder)
@@ -89,20 +90,20 @@ def test_a_failure_comes_before_too_few_and_both_before_errors(folder: Path) -> 
 def test_a_run_of_one_system_is_judged_itself(folder: Path) -> None:
     done = called(*FLAGS, "-n", "20", "--fail-if", "compression_ratio < 0.3", cwd=folder)
     assert done.returncode == 1
-    assert "gate: passthrough: fail if compression_ratio < 0.3: failed; " in done.stderr
+    assert "gate: passthrough: Failed: compression_ratio is 0.000 (required: at least 0.3; " in done.stderr
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (["--fail-if", "score falls"], "'score falls' is not a condition"),
-        (["--fail-if", "score drops 0.02"], "'score drops 0.02' needs a baseline beside the system that is judged"),
+        (["--fail-if", "score drops 0.02"], "'score drops 0.02' needs a baseline besides the judged system"),
         (["--junit", "x.xml"], "--junit has nothing to write without a condition"),
         (["--fail-if", "error_rate > 0.1", "--junit", "no/x.xml"], "cannot write to --junit no/x.xml"),
         (["--summary", "no/x.md"], "cannot write to --summary no/x.md"),
         (["--out", "x.html", "--report", "./x.html"], "--out and --report both name ./x.html: give each a file"),
         (["--fail-if", "error_rate > 0.1", "--out", "x", "--junit", "x"], "--out and --junit both name x"),
-        (["--resume"], "--resume takes answers from the store, which --no-store leaves out"),
+        (["--resume"], "--resume needs the store, which --no-store disables"),
         (["--margin", "5"], "the margin must be between 0 and 1 (got 5)"),
         (["--plots", "/proc/self"], "cannot write to --plots /proc/self"),
         (["--system", "minify", "--baseline", "minfy"], "(got 'minfy'); did you mean minify?"),
@@ -129,10 +130,10 @@ def test_a_mistake_is_found_before_anything_is_run(folder: Path, flags: list[str
         ("prompt_savings < 0.3", "a tap (--tap, --start or --vendor) or --reader measures it"),
         ("pass_at_k < 0.3", "--repeats K measures it"),
         ("retention < 0.3", "--controls measures it"),
-        ("error_rate > 1", "says nothing, as error_rate lies between 0 and 1; 1% is 0.01"),
-        ("pass_rate@needle:n=9 < 70", "says nothing, as pass_rate lies between 0 and 1; 70% is 0.7"),
-        ("score drops 2", "says nothing, as score lies between 0 and 1; 2% is 0.02"),
-        ("compression_ratio < 30", "says nothing, as compression_ratio is at most 1; 30% is 0.3"),
+        ("error_rate > 1", "tests nothing: error_rate lies between 0 and 1; 1% is 0.01"),
+        ("pass_rate@needle:n=9 < 70", "tests nothing: pass_rate lies between 0 and 1; 70% is 0.7"),
+        ("score drops 2", "tests nothing: score lies between 0 and 1; 2% is 0.02"),
+        ("compression_ratio < 30", "tests nothing: compression_ratio is at most 1; 30% is 0.3"),
     ],
 )
 def test_a_condition_that_cannot_be_judged_is_found_before_the_first_call(
@@ -157,22 +158,24 @@ def test_numbers_that_a_run_may_have_are_let_through(tmp_path: Path) -> None:
     flags = [word for each in conditions for word in ("--fail-if", each)]
     done = called(*data, "--quiet", "--no-store", *flags, cwd=tmp_path)
     assert "not a number" not in done.stderr
-    assert done.stderr.count(": passed; ") == len(conditions)
+    assert done.stderr.count(": Passed: ") == len(conditions)
 
 
 def test_a_number_that_could_have_been_measured_and_was_not_leaves_the_gate_open(folder: Path) -> None:
     done = called(*FLAGS, "--system", "minify", "--no-store", "-n", "20", "--fail-if", "cost_usd > 1", cwd=folder)
     assert done.returncode == 4
-    assert "fail if cost_usd > 1: cannot be decided; cost_usd was not measured" in done.stderr
+    assert 'Undecided ("cost_usd > 1"): cost_usd was not measured.' in done.stderr
 
 
 def test_a_gate_says_before_the_run_how_many_examples_it_needs(folder: Path) -> None:
     run = ("--system", "passthrough", "--system", "minify", "--dataset", "d.jsonl", "-n", "20", "--no-store")
     done = called(*run, "--fail-if", "score drops 0.02", "--fail-if", "error_rate > 0.01", cwd=folder)
-    needed = "where no answer changes or fails: 'score drops 0.02' 149, 'error_rate > 0.01' 383"
-    short = "this run has 20 examples: too few for 'score drops 0.02', 'error_rate > 0.01', so that exit code 4"
+    needed = "if no answer changes or fails: 'score drops 0.02' 149, 'error_rate > 0.01' 383"
+    short = "this run has 20 examples: too few for 'score drops 0.02', 'error_rate > 0.01', so exit code 4"
     assert done.returncode == 4
-    assert done.stderr.index(needed) < done.stderr.index(short) < done.stderr.index("minify: fail if score drops")
+    assert (
+        done.stderr.index(needed) < done.stderr.index(short) < done.stderr.index("minify: Too few examples: the score")
+    )
     told = called(*run, "--fail-if", "score drops 0.02", "--dry-run", cwd=folder)
     assert "'score drops 0.02' 149" in told.stderr, "nothing has to be sent for it"
 
@@ -186,7 +189,7 @@ def test_a_metric_of_ones_own_may_have_any_number(folder: Path) -> None:
     done = called(*flags, "--fail-if", "stranger > 0.9", cwd=folder)
     assert (done.returncode, done.stdout[:8]) == (2, "| system")
     assert "'stranger' is not a number of this run: did you mean strange" in done.stderr
-    assert done.stderr.endswith("the run is recorded: with --resume nothing is asked again\n")
+    assert done.stderr.endswith("the run is recorded; --resume repeats no request\n")
     unkept = called(*flags, "--no-store", "--fail-if", "stranger > 0.9", cwd=folder)
     assert (unkept.returncode, "--resume" in unkept.stderr) == (2, False)
 
@@ -211,7 +214,7 @@ def test_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert called(*flags, "--summary", "s.md", cwd=folder).returncode == 0
     text = (folder / "s.md").read_text()
     assert text.startswith("## context-bench\n\n| system ")
-    assert "### The gate holds\n\n- **holds**: minify: fail if score drops 0.02: passed; " in text
+    assert "### Gate passed\n\n- minify: Passed: the score (mean_score) dropped by 0.000 (limit 0.02; " in text
     assert page.read_text() == f"what was there\n{text}"
     assert called(*flags, "--summary", str(page), cwd=folder).returncode == 0
     assert page.read_text().count("## context-bench") == 2  # appended once, not replaced
@@ -243,13 +246,13 @@ def test_a_run_file_can_hold_the_gate(folder: Path) -> None:
 def test_rows_need_not_be_kept(folder: Path) -> None:
     flags = [*FLAGS, "--system", "minify", "--no-rows", "--fail-if", "score drops 0.02"]
     done = called(*flags, cwd=folder)
-    assert (done.returncode, "fail if score drops 0.02: passed; " in done.stderr) == (0, True)
+    assert (done.returncode, "minify: Passed: the score (mean_score) " in done.stderr) == (0, True)
 
 
 def test_several_datasets_make_score_the_macro_score(folder: Path) -> None:
     flags = ["--system", "minify", "--dataset", "needle:length=300,n=5", "--fail-if", "score drops 0.9"]
     done = called(*FLAGS, "-n", "20", *flags, cwd=folder)
-    assert "(score is macro_score)" in done.stderr
+    assert "the score (macro_score) " in done.stderr
 
 
 def test_a_model_that_knows_the_answers_proves_no_compressor(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_nothing_at_all_shows_three_commands_to_try_and_is_wrong_usage(tmp_path:
     done = called(cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(re.findall(r"^  context-bench ", done.stderr, re.MULTILINE)) == 3
-    assert done.stderr.endswith("context-bench --help shows the commands, and the flags that most people need.\n")
+    assert done.stderr.endswith("context-bench --help shows the commands and the common flags.\n")
     assert max(map(len, done.stderr.splitlines())) <= 80
 
 

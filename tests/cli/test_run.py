@@ -217,7 +217,7 @@ def test_every_flag_of_a_run_by_a_file(run: Run, tmp_path: Path, monkeypatch: py
         text = "".join(f"{key} = {toml(value)}\n" for key, value in VALUES.items()).replace("{url}", server.url)
         done = run(text)
     assert (done.code, done.out) == (0, "")
-    assert done.err.startswith("context-bench: gate: truncate:ratio=0.5: fail if error_rate > 0.9: passed")
+    assert done.err.startswith("context-bench: gate: truncate:ratio=0.5: Passed: error_rate is ")
     assert done.err.count("\n") == 1
     asked = [chat for chat in server.chats if chat.json["model"] == "m-1"]
     assert len(asked) == 2 * 2 * 2  # systems, examples, repeats

@@ -12,7 +12,7 @@ from context_bench.compare.conditions import Condition, parse_condition
 from context_bench.errors import UsageError
 from context_bench.stats import Difference, Interval, Verdict, decide_verdict
 
-SAID = {"holds": "passed", "fails": "failed", "too few": "too few examples to tell"}
+SAID = {"holds": "Passed", "fails": "Failed", "too few": "Too few examples"}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_reading(text: str, condition: Condition) -> None:
         ("score drops -0.02", "must not be below 0"),
         ("verdict is bad", "write one like"),
         ("a b < 3", "write one like"),
-        ("verdict is not worse", 'a gate names what must not happen; write "verdict is worse"'),
+        ("verdict is not worse", 'a gate names what makes it fail; write "verdict is worse"'),
     ],
 )
 def test_what_is_not_a_condition_is_told_in_one_sentence(text: str, said: str) -> None:
@@ -91,29 +91,64 @@ def _interval(low: float, high: float) -> Interval:
 def test_judging_by_an_interval(text: str, low: float, high: float, outcome: str) -> None:
     judgement = parse_condition(text).judge(_interval(low, high))
     assert judgement.outcome == outcome
-    assert judgement.sentence.startswith(f"fail if {text}: {SAID[outcome]}; ")
+    assert judgement.sentence.startswith(f"{SAID[outcome]}: ")
     assert "500 examples" in judgement.sentence
 
 
-def test_the_sentence() -> None:
-    sentence = parse_condition("score drops 0.02").judge(Interval(-0.04, -0.051, -0.029, 0.9, 1500)).sentence
-    assert sentence == (
-        "fail if score drops 0.02: failed; the difference from the baseline is -0.040, 90% interval "
-        "[-0.051, -0.029] with 1,500 examples"
-    )
+@pytest.mark.parametrize(
+    ("text", "interval", "sentence"),
+    [
+        (
+            "score drops 0.02",
+            Interval(-0.04, -0.051, -0.029, 0.9, 1500),
+            "Failed: the score dropped by 0.040 (limit 0.02; 90% interval [0.029, 0.051]; 1,500 examples).",
+        ),
+        (
+            "score drops 0.02",
+            Interval(0.0, 0.0, 0.0, 0.9, 150),
+            "Passed: the score dropped by 0.000 (limit 0.02; 90% interval [0.00, 0.00]; 150 examples).",
+        ),
+        (
+            "score drops 0.02",
+            Interval(0.01, -0.03, 0.05, 0.9, 150),
+            "Too few examples: the score rose by 0.010 (limit: a drop of 0.02; 90% interval [-0.03, 0.05]; "
+            "150 examples).",
+        ),
+        (
+            "latency_p95 rises 0.5",
+            Interval(-0.1, -0.2, 0.0, 0.95, 30),
+            "Passed: latency_p95 dropped by 0.100 (limit: a rise of 0.5; 95% interval [0.00, 0.20]; 30 examples).",
+        ),
+        (
+            "prompt_savings <= 0.3",
+            Interval(0.2, 0.1, 0.3, 0.95, 30, mark="first"),
+            "Failed: prompt_savings is 0.200 (required: above 0.3; 95% interval [0.10, 0.30]; 30 examples, "
+            "the first ones and not a random sample).",
+        ),
+    ],
+)
+def test_the_sentence(text: str, interval: Interval, sentence: str) -> None:
+    assert parse_condition(text).judge(interval).sentence == sentence
+
+
+def test_a_value_without_an_interval_counts_alone() -> None:
+    limit, rise = parse_condition("cost_of_pass > 900"), parse_condition("cost_usd rises 3")
+    alone = "no interval, so the value alone counts)."
+    assert limit.judge_value(math.inf).sentence == f"Failed: cost_of_pass is inf (required: at most 900; {alone}"
+    assert rise.judge_value(-2.5).sentence == f"Passed: cost_usd dropped by 2.5 (limit: a rise of 3; {alone}"
 
 
 def test_what_was_not_measured_cannot_be_told() -> None:
     gate = parse_condition("prompt_savings < 0.3")
     nothing = gate.judge(Interval(math.nan, math.nan, math.nan))
-    said = "fail if prompt_savings < 0.3: cannot be decided; it was not measured"
+    said = 'Undecided ("prompt_savings < 0.3"): it was not measured.'
     assert (nothing.outcome, nothing.sentence) == ("too few", said)
     few = gate.judge(Interval(0.2, math.nan, math.nan, n=3))
-    assert few.sentence == "fail if prompt_savings < 0.3: cannot be decided; 3 examples give no interval"
+    assert few.sentence == 'Undecided ("prompt_savings < 0.3"): 3 examples give no interval.'
     one = gate.judge(Interval(0.2, math.nan, math.nan, n=1))
-    assert one.sentence == "fail if prompt_savings < 0.3: cannot be decided; 1 example gives no interval"
+    assert one.sentence == 'Undecided ("prompt_savings < 0.3"): 1 example gives no interval.'
     alike = gate.judge(Interval(0.2, math.nan, math.nan, n=9, groups=1))
-    assert alike.sentence.endswith("cannot be decided; 9 examples of one document or conversation give no interval")
+    assert alike.sentence.endswith("): 9 examples of one document or conversation give no interval.")
 
 
 @pytest.mark.parametrize(
@@ -127,15 +162,15 @@ def test_what_was_not_measured_cannot_be_told() -> None:
 def test_what_no_number_of_examples_can_tell(text: str, interval: Interval) -> None:
     judged = parse_condition(text).judge(interval)
     assert judged.outcome == "too few"
-    assert judged.sentence.startswith(f"fail if {text}: cannot be decided; ")
-    assert judged.sentence.endswith(" with 30 examples: more examples cannot decide this, so allow a small tolerance")
+    assert judged.sentence.startswith(f'Undecided ("{text}"): ')
+    assert judged.sentence.endswith("30 examples). No number of examples can show this: choose a less strict limit.")
 
 
 def test_a_verdict_that_is_withheld_says_why_there_is_no_interval() -> None:
     unknown = Interval(0.0, math.nan, math.nan, n=150)
     verdict = replace(_verdict(0.0, 0.005), word="undecided", reason="f1 says little", narrow=unknown)
     judged = parse_condition("score drops 0.02").judge(verdict)
-    said = "fail if score drops 0.02: cannot be decided; f1 says little"
+    said = 'Undecided ("score drops 0.02"): f1 says little.'
     assert (judged.outcome, judged.sentence) == ("too few", said)
 
 
@@ -160,7 +195,7 @@ def _verdict(value: float, error: float) -> Verdict:
 def test_judging_by_a_verdict(text: str, value: float, error: float, outcome: str) -> None:
     judgement = parse_condition(text).judge(_verdict(value, error))
     assert judgement.outcome == outcome
-    assert judgement.sentence.startswith(f"fail if {text}: {SAID[outcome]}; the verdict is ")
+    assert judgement.sentence.startswith(f"{SAID[outcome]}: the verdict is ")
 
 
 def test_a_verdict_that_errors_decide_says_so() -> None:
@@ -173,7 +208,7 @@ def test_a_verdict_that_errors_decide_says_so() -> None:
 def test_a_sentence_over_the_first_examples_says_so() -> None:
     interval = Interval(0.5, 0.4, 0.6, n=100, mark="first")
     sentence = parse_condition("prompt_savings < 0.3").judge(interval).sentence
-    assert sentence.endswith("[0.40, 0.60] (first examples, not a random sample) with 100 examples")
+    assert sentence.endswith("[0.40, 0.60]; 100 examples, the first ones and not a random sample).")
 
 
 def test_a_verdict_brings_its_90_percent_interval() -> None:

@@ -2,7 +2,7 @@
 
 The result goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a gate failed, 2 wrong usage
 or input, 3 too many errors or a limit reached, 4 too few examples for a gate to tell, 130 interrupted.
-Nothing heavy is imported before it is needed: `--help` costs little more than argparse itself.
+Heavy modules are imported only when needed, so `--help` is almost as fast as argparse itself.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; a user's mistake is one sentence, never a traceback."""
+    """Run one command and return its exit code; a user's mistake gives one sentence, not a traceback."""
     if argv is None and os.getpid() == 1:
         from context_bench.cli.process import stand_in_as_init
 
         stand_in_as_init()
     code = _run(list(sys.argv[1:] if argv is None else argv))
     if argv is None and "datasets" in sys.modules:
-        # Its threads may still read a stream ahead, and would abort the interpreter on its way out.
+        # its read-ahead threads would abort the interpreter at exit
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -35,7 +35,7 @@ def _run(arguments: list[str]) -> int:
     from context_bench.cli.process import keep_streams_usable
 
     keep_streams_usable()
-    for stream in (sys.stdout, sys.stderr):  # a terminal that knows no UTF-8 must not end a run
+    for stream in (sys.stdout, sys.stderr):  # a terminal without UTF-8 must not end a run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
@@ -47,7 +47,7 @@ def _run(arguments: list[str]) -> int:
         text = f"context-bench: interrupted; {advice}" if advice else "context-bench: interrupted"
         print(wrap_message(text), file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+    except BrokenPipeError:  # the reader of our output has closed it, as `| head` does
         _discard_output()
         return 0
     except Exception as error:
@@ -56,31 +56,31 @@ def _run(arguments: list[str]) -> int:
 
         if not isinstance(error, ContextBenchError | OSError):
             raise
-        if isinstance(error, OSError):  # a full disk, most likely
+        if isinstance(error, OSError):  # probably a full disk
             _discard_output()
         say(error)
         return 2
 
 
 def _dispatch_and_flush(arguments: list[str]) -> int:
-    """Run the command and write everything out, while a full disk or a reader that has gone can be dealt with."""
+    """Run the command and flush its output, while a full disk or a closed pipe can still be handled."""
     try:
         return _dispatch(arguments)
-    except SystemExit as done:  # argparse has said what there was to say
+    except SystemExit as done:  # argparse has already printed the message
         return done.code if isinstance(done.code, int) else 2
     finally:
         sys.stdout.flush()
 
 
 def _discard_output() -> None:
-    """Drop what is left in the buffer: Python would try to write it once more at its end, and complain."""
+    """Drop the rest of the buffer; Python would try to write it again at exit and report an error."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:
-    sys.path.append(os.getcwd())  # so that `--system my_module:f` finds what `python -m` would find
-    if arguments[:1] == ["help"]:  # as other programs have it: `help`, `help COMMAND`
+    sys.path.append(os.getcwd())  # so that `--system my_module:f` finds the same modules as `python -m`
+    if arguments[:1] == ["help"]:  # `help` and `help COMMAND`, as in other programs
         arguments = [*arguments[1:2], "--help"]
     if arguments and arguments[0] in COMMANDS:
         from importlib import import_module

@@ -1,4 +1,4 @@
-"""From options to what scores a run and sums it up: evaluators, the judge, metrics."""
+"""Build the evaluators, judge and metrics of a run from its options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """The model that judges answers; no model judges where all three are None."""
+    """The model that judges answers; none if all three are None."""
 
     url: str | None = None
     model: str | None = None
@@ -34,7 +34,7 @@ class JudgeOptions:
 
     @classmethod
     def read(cls, options: Any) -> JudgeOptions:
-        """Read the options of a run, or the flags of a command that has those of a judge."""
+        """Read the options of a run, or the judge flags of another command."""
         return cls(options.judge_url, options.judge_model, options.judge_key_env)
 
     @property
@@ -44,21 +44,23 @@ class JudgeOptions:
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """How rows are scored and summarized, in a new run and in one that is scored again."""
+    """How rows are scored and summarized, in a new run or when a run is scored again."""
 
-    evaluators: Sequence[str] = ()  # references of evaluators beside those of the datasets
-    metrics: Sequence[str] = ()  # references of metrics beside the default ones
-    score_field: str | None = None  # the score that counts; None takes the primary one of each dataset
-    threshold: float | None = None  # a score from here on passes; None takes the default
-    keep_reasoning: bool = False  # score whole replies, with the reasoning in them
+    evaluators: Sequence[str] = ()  # references of evaluators, in addition to those of the datasets
+    metrics: Sequence[str] = ()  # references of metrics, in addition to the default ones
+    score_field: str | None = None  # the primary score; None takes that of each dataset
+    threshold: float | None = None  # the lowest score that passes; None takes the default
+    keep_reasoning: bool = False  # score whole replies, including their reasoning
     judge: JudgeOptions = JudgeOptions()  # the model that judges answers
     unsafe_code: bool = False  # run model-written code without a sandbox
-    sees_upstream: bool = False  # it will be known what the model behind some system read
-    ranks_by_upstream: bool = False  # that will be known for every system, so that they are ranked by what it costs
+    sees_upstream: bool = False  # for some system, the tokens that its model read will be known
+    ranks_by_upstream: bool = False  # they will be known for every system, so systems are ranked by cost
     controls: bool = False  # the run has the systems of --controls
-    answering_model: str | None = None  # the model that answers for the systems, if one does
-    judges_contexts: bool = False  # some systems return a context that nobody reads: it is judged as an answer
-    repeats: int = 1  # how often each example is answered
+    answering_model: str | None = None  # the model that answers for the systems, if any
+    judges_contexts: bool = (
+        False  # some systems return a context and no model reads it: the judge rates it as an answer
+    )
+    repeats: int = 1  # answers for each example
 
     @property
     def field(self) -> str:
@@ -84,7 +86,7 @@ class ScoringOptions:
 
 
 def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
-    """Build what scores the rows; a score field that nobody emits is an error here, before anything is sent."""
+    """Build the scorer; an unknown score field is an error here, before any request is sent."""
     settings = {"code-execution": {"sandbox": "none"}} if options.unsafe_code else {}
     named = (each for text in options.evaluators for each in build_evaluators(text))
     extra = [*named, *_build_judges(options)]
@@ -93,7 +95,7 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
     scorer = Scorer(extra=extra, settings=settings, score_field=options.field, keep_reasoning=options.keep_reasoning)
     if options.threshold is not None:
         check_threshold(options.threshold, scorer, options.field)
-    for tag in tags:  # evaluators that cannot go together are found here too
+    for tag in tags:  # also finds evaluators that conflict
         scorer.evaluators_for(tag)
     if options.score_field is not None:
         known = scorer.fields_for(tags)
@@ -114,7 +116,7 @@ def build_judge(options: JudgeOptions) -> LLMJudge:
 
 
 def build_memory_judge(options: JudgeOptions, prompts: str | None) -> MemoryJudge:
-    """Build the judge of memory systems that the flags name; `prompts` is a file with other wordings of its rules."""
+    """Build the judge of memory systems from the flags; `prompts` is a file with other wordings of its rules."""
     from context_bench.memory.judge import MemoryJudge
 
     url, key = _find_server(options)
@@ -123,25 +125,25 @@ def build_memory_judge(options: JudgeOptions, prompts: str | None) -> MemoryJudg
 
 def _find_server(options: JudgeOptions) -> tuple[str, Secret | None]:
     if not options.url:
-        raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
+        raise UsageError("a judge needs --judge-url URL, the server of its model")
     return options.url, find_key(check_url(options.url), variable=options.key_env)
 
 
 def _build_judges(options: ScoringOptions) -> list[Evaluator]:
-    """Build the judge as one more evaluator, and warn where its scores say less than they seem to."""
+    """Build the judge as an additional evaluator, and warn if its scores may be biased or meaningless."""
     if not options.judge.wanted:
         return []
     judge = build_judge(options.judge)
     model = options.judge.model or DEFAULT_MODEL
     if model == options.answering_model:
-        warn(f"{model} judges its own answers: models favour what they wrote")
+        warn(f"{model} judges its own answers; models favour their own text")
     if options.judges_contexts:
-        warn("the judge rates the contexts of each --system as if they were answers: --reader URL has them read")
+        warn("the judge rates the contexts of each --system as if they were answers; add --reader URL for real answers")
     return [judge]
 
 
 def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) -> list[Metric]:
-    """Build the metrics of every run, the official number where that is not a mean of rows, and those asked for."""
+    """Build the default metrics, the official number if it is not a mean of rows, and the requested metrics."""
     cards = [card for tag in tags if (card := card_for(tag)) is not None]
     metrics = choose_metrics(
         options.field,

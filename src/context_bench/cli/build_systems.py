@@ -1,4 +1,4 @@
-"""From options to the systems of a run: proxies, with a tap behind them or without, compressors, readers, controls."""
+"""Build the systems of a run from its options: proxies with or without a tap, compressors, readers, controls."""
 
 from __future__ import annotations
 
@@ -34,16 +34,18 @@ PROXY_WORKERS = 8
 
 
 def build_system_list(options: RunOptions) -> list[Any]:
-    """Build the proxies in their order, then the other systems in theirs, then the controls."""
+    """Build the proxies, then the other systems, then the controls, each in the given order."""
     for line in options.header:
-        _split_header(line)  # refused also where no server would get it
+        _split_header(line)  # refused even if no server would receive it
     _parse_extra_body(options.extra_body)
     if options.reader and not options.system:
-        raise UsageError("--reader reads what a --system made: add --system NAME")
+        raise UsageError("--reader reads the context of a --system: add --system NAME")
     if options.start_dir and not options.start:
-        raise UsageError("--start-dir is where a --start runs: add --start COMMAND (a --vendor runs in a scratch one)")
+        raise UsageError(
+            "--start-dir is the folder of a --start: add --start COMMAND (a --vendor runs in a temporary folder)"
+        )
     if options.sweep and not options.start:
-        raise UsageError("--sweep fills in a --start: add --start COMMAND; a --system takes it itself: NAME:key=a|b")
+        raise UsageError("--sweep fills in a --start: add --start COMMAND. For a --system, write NAME:key=a|b")
     if options.wants_tap:
         return _build_tapped(options)
     for flag, text in (("--header", "".join(options.header)), ("--extra-body", options.extra_body or "")):
@@ -68,7 +70,7 @@ def build_system_list(options: RunOptions) -> list[Any]:
 
 
 def _build_server(url: str, options: RunOptions, name: str | None, headers: Mapping[str, str] | None = None) -> Any:
-    """Build a server that answers, with all request options; a --header wins over one of `headers`."""
+    """Build a server with all request options; a --header overrides one of `headers`."""
     shared: dict[str, Any] = {
         "model": options.model,
         "name": name,
@@ -104,11 +106,11 @@ def _parse_extra_body(text: str | None) -> dict[str, Any]:
 
 
 def parse_headers(lines: Sequence[str]) -> dict[str, Secret]:
-    """Parse each `--header` NAME:VALUE; UsageError where one is none."""
+    """Parse each `--header` NAME:VALUE; UsageError if one has another form."""
     headers = {}
     for name, value in map(_split_header, lines):
         if value == MASK:
-            raise UsageError(f"--header {name}: {MASK} stands for a hidden value: put the value back")
+            raise UsageError(f"--header {name}: {MASK} stands for a hidden value: write the real value")
         headers[name] = Secret(value)
     return headers
 
@@ -116,20 +118,20 @@ def parse_headers(lines: Sequence[str]) -> dict[str, Secret]:
 def _split_header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip() or not value.strip():
-        # Without a colon the text may be the secret alone: it is not repeated.
+        # Text without a colon may be just the secret, so it is not repeated.
         raise UsageError("a --header must be NAME:VALUE" + (f" (got the name {name!r} alone)" if colon else ""))
     return name.strip(), value.strip()
 
 
 @dataclass(frozen=True)
 class _Arm:
-    """One proxy of the run: where it listens, how it is started if it is, and what it is called."""
+    """One proxy of the run: its address, its start command if any, and its name."""
 
-    url: str  # where it is asked
-    launch: Launch | None  # how it is started; None for one that runs already
-    name: str | None  # its name in the report; None takes host and port
+    url: str  # its address
+    launch: Launch | None  # its start command; None if it already runs
+    name: str | None  # its name in the report; None gives host and port
     headers: Mapping[str, str] | None = None  # sent with every request to it
-    known_as: str | None = None  # what it is in a cache key, where that is not its address
+    known_as: str | None = None  # its identity in cache keys, if not its address
 
 
 def _name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:
@@ -160,14 +162,14 @@ def _build_tapped(options: RunOptions) -> list[Any]:
         systems += [Control(name, _ask_directly(name, options, answerer)) for name in CONTROLS]
     systems += matched
     if not options.tap_forward:
-        # Answers that are made here take turns, so that the time of one is not counted as another's.
+        # Answers computed in this process take turns, so that no time is counted twice.
         for system in systems:
             system.local = True
     return systems
 
 
 def plan_arms(options: RunOptions) -> list[_Arm]:
-    """Plan the proxies: the k-th --start goes with the k-th --proxy, then come those of --vendor."""
+    """Plan the proxies: the k-th --start belongs to the k-th --proxy; those of --vendor follow."""
     from context_bench.tap.system import Launch
     from context_bench.tap.vendors import recipe
 
@@ -201,7 +203,9 @@ def _plan_arm(
         return _Arm(str(url), None, name)
     program = _name_program(start)
     if url is None and "{port}" not in start:
-        raise UsageError(f"--start {mask_command(start)!r} has no {{port}}: put it where the proxy takes its port")
+        raise UsageError(
+            f"--start {mask_command(start)!r} has no {{port}}: put it where the command takes the proxy's port"
+        )
     url = url or f"http://127.0.0.1:{free_port()}"
     return _Arm(url, Launch(start, port_of(url), directory=directory), name or (program if named_by_program else None))
 
@@ -211,36 +215,36 @@ def _share_answerer(options: RunOptions) -> Any:
 
     given = [choice for choice in (options.tap_forward, options.tap_model, options.tap_reply) if choice]
     if len(given) != 1:
-        what = "only one can answer behind it" if given else "say who answers behind it"
+        what = "choose one source of its answers" if given else "say where its answers come from"
         raise UsageError(f"the tap: {what}: --tap-forward URL, --tap-model local or --tap-reply SCRIPT")
     return Shared(choose_answerer(options.tap_forward, options.tap_model, options.tap_reply))
 
 
 def plan_ports(options: RunOptions, arms: Sequence[_Arm]) -> tuple[str, Iterator[int]]:
-    """Choose where the taps listen: from the given port on, or at any free one for proxies that can be told."""
+    """Choose the ports of the taps: from the given port upwards, or free ones if every proxy is started here."""
     host, first = "127.0.0.1", 0
     if options.tap:
         host, first = parse_listen(options.tap)
         if is_open_to_others(host):
-            warn(f"the tap listens on {host}: anybody who can reach it can use your key")
+            warn(f"the tap listens on {host}: anyone who can reach it can use your key")
         if first + len(arms) > 65_536:
             raise UsageError(
-                f"--tap {options.tap}: {len(arms)} taps need as many ports from there on, and 65535 is the last"
+                f"--tap {options.tap}: {len(arms)} taps need one port each from there on, and 65535 is the last"
             )
     if first:
         return host, count(first)
     if any(arm.launch is None for arm in arms):
-        raise UsageError("a --proxy that is not started here must know its tap: give a port, as in --tap :9100")
+        raise UsageError("a --proxy that already runs must be configured with its tap: give a port, as in --tap :9100")
     return host, repeat(0)
 
 
 def _build_reader(options: RunOptions, answerer: Any, name: str) -> Any:
-    """Build who answers for a system of this process: the --reader, else who answers behind the taps."""
+    """Build the reader for the systems of this process: the --reader, else the model behind the taps."""
     return _build_server(options.reader, options, None) if options.reader else _ask_directly(name, options, answerer)
 
 
 def _match_controls(systems: Sequence[Any], build_reader: Callable[[str], Any]) -> list[Any]:
-    """Build the cuts at the size of each system that may leave anything out."""
+    """Build truncation and random deletion at the size of each system that may shorten a context."""
     from context_bench.systems.matched_control import CUTS, MatchedControl, SavedTokens
 
     found = []
@@ -253,7 +257,7 @@ def _match_controls(systems: Sequence[Any], build_reader: Callable[[str], Any]) 
 
 
 def _ask_directly(name: str, options: RunOptions, answerer: Any) -> Any:
-    """Build a system that is the model behind a tap of its own, with no proxy in between."""
+    """Build a system that asks the model through its own tap, without a proxy."""
     from context_bench.tap.system import Tapped
 
     port = free_port()
@@ -272,11 +276,11 @@ def _name_program(command: str) -> str:
 
 _Knobs = dict[str, list[str]]  # the values of each knob, by the name of its placeholder
 
-_FILLED_IN = ("port", "host", "tap")  # placeholders of a --start that are not the user's to choose
+_FILLED_IN = ("port", "host", "tap")  # placeholders of a --start that the run fills in
 
 
 def _parse_sweeps(texts: Sequence[str], starts: Sequence[str]) -> _Knobs:
-    """Parse each `--sweep`, and refuse one that no --start has a place for."""
+    """Parse each `--sweep`; refuse one without a placeholder in any --start."""
     knobs: _Knobs = {}
     for text in texts:
         key, equals, values = text.partition("=")
@@ -284,11 +288,11 @@ def _parse_sweeps(texts: Sequence[str], starts: Sequence[str]) -> _Knobs:
         if not equals or not key.isidentifier() or not settings:
             raise UsageError(f"--sweep must be KEY=VALUE|VALUE, such as level=low|high (got {text!r})")
         if key in _FILLED_IN:
-            raise UsageError(f"--sweep {text!r}: {{{key}}} is filled in by the run: choose another name")
+            raise UsageError(f"--sweep {text!r}: {{{key}}} is reserved for the run: choose another name")
         if key in knobs:
             raise UsageError(f"--sweep gives {key!r} twice: put all values into one, as in {key}=a|b")
         if not any(f"{{{key}}}" in start for start in starts):
-            raise UsageError(f"--sweep {text!r}: no --start has {{{key}}} in it: put it where the value belongs")
+            raise UsageError(f"--sweep {text!r}: no --start has {{{key}}} in it: put it in place of the value")
         if len(set(settings)) < len(settings):
             raise UsageError(f"--sweep {text!r} gives a value twice")
         knobs[key] = settings
@@ -296,13 +300,13 @@ def _parse_sweeps(texts: Sequence[str], starts: Sequence[str]) -> _Knobs:
 
 
 def _expand_start(start: str | None, url: str | None, knobs: _Knobs) -> list[tuple[str, dict[str, str]]]:
-    """Fill in the knobs that a command has a place for: a command for each setting, none without a knob."""
+    """Return a command for each combination of settings; empty if the command has no knob."""
     used = {key: values for key, values in knobs.items() if start is not None and f"{{{key}}}" in start}
     if start is None or not used:
         return []
     if url is not None:
         raise UsageError(
-            f"--start {mask_command(start)!r} is started once for each setting, and {url} is one address: leave out "
+            f"--start {mask_command(start)!r} is started once for each setting, and {url} is one address: remove "
             "its --proxy, and put {port} into the command"
         )
     expanded = []

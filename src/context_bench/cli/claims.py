@@ -1,4 +1,4 @@
-"""`context-bench claims check FILE.toml...`: decide published claims, and whether the data could show what they say."""
+"""`context-bench claims check FILE.toml...`: check published claims, and whether the data could have refuted them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def main(arguments: Sequence[str]) -> int:
     check.add_argument("--run", action="store_true", help="run the functions that the claims name, which is code")
     check.add_argument("--data", type=Path, metavar="DIR", help="folder with the records of public datasets")
     check.add_argument(
-        "--output", choices=("table", "json", "markdown"), default="table", help="how to print them (default: table)"
+        "--output", choices=("table", "json", "markdown"), default="table", help="form of the result (default: table)"
     )
     check.add_argument("--badges", type=Path, metavar="DIR", help="also write a badge (SVG) for each claim")
-    check.add_argument("--self-test", action="store_true", help="decide claims that are true or false by construction")
+    check.add_argument("--self-test", action="store_true", help="check claims that are true or false by construction")
     add_store(check)
     add_flags(check, "wide")
     options = parser.parse_args(arguments[1:])
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.self_test:
             return _test_itself()
         if not options.files:
-            raise UsageError("no file of claims is named: give FILE.toml, or --self-test")
+            raise UsageError("no claims given: name a FILE.toml, or pass --self-test")
         from context_bench.claims.claim import read_claims
         from context_bench.claims.judging import decide_all, find_code
         from context_bench.claims.measuring import Measurer, measure_all
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _load(source: str, folder: str) -> EvalResult:
-    """Load a run of the store, or a bundle, whose contents must hold."""
+    """Load a run of the store, or a bundle, whose contents must verify."""
     if not source.endswith(".ctxb"):
         return load_run(source, folder, rows=True)
     from context_bench.claims.verify import verify_bundle

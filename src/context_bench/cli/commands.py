@@ -1,4 +1,4 @@
-"""The commands, with a line of help each; the help of the program; and the parser of a run, which needs no command."""
+"""The commands with their help lines, the program's help, and the parser of a run, which needs no command."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from context_bench.config import RunOptions
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
     "memory": "compare memory systems on conversations, at equal budgets",
-    "plan": "tell how many examples are needed, and what they cost",
+    "plan": "show how many examples are needed, and their cost",
     "report": "write recorded runs as one page that opens offline",
     "plot": "draw a recorded run in the terminal, as quality against cost",
     "view": "show recorded runs in a browser, live",
     "runs": "list, show, export or remove recorded runs",
     "claims": "check published claims against bundles, runs or new measurements",
-    "compare": "compare runs, or the systems of one run, and say which is better",
+    "compare": "compare runs, or the systems of one run, and decide which is better",
     "diff": "show what a system did to the context of one example",
     "score": "score a recorded run again, without asking any system",
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",
-    "tap": "record what really reaches the model behind a proxy",
+    "tap": "record the requests that reach the model behind a proxy",
     "traffic": "show what recorded sessions hold and cost",
     "conformance": "check that a proxy keeps the protocol intact",
     "fuzz": "find inputs on which a system, proxy or memory breaks",
@@ -33,8 +33,8 @@ COMMANDS = {
     "systems": "list the systems and memory systems",
     "evaluators": "list the evaluators and their scores",
     "metrics": "list the metrics",
-    "prices": "list what tokens cost, by model: what a run is priced by",
-    "reporters": "list the forms that --output can give a result",
+    "prices": "list token prices by model, as runs use them",
+    "reporters": "list the output formats (--output)",
     "demo": "compare seven reference systems, with no key and no network",
     "completion": "print a script that completes commands in bash, zsh or fish",
 }
@@ -61,7 +61,7 @@ _EXAMPLES = {
         "measure a proxy, with your key in OPENAI_API_KEY"
     ),
 }
-"""Commands to try first, and what each does."""
+"""Commands to try first, with their meanings."""
 
 _COMMAND_GROUPS = {
     "measure": ("demo", "memory", "plan", "run", "score", "judge-check", "conformance", "fuzz"),
@@ -76,22 +76,22 @@ _FLAGS = {
     "--dataset REF": "NAME[:key=value,...] or a .jsonl, .json, .csv, .parquet file",
     "-n N": "at most N examples of each dataset",
     "--model NAME": "model to ask for",
-    "--reader URL": "server whose model answers from what each --system returned",
+    "--reader URL": "server whose model answers from the context of each --system",
     "--start COMMAND": "start a proxy and record what reaches the model behind it",
     "--output REF": "table, json, csv, html or your own (--out FILE saves it)",
     "--resume": "reuse the answers of earlier runs",
-    "--dry-run": "show what would be sent and what it might cost",
+    "--dry-run": "show the requests and their estimated cost",
 }
-"""The flags that most people need."""
+"""The most common flags."""
 
 
 def _short_help(flags: int) -> str:
-    """Say what it is, with three examples, the commands and ten flags; `flags` is how many there are in all."""
+    """Return a short help with three examples, the commands and ten flags; `flags` is the number of all flags."""
     lines = [_ABOUT, ""]
     lines += [f"  {example}" for example in _EXAMPLES]
     lines += ["", "Commands (see context-bench COMMAND --help):"]
     lines += [f"  {title:<9}{', '.join(names)}" for title, names in _COMMAND_GROUPS.items()]
-    lines += ["", f"The flags that most people need (--help-all: all {flags}, by group, and exit codes):"]
+    lines += ["", f"Common flags (--help-all: all {flags}, by group, and exit codes):"]
     lines += [f"  {flag:<17}{text}" for flag, text in _FLAGS.items()]
     return "\n".join(lines) + "\n"
 
@@ -100,7 +100,7 @@ def first_steps() -> str:
     lines = [_ABOUT, "", "To begin:"]
     for example, text in _EXAMPLES.items():
         lines += [f"  {example}", f"      {text}"]
-    lines += ["", "context-bench --help shows the commands, and the flags that most people need."]
+    lines += ["", "context-bench --help shows the commands and the common flags."]
     return "\n".join(lines) + "\n"
 
 
@@ -136,9 +136,9 @@ example:
 _EXIT_CODES = """\
 exit codes:
   0    done
-  1    a condition of --fail-if is met, or a check of conformance failed
+  1    a condition of --fail-if is met, or a conformance check failed
   2    wrong usage or input
-  3    too many errors, a limit reached, a system stopped, or nothing scored
+  3    too many errors, a limit reached, a system stopped, or no scores
   4    too few examples to tell whether a condition of --fail-if is met
   130  interrupted
 """
@@ -165,12 +165,12 @@ RUN_GROUPS: dict[str, tuple[str, ...]] = {
         *("model", "api", "api_key_env", "header", "extra_body", "system_prompt", "temperature", "max_tokens"),
         *("stream", "timeout", "max_retries"),
     ),
-    "what really reaches the model": (
+    "the requests that reach the model": (
         *("tap", "tap_host", "tap_forward", "tap_model", "tap_reply", "start", "start_dir", "sweep", "vendor"),
         "controls",
     ),
     "who judges": ("judge_url", "judge_model", "judge_key_env"),
-    "how it is scored": (
+    "scoring": (
         *("score_field", "threshold", "keep_reasoning", "baseline", "plan", "margin", "aa", "stop_when_decided"),
         *("fixed_groups", "repeats", "unsafe_code", "tokenizer", "seed"),
     ),

@@ -26,7 +26,7 @@ from context_bench.text import dump_json
 
 _EXAMPLES = """\
 examples:
-  context-bench compare last~1 last          the newest against the one before
+  context-bench compare last~1 last          the newest run against the one before
   context-bench compare last                 the systems of one run
   context-bench compare old.json new.json --fail-if "score drops 0.02"
   context-bench compare last@passthrough last@bm25:ratio=0.3
@@ -83,8 +83,8 @@ def _build_parser() -> Parser:
         "runs",
         metavar="RUN",
         nargs="+",
-        help="a run (an id, the start of one, last, last~1) or a JSON file, with @SYSTEM behind it for one of its "
-        "systems; the first is the baseline, and one alone has its systems compared",
+        help="a run (an id, the start of one, last, last~1) or a JSON file; append @SYSTEM for one of its "
+        "systems. The first is the baseline; with one run, its systems are compared",
     )
     add("--baseline", metavar="NAME", help="run that the others are compared with; of one run, a system")
     add_flags(parser, "margin", help="difference of scores that does not matter (default: that of the baseline's run)")
@@ -94,7 +94,7 @@ def _build_parser() -> Parser:
         action="append",
         default=[],
         metavar="OLD=NEW",
-        help="compare the system NEW with OLD of the first run, whose name it had (repeatable)",
+        help="compare system NEW with system OLD of the first run (repeatable)",
     )
     add(
         "--allow-missing",
@@ -124,7 +124,7 @@ def _read_renamed(text: str, systems: Collection[str]) -> tuple[str, str]:
 
 
 def _open_runs(folder: str | None, stack: ExitStack) -> Callable[[str], RunInput]:
-    """Return what opens a run of the store, which is opened when the first one is asked for, and each run once."""
+    """Return a function that opens a run once; it opens the store on first use."""
     opened: dict[str, RunInput] = {}
 
     @cache

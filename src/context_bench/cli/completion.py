@@ -1,7 +1,7 @@
 """`context-bench completion bash|zsh|fish`: a script that completes commands, flags, choices, names and files.
 
-The script holds everything that it offers, so that a press of TAB starts no Python. Each command is asked for its
-help, and its own parser tells the flags: a flag that is added anywhere is completed.
+The script contains all names, so completion is fast and does not start Python. They come from each command's own
+parser, so every new flag is completed too.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ examples:
 """
 
 _SUBCOMMANDS = {
-    "datasets": {"show": "one dataset up close", "fetch": "its records, for later", "import": "own traffic"}
+    "datasets": {"show": "details of one dataset", "fetch": "its records, for offline use", "import": "own traffic"}
 }
-"""Second words that a command looks at before its parser does."""
+"""Second words that a command handles before its parser."""
 
 _SAFE = re.compile(r"[\w.+/@-]+")
-"""A shell expands the words that it is given: names of plugins that would do something there are not offered."""
+"""The shell expands offered words, so plugin names with special characters are left out."""
 
 _REGISTERED = {
     "system": "system",
@@ -42,7 +42,7 @@ _REGISTERED = {
     "metric": "metric",
     "output": "reporter",
 }
-"""Flags and arguments that take a component by name, and the registry's word for its kind."""
+"""Flags and arguments that take a component's name, with the registry's name of its kind."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def collect() -> dict[str, CommandSpec]:
-    """Collect what can be typed after each command; the empty name is a run."""
+    """Collect the possible words after each command; the empty name is a run."""
     run = _read_parser(run_parser())
     run.commands, run.texts = tuple(COMMANDS), {**run.texts, **COMMANDS}
     found = {"": run}
@@ -75,7 +75,7 @@ def collect() -> dict[str, CommandSpec]:
 
 
 def _find_parser(*words: str) -> Parser:
-    """Find the parser of a command, by asking the command for its help."""
+    """Get the parser of a command, by running the command with --help."""
     found: list[Parser] = []
     before, Parser.on_help = Parser.on_help, found.append
     try:
@@ -109,7 +109,7 @@ def _read_parser(parser: Parser) -> CommandSpec:
 
 
 def _read_values(action: argparse.Action) -> Offered:
-    """Read what the value of a flag can be, from its choices, its name and its place in the help."""
+    """Find the possible values of a flag from its choices, its name and its metavar."""
     shown = action.metavar if isinstance(action.metavar, str) else ""
     if action.choices is not None:
         return Offered(tuple(map(str, action.choices)))
@@ -127,7 +127,7 @@ def _read_values(action: argparse.Action) -> Offered:
 
 
 _WORDS = {"RUN": ("last",), "local|FILE": ("local",), "SCRIPT": ("extract", "echo", "text:")}
-"""Words that stand for something, by how the help calls the value."""
+"""Special words, by the metavar of the value."""
 
 
 @dataclass(frozen=True)

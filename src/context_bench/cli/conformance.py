@@ -1,4 +1,4 @@
-"""`context-bench conformance`: check what a proxy keeps intact, and list what it breaks."""
+"""`context-bench conformance`: check which parts of the protocol a proxy breaks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         for vendor in recipes or (None,):
             try:
                 found.append(asyncio.run(_examine_proxy(options, checks, vendor)))
-            except ContextBenchError as error:  # the others are examined all the same
+            except ContextBenchError as error:  # continue with the others
                 problems.append(error)
         if not found:
             raise problems[0]
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _find_recipes(names: Sequence[str]) -> list[Recipe]:
-    """Find the recipe of each vendor, so that a missing one is known before any is started."""
+    """Find the recipe of each vendor, so that a missing one fails before any starts."""
     if not names:
         return []
     from context_bench.tap.vendors import recipe
@@ -75,13 +75,13 @@ def _build_parser() -> Parser:
     )
     add = parser.add_argument
     add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
-    add("--tap", metavar="[HOST]:PORT", help="where the checks listen as the proxy's upstream, such as :9100")
+    add("--tap", metavar="[HOST]:PORT", help="listening address of the checks, as the proxy's upstream, such as :9100")
     add_flags(parser, "tap_host")
     add("--start", metavar="COMMAND", help="command that starts the proxy; {port} and {tap} are filled in")
     add_flags(parser, "start_dir", "vendor")
-    add_flags(parser, "api", help="API that it speaks (default: %(default)s)")
+    add_flags(parser, "api", help="API of the proxy (default: %(default)s)")
     add_flags(parser, "header")
-    add("--model", metavar="NAME", help="model to ask for, if the proxy takes only names that it knows")
+    add("--model", metavar="NAME", help="model name to send, if the proxy accepts only known names")
     add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
     add("--list", action="store_true", help="list the checks and exit")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
@@ -95,13 +95,13 @@ def _build_parser() -> Parser:
 def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
     started = options.start or options.vendor
     if options.start and options.vendor:
-        parser.error("--start and --vendor both start a proxy: give one")
+        parser.error("--start and --vendor both start a proxy: pass one of them")
     if options.proxy and len(options.vendor) > 1:
-        parser.error("--proxy says where one proxy will listen: leave it out with several --vendor")
+        parser.error("--proxy is the address of one proxy: remove it with several --vendor")
     if not options.proxy and not started:
-        parser.error("say which proxy: --proxy URL, --start COMMAND or --vendor NAME")
+        parser.error("no proxy given: pass --proxy URL, --start COMMAND or --vendor NAME")
     if not options.tap and not started:
-        parser.error("a --proxy that is not started here must know its upstream: give a port, as in --tap :9100")
+        parser.error("a --proxy that already runs must be configured with its upstream: give a port, as in --tap :9100")
 
 
 def _list_checks(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`context-bench datasets [show|check|fetch|import]`: the catalog, one dataset up close, records for later, traffic."""
+"""`context-bench datasets [show|check|fetch|import]`: the catalog, a dataset's details, downloads, recorded traffic."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ more:
   context-bench datasets import FILE|DIR... [--out FILE] [--answers]
 """
 
-MAX_TEXT_CHARS = 1500  # characters of a text that are shown unless --full asks for all
-DEPTH_EXAMPLES = 50  # examples of which `show` says where their evidence stands
+MAX_TEXT_CHARS = 1500  # characters shown of a text without --full
+DEPTH_EXAMPLES = 50  # examples whose evidence positions `show` describes
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -86,7 +86,7 @@ def _show(arguments: Sequence[str]) -> int:
     except (DataError, MissingExtra) as error:
         if card is None:
             raise
-        example, examples, problem = None, [], printable(str(error))  # the facts stand without it
+        example, examples, problem = None, [], printable(str(error))  # the facts are still useful without it
     facts = [[key, text] for key, text in _list_facts(card) if text] if card is not None else []
     facts += [["evidence stands", text] for text in describe_depths(find_depths(examples))]
     if facts:
@@ -99,12 +99,12 @@ def _show(arguments: Sequence[str]) -> int:
 
 
 def _check(arguments: Sequence[str]) -> int:
-    """Check that a dataset's own evaluators accept its gold answers; 1 where they do not."""
+    """Check that a dataset's own evaluators accept its gold answers; return 1 if they do not."""
     from context_bench.testing.gold_check import check_golds
 
     parser = Parser(
         prog="context-bench datasets check",
-        description="score each gold answer, and a wrong one, by the evaluators of the dataset; look for its evidence",
+        description="score a gold and a wrong answer of each example with the dataset's evaluators; find its evidence",
         epilog="exit codes: 0 sound, 1 a gold answer refused, a wrong one accepted or evidence missing, 2 wrong usage",
     )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG] or a file, such as my_data.jsonl")
@@ -122,7 +122,7 @@ def _check(arguments: Sequence[str]) -> int:
         print(line)
     verdict = "sound" if check.is_sound else "not sound"
     unscored = check.examples - check.scored
-    left = f"; {unscored:,} have no gold answer that can be given as a reply" if unscored else ""
+    left = f"; {unscored:,} have no gold answer usable as a reply" if unscored else ""
     print(f"{options.dataset}: {verdict}, {check.examples:,} examples{left}.")
     return int(not check.is_sound)
 
@@ -182,7 +182,7 @@ def _fetch(arguments: Sequence[str]) -> int:
         prog="context-bench datasets fetch", description="download records of public datasets, as files for --data-dir"
     )
     parser.add_argument("datasets", nargs="+", metavar="REF", help="NAME[:CONFIG]; NAME:* for all configurations")
-    parser.add_argument("--to", required=True, metavar="DIR", help="folder to write to, for a later --data-dir")
+    parser.add_argument("--to", required=True, metavar="DIR", help="folder to write to, to pass as --data-dir later")
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the hub")
     parser.add_argument("-n", type=count, metavar="N", help="at most N records of a table (default: all)")
     add_flags(parser, "silent", help="show no progress")
@@ -208,7 +208,7 @@ def _import(arguments: Sequence[str]) -> int:
 
     parser = Parser(prog="context-bench datasets import", description="turn recorded sessions into a file of examples")
     parser.add_argument(
-        "paths", nargs="+", metavar="FILE|DIR", help="recordings; their format is told by their content"
+        "paths", nargs="+", metavar="FILE|DIR", help="recordings; the format is detected from the content"
     )
     parser.add_argument("--out", metavar="FILE", help="write the examples to FILE, not to stdout")
     parser.add_argument("--answers", action="store_true", help="take the recorded replies as gold answers")
@@ -232,7 +232,7 @@ def _import(arguments: Sequence[str]) -> int:
         first = next(lines, None)
         if first is None:
             skipped = findings.describe_skipped()
-            raise UsageError(f"{', '.join(options.paths)}: no example in it{skipped and f': {skipped}'}")
+            raise UsageError(f"{', '.join(options.paths)}: no example found{skipped and f': {skipped}'}")
         write(chain([first], lines))
     say(", ".join(filter(None, (count_things(taken, "example"), findings.describe_skipped()))))
     return 0

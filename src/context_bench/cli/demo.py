@@ -1,4 +1,4 @@
-"""`context-bench demo`: the first minute. Seven systems on generated data, with no key and no network."""
+"""`context-bench demo`: compare seven systems on generated data, without key or network."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ SYSTEMS = (
 DATASETS = ("needle:length=4000,n=80", "kv:length=4000,n=80", "json-logs:length=4000,n=80")
 
 _ABOUT = """\
-Each system gets 240 contexts of about 4,000 tokens, each with one fact that a
-question needs.  score: is the fact still there?  saved: the share of tokens
-that is gone.  cost of pass: tokens spent for each fact kept.  Pareto front: no
-other system is shown to keep more or cost less, without being worse elsewhere.
+Each system gets 240 contexts of about 4,000 tokens with one needed fact each.
+score: share of facts kept.  saved: share of tokens removed.  cost of pass:
+tokens for each fact kept.  Pareto front: no system is better and cheaper.
 """
 
 _NEXT = """
-Measure a compressor of your own, written in Python:
+Measure your own compressor, written in Python:
   context-bench --system my_file.py:my_function --system bm25:ratio=0.3 \\
       --dataset json-logs:n=200
 Measure your own proxy (with your key in OPENAI_API_KEY):
@@ -67,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UsageError(f"cannot write to --out {saved}: {error.strerror or error}") from error
     page = saved.with_suffix(".html") if saved.suffix != ".html" else saved.with_suffix(".report.html")
     with (
-        TemporaryDirectory() as store,  # what the page shows of contexts comes from a store
+        TemporaryDirectory() as store,  # the page reads contexts from the store
         open_destination(options.out, quiet=True) as write,
         open_destination(str(page), quiet=True) as write_page,
     ):
@@ -75,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
         result = evaluate(systems, open_datasets(DATASETS, Choices(seed=0)), metrics=metrics, cache_dir=store)
         result.config |= {"command": list(arguments), "seed": 0}
         write_report(write_page, build_reporter("html", None, store), "html", result)
-        result.config.pop("run", None)  # it is in no store that stays
+        result.config.pop("run", None)  # its store is temporary
         write(result.to_json())
     width = table_width(wide=options.wide)
     sys.stdout.write(build_reporter("table", width, color=wants_color(), wide=options.wide).render(result))

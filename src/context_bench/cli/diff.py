@@ -1,4 +1,4 @@
-"""`context-bench diff RUN [ID]`: what a system did to the context of one example, and whether the evidence survived."""
+"""`context-bench diff RUN [ID]`: how a system changed one example's context, and whether the evidence survived."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from context_bench.traffic.passed_on import DiffPart, compare_passed_on
 from context_bench.traffic.text_diff import mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
-_MAX_NAMES = 5  # names that an error message lists
-_MAX_LISTED = 40  # rows that are listed; --wide lists all
-_MAX_MEMORIES = 20  # memories that are shown unless all are asked for
-_MAX_RESPONSE_CHARS = 2_000  # characters of a response that are shown
+_MAX_NAMES = 5  # names in an error message
+_MAX_LISTED = 40  # listed rows without --wide
+_MAX_MEMORIES = 20  # memories shown without --full
+_MAX_RESPONSE_CHARS = 2_000  # characters shown of a response
 
 Key = tuple[Any, ...]  # system, dataset, example and repeat of a row
 
@@ -68,7 +68,11 @@ def _build_parser() -> Parser:
     add("--dataset", metavar="TAG", help="only examples of this dataset")
     add("--repeat", type=count, metavar="K", help="only this repeat; the first is 0")
     add("--lost", action="store_true", help="only examples whose evidence was lost")
-    add("--broken", action="store_true", help="only examples that the baseline gets right and the system wrong")
+    add(
+        "--broken",
+        action="store_true",
+        help="only examples that the baseline answers correctly and the system does not",
+    )
     add("--failed", action="store_true", help="only examples whose call failed")
     add("--output", choices=("text", "json"), default="text", help="how to print it (default: text)")
     add("--full", action="store_true", help="do not shorten unchanged or long passages")
@@ -88,7 +92,7 @@ def _build_parser() -> Parser:
 
 
 def _choose_rows(store: Store, info: RunInfo, options: Any) -> list[EvalRow]:
-    """Read the rows that --lost, --broken and --failed ask for, or all of them."""
+    """Read the rows selected by --lost, --broken and --failed, or all rows."""
     rows, settings = list(store.run_rows(info)), info.settings
     if not (options.lost or options.broken or options.failed):
         return rows
@@ -99,7 +103,7 @@ def _choose_rows(store: Store, info: RunInfo, options: Any) -> list[EvalRow]:
         wanted = settings.baseline if settings.baseline in systems else None
         baseline = choose_baseline(systems, wanted, settings.controls)
         if baseline is None:
-            raise UsageError(f"--broken needs a baseline, and run {info.id} has one system only")
+            raise UsageError(f"--broken needs a baseline, and run {info.id} has only one system")
         scored = (row for row in rows if row.system == baseline and settings.score_field in row.scores)
         right = {_get_key(row)[1:] for row in scored if row.scores[settings.score_field] >= threshold}
     if options.lost:
@@ -118,7 +122,7 @@ def _get_key(row: EvalRow) -> Key:
 
 
 def _find_state(record: RunRecord) -> str | None:
-    """Tell what became of the evidence, by the scores or, where no evaluator looked for it, by the texts."""
+    """Return the state of the evidence, by its scores or, without an evidence evaluator, by the texts."""
     state = read_state(record.row.scores)
     if state is not None or record.answer is None or not evidence_texts(record.example):
         return state
@@ -129,7 +133,7 @@ def _find_state(record: RunRecord) -> str | None:
 
 
 def _list_rows(rows: Sequence[EvalRow], field: str, options: Any) -> str:
-    """List the rows, with what tells which of them to look at; `field` is the score that counts."""
+    """List the rows with scores, savings and evidence; `field` is the primary score."""
     words = {"lost": "lost evidence", "broken": "broke", "failed": "failed"}
     asked = [word for name, word in words.items() if getattr(options, name)]
     if asked and not rows:
@@ -145,18 +149,18 @@ def _list_rows(rows: Sequence[EvalRow], field: str, options: Any) -> str:
     give_way = ("saved", "evidence")
     listed = fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
     left = len(rows) - len(shown)
-    hint = f"… {left:,} more: --lost, --broken, --failed, --system and --dataset choose; --wide lists all\n"
+    hint = f"… {left:,} more; select with --lost, --broken, --failed, --system or --dataset, or list all with --wide\n"
     return listed + (hint if left else "")
 
 
 def _find_savings(row: EvalRow) -> float | None:
-    """Find the share of tokens that is gone: what a tap saw, else that of the context."""
+    """Return the share of tokens saved, as a tap measured it, else that of the context."""
     sides, seen = _read_tokens(row), row.metadata.get("prompt_savings")
     return seen if seen is not None or sides is None or not sides[0] else 1 - sides[1] / sides[0]
 
 
 def _find_records(store: Store, info: RunInfo, rows: Sequence[EvalRow], options: Any) -> list[RunRecord]:
-    """Find the records of the example that the user named, by its id or the start of one."""
+    """Find the records of the example by its id or the start of its id."""
     ids = list(dict.fromkeys(str(row.example_id) for row in rows))
     starting = [each for each in ids if each.startswith(options.id)]
     if options.id not in ids and len(starting) == 1:
@@ -172,7 +176,7 @@ def _find_records(store: Store, info: RunInfo, rows: Sequence[EvalRow], options:
 
 
 def _is_chosen(row: EvalRow, options: Any) -> bool:
-    """Whether --system and --dataset leave the row in."""
+    """Whether --system and --dataset select the row."""
     bare = _drop_parameters(row.dataset)
     return options.system in (None, row.system) and options.dataset in (None, row.dataset, bare)
 
@@ -190,15 +194,15 @@ def _explain_missing(info: RunInfo, rows: Sequence[EvalRow], ids: list[str], opt
     }
     for kind, name in (("system", options.system), ("dataset", options.dataset), ("example", options.id)):
         if name is not None and name not in known[kind]:
-            few = f"there are {_name_few(known[kind], name)}" if known[kind] else "it has no rows"
+            few = f"there are {_name_few(known[kind], name)}" if known[kind] else "there are no rows"
             if kind == "example" and not ids and (options.lost or options.broken or options.failed):
-                few = "none of its examples is of the kind asked for"
+                few = "no example matches the selection"
             return f"run {info.id} has no {kind} {name!r}: {few}"
     return f"run {info.id} has no repeat {options.repeat} of example {options.id!r}"
 
 
 def _name_few(names: list[str], wanted: str = "") -> str:
-    """Name a few, those most like the wanted one first."""
+    """Name a few, the most similar to the wanted one first."""
     near = difflib.get_close_matches(wanted, names[:5_000], n=_MAX_NAMES, cutoff=0.5) if wanted else []
     few = list(dict.fromkeys([*near, *names]))[:_MAX_NAMES]
     more = len(names) - len(few)
@@ -206,7 +210,7 @@ def _name_few(names: list[str], wanted: str = "") -> str:
 
 
 def _find_tokenizer(info: RunInfo) -> Tokenizer:
-    """Find the run's own tokenizer, or the default where that is not available any more."""
+    """Load the run's tokenizer, or the default if it is no longer available."""
     name = info.settings.tokenizer
     try:
         return get_tokenizer(name if isinstance(name, str) else None)
@@ -218,7 +222,7 @@ def _find_tokenizer(info: RunInfo) -> Tokenizer:
 
 
 def _list_facts(row: EvalRow, info: RunInfo) -> dict[str, Any]:
-    """List what the table shows of a row."""
+    """List the fields of a row for the table."""
     return {
         "example": row.example_id,
         "system": row.system,
@@ -232,7 +236,7 @@ def _list_facts(row: EvalRow, info: RunInfo) -> dict[str, Any]:
 
 
 def _list_details(record: RunRecord, info: RunInfo) -> dict[str, Any]:
-    """List what is shown of a row, with the whole diff: the texts of all segments in order are both sides."""
+    """List the fields of a row with the whole diff; the segments in order contain both texts."""
     row, example = record.row, record.example
     processed, sides = None if record.answer is None else record.answer.processed, _read_tokens(row)
     comparisons = [] if isinstance(example.get("memory"), dict) else compare_passed_on(example, processed)
@@ -288,7 +292,7 @@ def _describe_row(record: RunRecord) -> Iterator[str]:
         saved = f", {1 - after / before:.1%} saved" if before else ""
         yield f"tokens: {before:,} sent, {after:,} passed on{saved}\n"
     if row.metadata.get("untouched") is True:
-        yield "untouched: the model got exactly what was sent\n"
+        yield "untouched: the model got exactly the request that was sent\n"
     if record.answer is not None and evidence_texts(record.example):
         yield f"evidence: {visible(_describe_evidence(record.example, record.answer.processed))}\n"
 
@@ -333,7 +337,7 @@ def _describe_outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[
 
 
 def _describe_question(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
-    """Describe a row of a memory system, with its evidence and what it found of it."""
+    """Describe a row of a memory system, with its evidence and whether it was retrieved."""
     example, about = record.example, record.example["memory"]
     yield f"conversation: {about.get('conversation')}, {about.get('history_turns')} turns, type "
     yield f"{visible(str((example.get('meta') or {}).get('type') or 'not given'))}\n"
@@ -376,12 +380,12 @@ def _describe_retrieved(
 
 
 def _tell_state(found: Sequence[Any] | None, place: int | None, shown: int | None) -> str:
-    """Tell what became of a turn with evidence."""
+    """Describe whether a turn with evidence was retrieved and read."""
     if found is None:
         return "not known"
     if place is None:
         return "missing"
-    return "retrieved" if shown is None or place < shown else "retrieved, but not whole within the budget"
+    return "retrieved" if shown is None or place < shown else "retrieved, but cut by the budget"
 
 
 def _shorten(text: str, full: bool) -> str:

@@ -28,21 +28,21 @@ _MARKS = {
     "evidence": ("⟦", "⟧"),
 }
 
-_MAX_UNFOLDED_CHARS = 400  # characters that are never folded
+_MAX_UNFOLDED_CHARS = 400  # shorter texts are not folded
 
 _EDGE = re.compile(r"(?:[^\n]{0,120}\n?){1,2}")
-"""Shown of a folded stretch on either side: two lines, or as much as would fill them."""
+"""Visible part of a folded stretch at either end: two lines, or the characters that fill them."""
 
 
 def wants_color(choice: str, stream: TextIO) -> bool:
-    """Whether to use colours: always, never, or on a terminal whose user has nothing against them."""
+    """Whether to use colours: always, never, or on a terminal without NO_COLOR."""
     if choice != "auto":
         return choice == "always"
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def visible(text: str) -> str:
-    """Keep lines and tabs of a text, and replace other control characters by signs that stand for them."""
+    """Replace control characters by visible signs, except line ends and tabs."""
     return "".join(char if char.isprintable() or char in "\n\t" else _replace_control(char) for char in text)
 
 
@@ -75,7 +75,7 @@ class View:
         return text if text.endswith("\n") or not text else text + "\n"
 
     def _shorten(self, segment: Segment) -> tuple[str, bool]:
-        """Shorten what was dropped to its two ends, where it is long and holds no evidence."""
+        """Shorten a long dropped text without evidence to its two ends."""
         if segment.evidence or self._full or len(segment.text) <= 2 * _MAX_UNFOLDED_CHARS:
             return segment.text, segment.evidence
         head, tail = _find_edge(segment.text), _find_edge(segment.text[::-1])[::-1]
@@ -88,7 +88,7 @@ class View:
         return self._fold(segment.text)
 
     def _fold(self, text: str) -> str:
-        """Fold what was not changed into its two ends, and count what lies between."""
+        """Fold an unchanged text to its two ends, and count the tokens between."""
         if len(text) <= _MAX_UNFOLDED_CHARS:
             return visible(text)
         head, tail = _find_edge(text), _find_edge(text[::-1])[::-1]
@@ -97,7 +97,7 @@ class View:
         return f"{visible(head).rstrip(chr(10))}\n{note}\n{visible(tail).lstrip(chr(10))}"
 
     def _style(self, pieces: Sequence[tuple[str, bool]], style: str = "") -> str:
-        """Put texts in one style; each of them may be evidence."""
+        """Give texts one style; each may be evidence."""
         if self._color:
             codes = (_join_codes(style, "evidence" if evidence else "") for _, evidence in pieces)
             return "".join(_add_color(visible(text), each) for (text, _), each in zip(pieces, codes))
@@ -115,7 +115,7 @@ def _add_marks(text: str, style: str) -> str:
 
 
 def _find_edge(text: str) -> str:
-    """Find the edge of a text, without the word that it ends within."""
+    """Return the edge of a text without a partial word."""
     found = _EDGE.match(text)
     edge = found[0] if found else ""
     return edge if edge.endswith("\n") or " " not in edge else edge[: edge.rindex(" ")]

@@ -1,4 +1,4 @@
-"""`--dry-run`: estimate what a run would send and cost. Nothing is sent."""
+"""`--dry-run`: estimate the requests and the cost of a run. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from context_bench.traits import asks_model, find_model, is_endpoint, system_tra
 from context_bench.types import Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer
 
-MAX_TEXT_CHARS = 1200  # characters of a text that are shown
+MAX_TEXT_CHARS = 1200  # characters shown of a text
 
 _GUESSED_REPLY = 300
 _GUESSED_SECONDS = 2.0
-_JUDGE_REPLY = 100  # tokens of a verdict with its reason
+_JUDGE_REPLY = 100  # tokens of a judge's verdict with its reason
 _JUDGE_RETRIES = 3
 
 
 @dataclass
 class _Asked:
-    """What one system or judge would be sent: requests and the tokens of their prompts, and what it is priced by."""
+    """The requests to one system or judge, the tokens of their prompts, and the prices."""
 
     model: str | None
     reply: int
@@ -49,7 +49,7 @@ class _Asked:
         self.tokens += tokens
 
     def cost(self, prices: Prices) -> float | None:
-        """Estimate the dollars; None when the model has no price."""
+        """Estimate the dollars; None if the model has no price."""
         price = prices.of(self.model)
         if price is None or not self.requests:
             return None if self.requests else 0.0
@@ -70,7 +70,7 @@ class _Total:
 
 
 def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer) -> int:
-    """Count what would be sent, estimate its cost and time, and show the first prompt."""
+    """Count the requests, estimate their cost and time, and show the first prompt."""
     endpoints = [system for system in systems if is_endpoint(system)]
     judges = [each for each in scorer.chosen if asks_model(each)]
     reply = options.max_tokens or _GUESSED_REPLY
@@ -109,7 +109,7 @@ def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Cac
     runs = store.runs()
     if not runs:
         return None
-    cache = Cache(store, runs[0], scorer, None, reuse=True, tag=options.cache_tag)  # any run: nothing is kept
+    cache = Cache(store, runs[0], scorer, None, reuse=True, tag=options.cache_tag)  # a placeholder: nothing is stored
     if cache.looks_up:
         store.index_answers()
     return cache if cache.looks_up else None
@@ -139,7 +139,7 @@ def _count(
             for judge in judges:
                 if known is not None and cache is not None and cache.memory(job, known.processed).find(judge):
                     continue
-                # An answer that is not known yet has the length of a reply, or at most that of the context.
+                # assume that an unknown answer has the length of a reply, but at most that of the context
                 length = reply if is_endpoint(system) else count_prompt(example, count)
                 answer, unknown = (known.processed, 0) if known is not None else ({"response": "-"}, length)
                 size = measure_judge_request(judge, example, answer, count)
@@ -175,7 +175,7 @@ def _list_costs(options: RunOptions, total: _Total) -> list[list[str]]:
     bound = ["at most", f"${most:,.2f}"] if options.max_tokens else ["with retries", f"about ${most:,.2f}"]
     lines = [
         ["cost", f"about ${expected:,.2f}, with {options.max_tokens or _GUESSED_REPLY} tokens a reply{share}"],
-        [bound[0], f"{bound[1]}, if every request takes all its retries and each is billed"],
+        [bound[0], f"{bound[1]}, if every request uses all its retries and each is billed"],
     ]
     if options.max_cost is not None:
         lines.append(["limit", _compare_with_limit(expected, most, options.max_cost)])
@@ -190,7 +190,7 @@ def _compare_with_limit(expected: float, most: float, limit: float) -> str:
 
 
 def _estimate_time(options: RunOptions, total: _Total) -> str:
-    """Estimate the minutes of the system or judge with the most requests: they are asked side by side."""
+    """Estimate the minutes of the system or judge with the most requests; all run in parallel."""
     requests = max((each.requests for each in total.asked), default=0)
     tokens = max((each.tokens for each in total.asked), default=0)
     seconds = requests * _GUESSED_SECONDS / (options.max_workers or 8)

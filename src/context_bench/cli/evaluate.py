@@ -1,4 +1,4 @@
-"""`context-bench` with flags alone: from flags to a result, from the result to a report and an exit code."""
+"""`context-bench` with flags alone: turn flags into a result, and the result into a report and an exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from context_bench.types import Metric
 
 TOLERATED_ERRORS = "10%"
-TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0  # seconds for one attempt; a model on this machine reads slowly
+TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0  # seconds for one attempt; local models are slow
 
 
 def main(
@@ -31,12 +31,12 @@ def main(
     typed: Sequence[str] | None = None,
     from_file: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """Run what the flags, a run file and the environment say; `typed` is the command line that named the run file."""
+    """Run a benchmark from flags, run file and environment; `typed` is the command line that named the run file."""
     if not arguments and typed is None:
         sys.stderr.write(first_steps())
         return 2
     given, flags, origins = read_values(run_parser(), RunOptions, arguments, from_file)
-    # After the flags are read: --help needs none of it.
+    # imported here, as --help needs none of it
     from context_bench.cli.messages import show_messages
     from context_bench.cli.output import choose_form
     from context_bench.cli.recorded_command import mask_arguments
@@ -47,7 +47,7 @@ def main(
     options.output = choose_form(options.output, options.out)
     if not any(flag.partition("=")[0] == "--api" for flag in flags):
         options.api = _find_recorded_api(options) or options.api
-    # A model or script of this machine answers whatever it is asked for.
+    # a local model or script accepts any model name
     options.model_given = bool(options.model or options.tap_model or options.tap_reply)
     options.model = options.model or get_form(options.api).default_model
     options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
@@ -56,7 +56,7 @@ def main(
 
 
 def _find_recorded_api(options: RunOptions) -> str | None:
-    """Find the API of a recording among the datasets, which a run speaks unless `--api` names another."""
+    """Find the API of a recording among the datasets; a run uses it unless `--api` names another."""
     if not options.proxy or not any(Path(name).exists() for name in options.dataset):
         return None
     from context_bench.cli.messages import say
@@ -77,7 +77,7 @@ def _run(options: RunOptions) -> int:
 
     _check_flags(options)
     gate = RunGate.read(options)
-    with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
+    with redirect_stdout(sys.stderr):  # output of user code while it loads must not mix with the report
         systems, datasets, scorer = _build(options)
         metrics = build_metrics(ScoringOptions.read(options), datasets.tags, len(systems))
         allowed = _check_gate(gate, options, systems, metrics, datasets, scorer)
@@ -100,11 +100,11 @@ def _check_flags(options: RunOptions) -> None:
     from context_bench.errors import UsageError
 
     if options.fresh and options.resume:
-        raise UsageError("--fresh and --resume are opposites: give one of them")
+        raise UsageError("--fresh and --resume exclude each other: pass one of them")
     if options.no_store and options.resume:
-        raise UsageError("--resume takes answers from the store, which --no-store leaves out: give one of them")
+        raise UsageError("--resume needs the store, which --no-store disables: pass one of them")
     if options.slice and not options.keep_rows:
-        raise UsageError("--slice needs rows: leave out --no-rows")
+        raise UsageError("--slice needs rows: remove --no-rows")
     if options.margin is not None:
         check_margin(options.margin)
     check_destinations(
@@ -115,7 +115,7 @@ def _check_flags(options: RunOptions) -> None:
 def _check_gate(
     gate: RunGate, options: RunOptions, systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
 ) -> list[str]:
-    """Refuse conditions that this run cannot be judged by, before anything is sent; return the numbers it may have."""
+    """Refuse conditions that this run cannot answer, before any request is sent; return the numbers it may have."""
     if not gate.conditions:
         return []
     from context_bench.cli.gate import check_gate, tell_needs
@@ -161,9 +161,9 @@ CHECKED_GOLDS = 5  # examples of each dataset whose gold answers are scored befo
 
 
 def _check_golds(options: RunOptions) -> None:
-    """Warn of datasets whose own evaluators refuse the gold answers of the first examples; silent where all is well.
+    """Warn of datasets whose own evaluators refuse the gold answers of the first examples.
 
-    Loaders of the user are left alone: they may be slow, or give their examples only once.
+    A user's loaders are not checked: they may be slow, or yield their examples only once.
     """
     from context_bench.cli.messages import say
     from context_bench.datasets.open import open_datasets
@@ -179,12 +179,12 @@ def _check_golds(options: RunOptions) -> None:
         try:
             check = check_golds(open_datasets([text], _choose_examples(options, CHECKED_GOLDS, "first")))
         except ContextBenchError:
-            continue  # the run says what is wrong with it
+            continue  # the run itself reports the error
         if check.shares_context and check.examples == CHECKED_GOLDS:
             say(f"warning: {text}: of the first {check.examples}, {ONE_CONTEXT}")
         if not check.is_sound:
             faults = "; ".join(check.describe_faults())
-            say(f"warning: {text}: {faults}: context-bench datasets check {shlex.quote(text)} says more")
+            say(f"warning: {text}: {faults}; details: context-bench datasets check {shlex.quote(text)}")
 
 
 def _measure(
@@ -211,7 +211,7 @@ def _measure(
     unmeasured = result.settings.failed_metrics
     code = 3 if stopped or unscored or unmeasured or tolerated.is_exceeded(result.summary) else 0
     if isinstance(failure, Interrupted):
-        # A run file may say `fresh`, which no flag can take back.
+        # A run file may set `fresh`, and no flag can unset it.
         words = options.typed if "--fresh" in options.typed or not options.fresh else options.command
         failure.advice = advise_resume(words, kept=not options.no_store)
     if failure is not None:
@@ -229,7 +229,7 @@ def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
 
 
 def pass_gate(gate: RunGate, result: EvalResult) -> int:
-    """Judge the conditions, write what the gate writes, and return its exit code."""
+    """Judge the conditions, write the gate's files, and return its exit code."""
     from context_bench.output.files import build_reporter
 
     outcomes = []
@@ -240,7 +240,7 @@ def pass_gate(gate: RunGate, result: EvalResult) -> int:
         try:
             outcomes = gate.judge(list_candidates(result))
         except UsageError as error:
-            again = "; the run is recorded: with --resume nothing is asked again" if result.settings.run else ""
+            again = "; the run is recorded; --resume repeats no request" if result.settings.run else ""
             raise UsageError(f"{error}{again}") from None
     return gate.write(outcomes, build_reporter("table", None).render(result) if gate.wants_report else "")
 
@@ -248,7 +248,7 @@ def pass_gate(gate: RunGate, result: EvalResult) -> int:
 def _evaluate(
     options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric]
 ) -> EvalResult:
-    """Hand the options to `evaluate()`: those that it has by the same name, and what the others make of it."""
+    """Call `evaluate()` with the options, converted where their names differ."""
     from context_bench.cli.messages import say
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices
@@ -263,14 +263,14 @@ def _evaluate(
         "dataset": datasets,
         "evaluators": scorer,
         "metrics": metrics,
-        "max_examples": None,  # each dataset has its own limit already
+        "max_examples": None,  # each dataset already has its own limit
         "progress": not options.silent,
         "cache_dir": options.store_folder,
         "reuse": options.reuses_answers,
         "limits": Limits.read(options),
         "prices": Prices.from_file(options.prices_file) if options.prices_file else None,
         "score_field": options.chosen_score_field,
-        "threshold": None,  # the metrics have it
+        "threshold": None,  # part of the metrics
         "baseline": baseline,
         "margin": margin,
         "engine": _build_engine(options),
@@ -296,7 +296,7 @@ def _evaluate(
 
 
 def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | None, float | None, dict[str, Any]]:
-    """Return baseline and margin, by the flags or else by the file of --plan, and what is recorded of that plan."""
+    """Return baseline and margin from the flags or the file of --plan, and the record of that plan."""
     if options.plan is None:
         return options.baseline, options.margin, {}
     from context_bench.compare.plans import count_earlier, read_lock
@@ -309,7 +309,7 @@ def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | Non
         if os.path.isdir(options.store_folder):
             with Store(options.store_folder, readonly=True, create=False) as store:
                 earlier = count_earlier(lock, (info.config for info in store.runs()))
-    # A planned baseline that is not among the systems is a deviation, which the report tells.
+    # a planned baseline that is not among the systems is a deviation, which the report lists
     baseline = options.baseline or (lock.baseline if lock.baseline in systems else None)
     record = {"plan": {"file": options.plan, "lock": lock.to_dict(), "earlier_runs": earlier}}
     return baseline, options.margin or lock.margin, record
@@ -324,5 +324,5 @@ def _build_engine(options: RunOptions) -> Any:
         return RayEngine(options.ray_address, options.system_resources)
     for flag, value in (("--ray-address", options.ray_address), ("--system-resources", options.system_resources)):
         if value is not None:
-            raise UsageError(f"{flag} is for a cluster: add --engine ray")
+            raise UsageError(f"{flag} works only on a cluster: add --engine ray")
     return options.engine

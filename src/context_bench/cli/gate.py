@@ -1,4 +1,4 @@
-"""The gate of a run or of a comparison: its check before the run, its sentences, its files, and the exit code."""
+"""The gate of a run or comparison: its check before the run, its sentences, its files and the exit code."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class RunGate:
 
     @contextmanager
     def open(self, allowed: Collection[str] = ()) -> Iterator[RunGate]:
-        """Try the files before anything is run; they are replaced when they are whole.
+        """Check before the run that the files can be written; each is replaced only when complete.
 
-        `allowed` are numbers that the run may have: one that it turns out not to have leaves its condition open.
+        `allowed` are numbers that the run may lack; conditions on missing ones are undecided.
         """
         from context_bench.cli.output import open_destination
 
@@ -57,7 +57,7 @@ class RunGate:
             yield self
 
     def _find_summary(self) -> str | None:
-        """Return the file of --summary, unless it is the one that is appended to anyway."""
+        """Return the file of --summary, unless the summary is appended to it anyway."""
         same = self.summary and self.conditions and self.summary == os.environ.get(STEP_SUMMARY)
         return None if same else self.summary
 
@@ -66,7 +66,7 @@ class RunGate:
         return "--summary" in self._writers or bool(self.conditions and os.environ.get(STEP_SUMMARY))
 
     def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:
-        """Judge the conditions, and say what each came to; `missing` systems have failed already."""
+        """Judge the conditions and print each outcome; `missing` systems have already failed."""
         if not self.conditions:
             return []
         from context_bench.compare.gates import judge_gate
@@ -103,7 +103,7 @@ class RunGate:
 
 
 def _append(path: Path, text: str) -> None:
-    """Append to the summary of a CI job; that it cannot be written is no reason to fail."""
+    """Append to the summary of a CI job; a write error does not fail the run."""
     try:
         with path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(text)
@@ -114,7 +114,7 @@ def _append(path: Path, text: str) -> None:
 def check_gate(
     conditions: Sequence[Condition], systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
 ) -> list[str]:
-    """Refuse conditions on numbers that the run cannot have; return those of the conditions, where all are known."""
+    """Refuse conditions on numbers that the run cannot have; return the conditions' numbers if all keys are known."""
     numbers = _Numbers(metrics, datasets.tags, datasets.tags_known, len(systems))
     own_score = _has_own_score(metrics, scorer)
     allowed = []
@@ -125,11 +125,11 @@ def check_gate(
             numbers.check(each)
         _check_limit(each, own_score=own_score)
         allowed.append(each.metric)
-    return allowed if numbers.all_told else []
+    return allowed if numbers.all_known else []
 
 
 def tell_needs(conditions: Sequence[Condition], datasets: Any, margin: float, *, quiet: bool) -> None:
-    """Say how many examples the conditions need, and whether the run has them, before anything is sent."""
+    """Print how many examples the conditions need and whether the run has them, before any request is sent."""
     from context_bench.compare.gates import count_needed
     from context_bench.core.run_settings import count_examples
     from context_bench.text import count_things
@@ -141,12 +141,12 @@ def tell_needs(conditions: Sequence[Condition], datasets: Any, margin: float, *,
     count_examples(datasets, None, progress=True)
     listed = ", ".join(f"{text!r} {needed:,}" for text, needed in known.items())
     where = " of each dataset" if len(datasets.sources) > 1 else ""
-    say(f"gate: examples{where} needed at least, where no answer changes or fails: {listed}")
+    say(f"gate: least number of examples{where} needed, if no answer changes or fails: {listed}")
     with suppress(TypeError):
         fewest = min(datasets.list_lengths())
         if short := [text for text, needed in known.items() if needed > fewest]:
             words = f"this run has {count_things(fewest, 'example')}{where}: too few for {', '.join(map(repr, short))}"
-            say(f"gate: {words}, so that exit code 4 (undecided) is likely")
+            say(f"gate: {words}, so exit code 4 (undecided) is likely")
 
 
 def _has_own_score(metrics: Sequence[Metric], scorer: Scorer) -> bool:
@@ -158,7 +158,7 @@ def _has_own_score(metrics: Sequence[Metric], scorer: Scorer) -> bool:
 
 
 class _Numbers:
-    """The keys that the summary of a run may have; `all_told` is false where a user's metric does not tell its keys."""
+    """The keys that a run's summary may have; `all_known` is false if a user's metric declares no keys."""
 
     def __init__(self, metrics: Sequence[Metric], tags: Sequence[str], tags_known: bool, systems: int) -> None:
         from context_bench.summary import list_suffixes
@@ -167,10 +167,10 @@ class _Numbers:
 
         self._tags, self._tags_known = tags, tags_known
         self._keys = dict.fromkeys(("score", "saved", *COUNTS))
-        self.all_told = True
+        self.all_known = True
         for metric, suffix in zip(metrics, list_suffixes(metrics)):
             keys = list_keys(metric)
-            self.all_told = self.all_told and keys is not None
+            self.all_known = self.all_known and keys is not None
             self._keys |= {
                 f"{key}:{suffix}" if key in self._keys else key: None for key in keys or () if suffix is not None
             }
@@ -181,7 +181,7 @@ class _Numbers:
 
     def check(self, condition: Condition) -> None:
         key = condition.metric
-        if key in self._keys or not self.all_told or self._fits_tag(key):
+        if key in self._keys or not self.all_known or self._fits_tag(key):
             return
         known = [*(self._list_tagged() if "@" in key or ":" in key else ()), *self._keys]
         hint = (
@@ -192,7 +192,7 @@ class _Numbers:
         raise UsageError(f"--fail-if {condition.text!r}: {key!r} is not a number of this run: {hint}")
 
     def _fits_tag(self, key: str) -> bool:
-        """Whether it is the number of one dataset; a file may name its datasets itself."""
+        """Whether the key is the number of one dataset; a file may name its own datasets."""
         base, at, tag = key.partition("@")
         if at:
             return base in self._by_dataset and (tag in self._tags or not self._tags_known)
@@ -206,7 +206,7 @@ class _Numbers:
 
 
 def _check_limit(condition: Condition, *, own_score: bool) -> None:
-    """Refuse a limit that every value meets, or none: such a gate says nothing, and hides a percentage."""
+    """Refuse a limit that every value meets or none does; usually a percentage was meant."""
     key, limit = condition.metric.partition("@")[0], condition.number
     number = NUMBERS.get({"score": MEAN_SCORE, "saved": PROMPT_SAVINGS}.get(key, key), Number(key))
     if math.isinf(number.high) or (number.unit == "score" and own_score):
@@ -220,4 +220,4 @@ def _check_limit(condition: Condition, *, own_score: bool) -> None:
     if useless and not (signed and limit <= 0):
         hint = f"; {limit:g}% is {limit / 100:g}" if 1 <= limit <= 100 else ""
         what = f"{key} is at most 1" if signed else f"{key} lies between 0 and 1"
-        raise UsageError(f"--fail-if {condition.text!r} says nothing, as {what}{hint}")
+        raise UsageError(f"--fail-if {condition.text!r} tests nothing: {what}{hint}")

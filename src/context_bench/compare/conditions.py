@@ -16,7 +16,10 @@ from context_bench.stats.verdicts import WORDS, Verdict
 from context_bench.text import count_things
 
 HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
-_SAID = {HOLDS: "passed", FAILS: "failed", TOO_FEW: "too few examples to tell"}
+_SAID = {HOLDS: "Passed", FAILS: "Failed", TOO_FEW: "Too few examples"}
+_REQUIRED = {"<": "at least", "<=": "above", ">": "at most", ">=": "below"}  # the opposite of the condition
+_OTHER_WAY = {"dropped": "rise", "rose": "drop"}
+_LARGE = 1e300
 
 FORMS = (
     '"score drops 0.02", "latency_p95 rises 0.5", "saved < 0.3", "error_rate > 0.01" (also <= and >=), '
@@ -30,7 +33,7 @@ _VERDICT = re.compile(r"verdict is (not )?(" + "|".join(WORDS) + ")")
 
 @dataclass(frozen=True)
 class GateJudgement:
-    """The outcome of a gate (holds, fails or too few) and a sentence that explains it."""
+    """The outcome of one condition (holds, fails or too few) with a sentence that explains it."""
 
     outcome: str
     sentence: str
@@ -40,8 +43,8 @@ class GateJudgement:
 class Condition:
     """A condition under which a gate fails.
 
-    `kind` is drops, rises, <, <=, >, >= or verdict. `metric` is the key of the judged number; drops and rises judge the
-    interval of its difference from the baseline.
+    `kind` is drops, rises, <, <=, >, >= or verdict. `metric` is the key of the judged number. Drops and rises judge
+    the interval of its difference from the baseline.
     """
 
     text: str
@@ -53,10 +56,11 @@ class Condition:
 
     @property
     def needs_baseline(self) -> bool:
+        """Whether the condition is about a difference from the baseline."""
         return self.kind in ("drops", "rises", "verdict")
 
     def judge(self, found: Interval | Verdict) -> GateJudgement:
-        """Judge it by a 90% interval (of the difference, for drops and rises) or by a verdict, which has one."""
+        """Judge a 90% interval (of the difference, for drops and rises), or a verdict, which has such an interval."""
         if isinstance(found, Interval):
             return self._judge_interval(found)
         if self.kind == "verdict":
@@ -66,12 +70,16 @@ class Condition:
             return self.leave_open(found.reason)
         return self._judge_interval(interval)
 
-    def conclude(self, outcome: str, why: str) -> GateJudgement:
-        return GateJudgement(outcome, f"fail if {self.text}: {_SAID[outcome]}; {why}")
+    def judge_value(self, value: float) -> GateJudgement:
+        """Judge a number that has no interval; it may be infinite."""
+        finite = max(-_LARGE, min(_LARGE, value))
+        outcome = self._find_outcome(Interval(finite, finite, finite))
+        shown = self._describe(value, f"{abs(value) if self.needs_baseline else value:.4g}")
+        return GateJudgement(outcome, f"{_SAID[outcome]}: {shown}; no interval, so the value alone counts).")
 
     def leave_open(self, why: str) -> GateJudgement:
-        """Return "too few", with the reason why it cannot be judged."""
-        return GateJudgement(TOO_FEW, f"fail if {self.text}: cannot be decided; {why}")
+        """Explain why the condition cannot be judged."""
+        return GateJudgement(TOO_FEW, f'Undecided ("{self.text}"): {why}.')
 
     def _judge_verdict(self, verdict: Verdict) -> GateJudgement:
         met = (verdict.word == self.word) != self.negated
@@ -79,13 +87,29 @@ class Condition:
         if verdict.word == "undecided" and self.word != "undecided":
             outcome = TOO_FEW
         clean = f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
-        return self.conclude(outcome, f"the verdict is {verdict.word}{clean}: {verdict.reason}")
+        on = f" on {self.metric}" if self.metric else ""
+        return GateJudgement(outcome, f"{_SAID[outcome]}: the verdict{on} is {verdict.word}{clean}: {verdict.reason}.")
 
     def _judge_interval(self, interval: Interval) -> GateJudgement:
         if self.kind == "verdict":
             raise TypeError("a condition on the verdict must be judged by a Verdict")
         if not interval.known:
             return self.leave_open(_explain_unknown(interval))
+        outcome = self._find_outcome(interval)
+        places = interval.find_decimals()
+        low, high, value = interval.low, interval.high, interval.value
+        if self._name_move(value) == "dropped":
+            low, high, value = -high, -low, -value
+        first = ", the first ones and not a random sample" if interval.mark == FIRST else ""
+        shown = (
+            f"{self._describe(interval.value, f'{value + 0.0:.{max(3, places)}f}')}; {interval.level:.0%} interval "
+            f"[{low + 0.0:.{places}f}, {high + 0.0:.{places}f}]; {interval.n:,} examples{first})"
+        )
+        if outcome == TOO_FEW and self._never_tells(interval):
+            return self.leave_open(f"{shown}. No number of examples can show this: choose a less strict limit")
+        return GateJudgement(outcome, f"{_SAID[outcome]}: {shown}.")
+
+    def _find_outcome(self, interval: Interval) -> str:
         limit = -self.number if self.kind == "drops" else self.number
         if self.kind in ("drops", "<"):
             met, missed = interval.high < limit, interval.low >= limit
@@ -95,15 +119,26 @@ class Condition:
             met, missed = interval.low >= limit, interval.high < limit
         else:
             met, missed = interval.low > limit, interval.high <= limit
-        outcome = FAILS if met else HOLDS if missed else TOO_FEW
-        what = "the difference from the baseline" if self.needs_baseline else self.metric
-        shown = f"{what} is {_write(interval)} with {interval.n:,} examples"
-        if outcome == TOO_FEW and self._never_tells(interval, limit):
-            return self.leave_open(f"{shown}: more examples cannot decide this, so allow a small tolerance")
-        return self.conclude(outcome, shown)
+        return FAILS if met else HOLDS if missed else TOO_FEW
 
-    def _never_tells(self, interval: Interval, limit: float) -> bool:
-        """Whether more such examples would not help: the value equals a limit of 0 or at the end of the interval."""
+    def _name_move(self, value: float) -> str:
+        """Name the direction of a difference, as in "dropped by"; a difference of 0 has that of the condition."""
+        if not self.needs_baseline:
+            return ""
+        return "dropped" if value < 0 or (value == 0 and self.kind == "drops") else "rose"
+
+    def _describe(self, value: float, shown: str) -> str:
+        """Describe a value and its limit, with an open parenthesis for more."""
+        name = "the score" if self.metric == "score" else self.metric
+        if move := self._name_move(value):
+            same = move == ("dropped" if self.kind == "drops" else "rose")
+            limit = f"limit {self.number:g}" if same else f"limit: a {_OTHER_WAY[move]} of {self.number:g}"
+            return f"{name} {move} by {shown} ({limit}"
+        return f"{name} is {shown} (required: {_REQUIRED[self.kind]} {self.number:g}"
+
+    def _never_tells(self, interval: Interval) -> bool:
+        """Whether more examples of this kind cannot help: the limit is no drop at all, or the end of the range."""
+        limit = -self.number if self.kind == "drops" else self.number
         at_the_end = interval.value in (interval.low, interval.high)
         return interval.value == limit and (at_the_end or (self.needs_baseline and limit == 0))
 
@@ -114,14 +149,6 @@ def _explain_unknown(interval: Interval) -> str:
     if interval.groups == 1 and interval.n > 1:
         return f"{interval.n:,} examples of one document or conversation give no interval"
     return f"{count_things(interval.n, 'example')} {'gives' if interval.n == 1 else 'give'} no interval"
-
-
-def _write(interval: Interval) -> str:
-    places = interval.find_decimals()
-    limits = f"[{interval.low:.{places}f}, {interval.high:.{places}f}]"
-    if interval.mark == FIRST:
-        limits += " (first examples, not a random sample)"
-    return f"{interval.value:.{max(3, places)}f}, {interval.level:.0%} interval {limits}"
 
 
 def _read_number(text: str, condition: str) -> float:
@@ -143,10 +170,14 @@ def _explain_percent(text: str) -> str:
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition; an error shows the valid forms."""
+    """Read a condition.
+
+    Raises:
+        UsageError: The text is not a condition; the message lists the forms.
+    """
     words = " ".join(text.split())
-    if words == "verdict is not worse":  # whichever of two meanings it has, good systems would fail
-        raise UsageError(f'{words!r} is not a condition: a gate names what must not happen; write "verdict is worse"')
+    if words == "verdict is not worse":  # ambiguous, and both meanings fail good systems
+        raise UsageError(f'{words!r} is not a condition: a gate names what makes it fail; write "verdict is worse"')
     if found := _VERDICT.fullmatch(words):
         return Condition(words, "verdict", word=found[2], negated=bool(found[1]))
     if found := _CHANGE.fullmatch(words):

@@ -1,14 +1,14 @@
 """A gate for CI: conditions under which a run fails, each judged for every system under test.
 
-Differences from the baseline are judged by their 90% interval (the one that decides "not worse"), other numbers by the
-95% interval that the report shows; a number without an interval is judged by its value, and the sentence says so.
+Differences from the baseline are judged by their 90% interval, which also decides "not worse". Other numbers are judged
+by the 95% interval of the report, or by the value alone if there is no interval; the sentence then says so.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from context_bench.compare.conditions import FAILS, HOLDS, Condition, GateJudgement
 from context_bench.compare.runs import RunComparison
@@ -28,15 +28,14 @@ from context_bench.stats import TOO_FEW, Interval, Verdict, share_interval
 from context_bench.stats.planning import find_least
 from context_bench.stats.verdicts import least_n_of_each
 
-EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}  # the exit code of each outcome; the first that occurs counts
+EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}  # in order of precedence
 
 _MAX_NAMES = 12
-_LARGE = 1e300
 
 
 @dataclass(frozen=True)
 class GateOutcome:
-    """One condition on one system: holds, fails or too few, and one sentence."""
+    """The outcome of one condition for one system (holds, fails or too few), with a sentence that explains it."""
 
     system: str
     condition: str
@@ -44,13 +43,13 @@ class GateOutcome:
     sentence: str
 
     def to_dict(self) -> dict[str, str]:
-        """Return it as JSON can hold it."""
+        """Return the fields for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The summary of one system, with the intervals that are known."""
+    """The summary of one system, with its known intervals."""
 
     values: Mapping[str, float] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
@@ -61,17 +60,17 @@ class Candidate:
     """A system under test."""
 
     name: str  # as the report calls it
-    numbers: Numbers  # its own
-    score: str  # the key that the word `score` stands for
-    baseline: Numbers | None = None  # those of the system that it is compared with
+    numbers: Numbers
+    score: str  # the key that `score` means
+    baseline: Numbers | None = None  # the numbers of the system that it is compared with
     verdict: Verdict | None = None  # of the comparison, if there is one
-    context_unneeded: str = ""  # why its examples cannot show that it lost nothing; empty where they can
-    unlike: str = ""  # why it cannot be compared with the baseline; empty where it can
-    blind: str = ""  # why these examples cannot tell it from a naive cut of its size; empty where they can
+    context_unneeded: str = ""  # why its examples cannot show a loss; empty if they can
+    unlike: str = ""  # why it cannot be compared with the baseline; empty if it can
+    blind: str = ""  # why these examples cannot distinguish it from a naive cut of equal size; empty if they can
 
 
 def _find_tested(systems: Sequence[str], baseline: str | None, controls: Sequence[str]) -> list[str]:
-    """Find the systems under test: all but the baseline and the controls; with nothing else, the baseline too."""
+    """Find the systems under test: all but baseline and controls, or the baseline if nothing else remains."""
     competing = [name for name in systems if name not in controls]
     return [name for name in competing if name != baseline] or competing
 
@@ -79,25 +78,25 @@ def _find_tested(systems: Sequence[str], baseline: str | None, controls: Sequenc
 def check_conditions(
     conditions: Sequence[Condition], systems: Sequence[str], baseline: str | None, controls: Sequence[str]
 ) -> None:
-    """Refuse conditions that no run of these systems can be judged by, before anything is sent.
+    """Refuse conditions that no run of these systems can answer, before any request is sent.
 
     Raises:
-        UsageError: A condition is about a baseline, and there is nothing to hold against one.
+        UsageError: A condition compares with a baseline, and the run has no system to compare.
     """
     chosen = choose_baseline(systems, baseline, controls)
     others = [name for name in systems if name not in controls and name != chosen]
     for condition in conditions:
         if condition.needs_baseline and (chosen is None or not others):
             raise UsageError(
-                f"--fail-if {condition.text!r} needs a baseline beside the system that is judged: add --system "
-                "passthrough, --controls, or use `context-bench compare` with an earlier run"
+                f"--fail-if {condition.text!r} needs a baseline besides the judged system: add --system "
+                "passthrough or --controls, or use `context-bench compare` with an earlier run"
             )
 
 
 def count_needed(condition: Condition, datasets: int, margin: float) -> int | None:
-    """Count the examples of each dataset that a condition needs to hold where no answer changes or fails.
+    """Count the examples of each dataset that a condition needs to pass if no answer changes or fails.
 
-    None where that depends on what the run measures, and where no number is enough.
+    None if the count depends on the measurements, or if no number is enough.
     """
     limit, score = condition.number, condition.metric in ("score", MEAN_SCORE, MACRO_SCORE, PASS_RATE)
     if condition.kind == "verdict" or (condition.kind == "drops" and score):
@@ -114,7 +113,7 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
     """List the systems of a run that a gate judges."""
     controls, given = result.settings.controls, result.settings.baseline
     comparison = result.comparison
-    systems = [name for name in result.systems if name != result.settings.twin]  # run for its noise alone
+    systems = [name for name in result.systems if name != result.settings.twin]  # runs only to measure noise
     baseline = choose_baseline(systems, given if given in result.systems else None, controls)
     verdicts = {} if comparison is None else {each.name: each for each in comparison.verdicts}
     score = _find_score_key(result.summary, None if comparison is None else comparison.metric)
@@ -135,7 +134,7 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
 
 
 def _find_score_key(summary: Mapping[str, Mapping[str, float]], compared: str | None) -> str:
-    """Find what `score` stands for: what was compared, else the score of the run."""
+    """Find the key that `score` means: the compared one, else the score of the run."""
     return find_score_key(summary.values()) if compared is None else compared
 
 
@@ -166,8 +165,8 @@ def fail_missing(comparison: RunComparison) -> list[GateOutcome]:
             name,
             "system is missing",
             FAILS,
-            f"{name} is missing in {run}: the gate fails (--map-system {name}=NEW names its new name, "
-            "--allow-missing leaves it out)",
+            f"{name}: Failed: it is missing in {run}. If it was renamed, pass --map-system {name}=NEW; "
+            "--allow-missing leaves it out.",
         )
         for name, run in comparison.missing
     ]
@@ -183,12 +182,12 @@ def judge_gate(
     """Judge every condition for every system under test.
 
     Args:
-        conditions: Those of the gate.
+        conditions: The conditions of the gate.
         candidates: The systems under test.
-        allowed: Numbers that may be missing; a condition on one is then left open.
-        accept_blind: Take "equivalent" for an answer also where the data could not have shown a loss.
+        allowed: Numbers that may be missing; their conditions then cannot be told.
+        accept_blind: Accept "equivalent" even if the data could not have shown a loss.
     Raises:
-        UsageError: A condition names a number that none of them has.
+        UsageError: A condition names a number that no system has.
     """
     for condition in conditions:
         if condition.metric not in allowed:
@@ -206,7 +205,7 @@ def judge_gate(
 
 
 def find_exit_code(outcomes: Sequence[GateOutcome]) -> int:
-    """Find the exit code: 1 where a condition fails, else 4 where there are too few examples to tell, else 0."""
+    """Find the exit code: 1 if a condition fails, else 4 if one cannot be told, else 0."""
     found = {each.outcome for each in outcomes}
     return next((code for outcome, code in EXIT_CODES.items() if outcome in found), 0)
 
@@ -226,33 +225,32 @@ def _check_key(condition: Condition, candidates: Sequence[Candidate]) -> None:
 
 def _judge(condition: Condition, candidate: Candidate) -> GateJudgement:
     key = condition.metric
-    if key == "score":  # a difference is of what was compared, a limit of all that the system's own run has
+    if key == "score":  # differences are of the compared score, limits of the system's own run
         key = candidate.score if condition.needs_baseline else _find_score_key({"": candidate.numbers.values}, None)
     if key == "saved":
         key = find_saved_key(candidate.numbers.values)
-    loses = candidate.verdict is not None and candidate.verdict.word == "worse"  # which stands in any case
+    loses = candidate.verdict is not None and candidate.verdict.word == "worse"  # certain even if no context is needed
     if candidate.context_unneeded and _tells_quality(condition) and not loses:
-        judged = condition.leave_open(candidate.context_unneeded)
-    elif condition.kind == "verdict" or (condition.needs_baseline and key == candidate.score):
+        return condition.leave_open(candidate.context_unneeded)
+    if condition.kind == "verdict":
+        condition = replace(condition, metric=candidate.score)
+    elif condition.metric == "score":
+        condition = replace(condition, metric=f"the score ({key})")
+    if condition.kind == "verdict" or (condition.needs_baseline and key == candidate.score):
         if candidate.verdict is None:
-            judged = condition.leave_open(candidate.unlike or "no example has a score on both sides")
-        else:
-            judged = condition.judge(candidate.verdict)
-    elif condition.needs_baseline:
-        judged = _judge_change(condition, candidate, key)
-    else:
-        judged = _judge_number(condition, candidate.numbers, key)
-    if condition.metric == "score" or condition.kind == "verdict":
-        return GateJudgement(judged.outcome, f"{judged.sentence} (score is {key or candidate.score})")
-    return judged
+            return condition.leave_open(candidate.unlike or "no example has a score on both sides")
+        return condition.judge(candidate.verdict)
+    if condition.needs_baseline:
+        return _judge_change(condition, candidate, key)
+    return _judge_number(condition, candidate.numbers, key)
 
 
 def _doubt(condition: Condition, candidate: Candidate, judged: GateJudgement, accept_blind: bool) -> GateJudgement:
-    """Leave a claim of equal quality open where the data could not have shown a loss; note it beside a number."""
+    """Leave a claim of equal quality open if the data could not have shown a loss; only note it for a number."""
     why = f"{candidate.name} is {candidate.blind}"
     if condition.kind == "verdict" and condition.negated and not accept_blind:
-        return condition.leave_open(f"{why} (--accept-blind takes it for an answer)")
-    return GateJudgement(judged.outcome, f"{judged.sentence}; note: {why}")
+        return condition.leave_open(f"{why} (--accept-blind accepts the verdict)")
+    return GateJudgement(judged.outcome, f"{judged.sentence} Note: {why}.")
 
 
 def _tells_quality(condition: Condition) -> bool:
@@ -261,42 +259,36 @@ def _tells_quality(condition: Condition) -> bool:
 
 
 def _judge_number(condition: Condition, numbers: Numbers, key: str) -> GateJudgement:
-    """Judge a number by its interval, or by its value where it has none."""
+    """Judge a number by its interval, or by its value if it has no interval."""
     value = numbers.values.get(key, math.nan)
     if math.isnan(value):
         return condition.leave_open(f"{key} was not measured")
     interval = numbers.intervals.get(key)
     if interval is not None:
         return condition.judge(interval)
-    return _judge_value(condition, key, value)
+    return condition.judge_value(value)
 
 
 def _judge_change(condition: Condition, candidate: Candidate, key: str) -> GateJudgement:
-    """Judge the difference of a number that is not compared row by row: as if the two sides shared no example."""
+    """Judge the difference of a number that is not paired by example: both sides count as independent samples."""
     ours, theirs = candidate.numbers, candidate.baseline or Numbers()
     change = ours.values.get(key, math.nan) - theirs.values.get(key, math.nan)
     if math.isnan(change):
         return condition.leave_open(f"{key} was not measured on both sides")
     one, other = ours.intervals.get(key), theirs.intervals.get(key)
     if one is None or other is None:
-        return _judge_value(condition, f"the difference in {key}", change)
+        return condition.judge_value(change)
     difference = subtract_intervals(one, other)
     judged = condition.judge(difference)
     if not difference.known:
         return judged
-    return GateJudgement(judged.outcome, f"{judged.sentence}, as if no example were shared")
+    return GateJudgement(judged.outcome, f"{judged.sentence} Both sides count as independent samples.")
 
 
 def subtract_intervals(one: Interval, other: Interval) -> Interval:
-    """Give the interval of a difference from those of its two sides, taken as independent (Zou and Donner, 2008)."""
+    """Return the interval of the difference of two independent intervals (Zou and Donner, 2008)."""
     value = one.value - other.value
     down = math.hypot(one.value - one.low, other.high - other.value)
     up = math.hypot(one.high - one.value, other.value - other.low)
     mark = one.mark or other.mark
     return Interval(value, value - down, value + up, one.level, min(one.n, other.n), "difference of intervals", mark)
-
-
-def _judge_value(condition: Condition, what: str, value: float) -> GateJudgement:
-    finite = max(-_LARGE, min(_LARGE, value))  # a cost of pass is infinite where nothing passed
-    outcome = condition.judge(Interval(finite, finite, finite)).outcome
-    return condition.conclude(outcome, f"{what} is {value:.4g}, judged by its value, without interval")

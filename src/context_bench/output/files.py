@@ -221,15 +221,21 @@ def _clean_xml(text: str) -> str:
     return " ".join(_NOT_XML.sub("�", text).split())
 
 
-_TITLES = {0: "The gate holds", 1: "The gate fails", 4: "The gate is undecided"}
+_TITLES = {0: "Gate passed", 1: "Gate failed", 4: "Gate undecided"}
 
-_ACTIVE = re.compile(r"[&<>\[\]*_`~$#!@]|\\(?!\|)|(?<=[a-zA-Z]):(?=//)")
-"""Characters that Markdown or HTML may take for more than text; a colon before // would make a link."""
+_ACTIVE = re.compile(
+    r"(?P<slash>[*`~]|\](?=[\[(:])|(?<![^\W_])_|_(?![^\W_]))"
+    r"|[<@#]|&(?=#|\w+;)|(?m:^>)|\$(?!\d)|\\(?!\|)|(?<=[a-zA-Z]):(?=//)"
+)
+"""Characters that GitHub may read as markup: some need a backslash, others (mentions, mathematics) a character code.
+
+Most brackets stay readable: without `](`, `][` and `]:` there is no link.
+"""
 
 
 def escape_markdown(text: str) -> str:
-    """Write text so that a page shows it as it is: names of systems and datasets come from data and servers."""
-    return _ACTIVE.sub(lambda found: f"&#{ord(found.group())};", text)
+    """Escape text from data or servers so that GitHub shows it unchanged, as readable as possible without rendering."""
+    return _ACTIVE.sub(lambda found: f"\\{found[0]}" if found["slash"] else f"&#{ord(found[0])};", text)
 
 
 def render_summary(report: str, outcomes: Sequence[GateOutcome]) -> str:
@@ -241,7 +247,7 @@ def render_summary(report: str, outcomes: Sequence[GateOutcome]) -> str:
     """
     parts = ["## context-bench", *_separate_lines(report)]
     if outcomes:
-        lines = [f"- **{each.outcome}**: {escape_markdown(printable(each.sentence))}" for each in outcomes]
+        lines = [f"- {escape_markdown(printable(each.sentence))}" for each in outcomes]
         parts += [f"### {_TITLES[find_exit_code(outcomes)]}", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 

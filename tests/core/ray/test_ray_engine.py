@@ -56,7 +56,7 @@ def test_an_engine_that_is_not_one_is_refused(given: Any) -> None:
 def test_flags_of_a_cluster_need_the_engine(flags: list[str], tmp_path: Path) -> None:
     run = called("--system", "passthrough", "--dataset", "needle:n=2,length=200", *flags, cwd=tmp_path)
     assert run.returncode == 2
-    assert run.stderr.strip().endswith(f"{flags[0]} is for a cluster: add --engine ray")
+    assert run.stderr.strip().endswith(f"{flags[0]} works only on a cluster: add --engine ray")
 
 
 @pytest.mark.parametrize("text", ["num_gpus", "=1", "num_cpus=many", "num_cpus=-1"])
