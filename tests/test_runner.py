@@ -659,7 +659,7 @@ def test_an_answer_that_cannot_be_written_down_is_an_error_of_its_row_alone(tmp_
     given = [example(number, answer="x") for number in range(12)]
     rows = evaluate(Circular(), given, max_workers=8, tokenizer=words, cache_dir=tmp_path).rows
     assert [row.example_id for row in rows if row.error] == [3]
-    assert "cannot be written down" in str(rows[3].error)
+    assert "its result cannot be stored" in str(rows[3].error)
     again = evaluate(Circular(), given, max_workers=8, tokenizer=words, cache_dir=tmp_path)
     assert again.config["reused"] == 11
 

@@ -52,7 +52,7 @@ def test_once_finishes_what_is_in_flight_and_reports(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
         assert process.returncode == 130, err
-        assert "finishing what is in flight" in err
+        assert "finishing the requests in flight" in err
         assert "context-bench: interrupted" in err
         assert err.splitlines()[-1].endswith(" --resume")  # the line that goes on from here
         document = json.loads(out)

@@ -199,7 +199,7 @@ def test_an_answer_that_cannot_be_written_down_is_the_error_of_its_row_alone(tmp
 
     rows = evaluate(Circular(), numbered(*range(5)), max_workers=4, cache_dir=tmp_path).rows
     assert [row.error is None for row in rows] == [True, True, False, True, True]
-    assert "what it returned cannot be written down" in str(rows[2].error)
+    assert "its result cannot be stored" in str(rows[2].error)
     assert [row.error for row in stored(tmp_path)] == [row.error for row in rows]
 
 

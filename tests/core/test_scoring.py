@@ -411,7 +411,7 @@ def test_a_system_of_both_kinds_has_no_mean() -> None:
     made_of_scores = [key for key in result.summary["both"] if get_number(key).from_scores]
     assert {"mean_score", "pass_rate", "cost_of_pass"} <= set(made_of_scores)
     assert all(math.isnan(result.summary["both"][key]) for key in made_of_scores)
-    assert "contexts on some examples and answers on others" in result.notes["both"]["mean_score"]
+    assert "contexts for some examples and answers for others" in result.notes["both"]["mean_score"]
 
 
 def test_where_a_context_cannot_be_scored_there_are_tokens_and_time() -> None:

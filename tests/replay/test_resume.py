@@ -64,7 +64,7 @@ def test_what_was_replayed_is_not_sent_again(tmp_path: Path, sign: signal.Signal
         time.sleep(0.1)
     process.send_signal(sign)
     heard = ""
-    while sign == signal.SIGINT and "finishing what is in flight" not in heard:
+    while sign == signal.SIGINT and "finishing the requests in flight" not in heard:
         heard = process.stderr.readline()  # type: ignore[union-attr]
         assert heard
     (tmp_path / "wait").unlink()

@@ -1,1 +1,1 @@
-"""How work runs: the scheduler, the call of a system, the scoring of what it returned."""
+"""How a run works: the scheduler, the call of a system, and the scoring of its output."""

@@ -1,6 +1,6 @@
-"""One system on one example: the size of the request, the call, its time, and its output in one agreed form.
+"""One system on one example: the size of the request, the call, its time, and its output in a common form.
 
-Whatever goes wrong becomes an `Outcome` with an error: a failing example is data, not the end of a run.
+Every failure becomes an `Outcome` with an error: a failed example is data, not the end of a run.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ from context_bench.types import Evaluator, Example, System
 from context_bench.utils.tokens import Tokenizer, count_prompt, read_token_count
 from context_bench.wire.forms import read_longest_reply, read_prompt, read_usage
 
-_BATCH_SECONDS = (
-    0.001  # seconds for which systems of this process are called before somebody looks at what they returned
-)
+_BATCH_SECONDS = 0.001  # seconds of calls in this process after which outcomes are collected
 
 _RESERVED_METADATA = frozenset(
     {"waited", "upstream", "upstream_tokens", "sent_tokens", "cost_usd", "cost_is_estimate", "judge_cost_usd"}
@@ -45,20 +43,20 @@ _RESERVED_METADATA = frozenset(
     | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd", "uncached_cost_usd", "cache_adjusted_cost_usd"}
     | {"prefix_tokens"}
 )
-"""Row metadata that only our own systems and the engine may set; a system under test cannot claim it."""
+"""Row metadata that only our own systems and the engine may set, not a system under test."""
 
 
 _RESERVED_FIELDS = ("tapped", "unscorable", "keep_reasoning")
-"""Fields of an answer that no system of a user's can set: what a tap saw, why nothing is judged, how it is read."""
+"""Fields of an answer that users' systems cannot set: calls at the tap, why nothing is judged, how it is read."""
 
 
 @dataclass(slots=True)
 class Outcome:
     """The result of a call: the processed dict, or an error.
 
-    `latency` leaves out what our own client waited. `returns` is "context" when the system put out what a
-    model would be sent next, "response" when it answered. `known` says that it was stored by an earlier run, `cause`
-    is the exception behind `error`.
+    `latency` excludes the time that our own client waited. `returns` is "context" if the system returned the text to
+    send to a model, "response" if it answered. `known` means that an earlier run stored it. `cause` is the exception
+    behind `error`.
     """
 
     processed: Example = field(default_factory=dict)
@@ -73,21 +71,21 @@ class Outcome:
 
 
 class Stopped(SystemFailure):
-    """A limit or Ctrl-C stopped the run before a system had done all that an example takes: there is no row."""
+    """A limit or Ctrl-C stopped the run in the middle of an example: it gets no row."""
 
 
 class Caller:
-    """Calls one system. What cannot change within a run is asked of the system once."""
+    """Calls one system; reads traits that cannot change within a run once."""
 
     def __init__(self, system: Any, threads: Executor, clock: Callable[[], float] = time.perf_counter) -> None:
         self._system, self._threads, self._clock = system, threads, clock
-        # whether its work is done by a server that it waits for: what we do meanwhile does not compete with it
+        # whether it only waits for a server, so our own work does not compete with it
         self.works_elsewhere = is_endpoint(system)
         self._own = system_traits(system).own_client
         self._answers_turns = can_await_turns(system) if self.works_elsewhere else can_answer_turns(system)
 
     def call(self, example: Example) -> Awaitable[Outcome]:
-        """Call the system on a copy of the example; never raises for what the system does."""
+        """Call the system on a copy of the example; its exceptions are never raised."""
         if self.works_elsewhere:
             return self._await_system(example)
         return asyncio.get_running_loop().run_in_executor(self._threads, self.call_here, example)
@@ -105,7 +103,7 @@ class Caller:
                 raw = await (made if type(made) is CoroutineType else check_awaitable(made, system, "aprocess"))
             outcome.ended = self._clock()
             _take(raw, system, self._own, example, outcome)
-        # The one boundary: whatever a system raises is that row's error.
+        # The only boundary: every exception of a system becomes its row's error.
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and is_given_up():
                 raise
@@ -114,7 +112,7 @@ class Caller:
         return outcome
 
     def call_here(self, example: Example) -> Outcome:
-        """Call a system that is not asynchronous, in this thread."""
+        """Call a synchronous system in this thread."""
         system, outcome = self._system, Outcome()
         try:
             given = _copy_for_system(example)
@@ -135,7 +133,7 @@ class Caller:
         return outcome
 
     def _fail(self, outcome: Outcome, error: BaseException) -> None:
-        """Write an exception into the outcome: its text, its times, and what the exception carries."""
+        """Write an exception into the outcome: its text, times and metadata."""
         outcome.ended = outcome.ended or self._clock()
         outcome.started = outcome.started or outcome.ended
         outcome.error, outcome.cause = describe(error), error
@@ -150,7 +148,7 @@ class Caller:
 def call_several(
     calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome], seconds: float = _BATCH_SECONDS
 ) -> None:
-    """Make as many of the calls as fit into that time, at least one, and append their outcomes."""
+    """Make at least one call, and more while the time allows; append their outcomes."""
     end = time.perf_counter() + seconds
     for caller, example in calls:
         outcomes.append(caller.call_here(example))
@@ -160,12 +158,12 @@ def call_several(
 
 def _copy_for_system(example: Example) -> Example:
     given = copy_example(example)
-    given.pop("response", None)  # a response that comes back is the system's, not one that the data carried
+    given.pop("response", None)  # a response in the result must be the system's, not the dataset's
     return given
 
 
 def _read_latency(outcome: Outcome) -> float:
-    """Return the seconds that the system took, without those that our own client waited."""
+    """Return the system's seconds, without the waits of our own client."""
     seconds = outcome.ended - outcome.started
     waited = outcome.metadata.get("waited")
     if waited and isinstance(waited, (int, float)) and waited > 0:
@@ -174,13 +172,13 @@ def _read_latency(outcome: Outcome) -> float:
 
 
 def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcome) -> None:
-    """Put what a system returned into the outcome, in the agreed form; BadOutput says what is wrong with it."""
+    """Convert a system's result to the common form and put it into the outcome; raise BadOutput if it is invalid."""
     metadata = raw.get("metadata") if own and type(raw) is dict and len(raw) == 2 else None
     if (
         type(metadata) is dict
         and type(raw.get("response")) is str
         and PLAIN_TYPES.issuperset(map(type, metadata.values()))
-    ):  # as most replies of our own client are
+    ):  # like most replies of our own client
         del raw["metadata"]
         outcome.processed, outcome.metadata = raw, metadata
         return
@@ -201,28 +199,28 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
         if response is None:
             processed["response"] = context
         else:
-            outcome.metadata["answered"] = True  # the answer may be as empty as the context
+            outcome.metadata["answered"] = True  # the answer may be empty, like the context
 
 
 def _read_dict(raw: Any, system: System) -> Example:
-    """Return what a system returned as a new dict; a text becomes `{"context": text}`."""
+    """Return a system's result as a new dict; a text becomes `{"context": text}`."""
     if isinstance(raw, str):
         raw = {"context": raw}
     elif isinstance(raw, Echo):
         raw = raw.answer()
     if not isinstance(raw, Mapping):
         if inspect.iscoroutine(raw):
-            raw.close()  # else Python warns, at some later moment, that nobody awaited it
+            raw.close()  # prevents Python's later warning that it was never awaited
         given = "None" if raw is None else f"a {type(raw).__name__}"
         raise BadOutput(f"{system.name} returned {given}: return a dict, or a text that is the new context")
     if deep := find_deep_fields(raw):
         problem = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
-        raise BadOutput(f"{system.name}: what it returned cannot be written down ({problem})")
+        raise BadOutput(f"{system.name}: its result cannot be stored ({problem})")
     return dict(raw)
 
 
 def _resolve_documents(processed: Example, system: System, example: Example) -> Example:
-    """Return what a system returned, with the context that its `documents` make, if it has any."""
+    """Return a system's result; if it has `documents`, with the context that they make."""
     documents = processed.get("documents")
     if documents is None:
         return processed
@@ -232,7 +230,7 @@ def _resolve_documents(processed: Example, system: System, example: Example) -> 
 
 
 def _check_texts(context: Any, response: Any, system: System) -> None:
-    """Refuse what holds neither an answer nor a context, or holds something else in their place."""
+    """Refuse results without an answer and a context, or with something else in their place."""
     if context is None and response is None:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
     for key, value in (("context", context), ("response", response)):
@@ -241,7 +239,7 @@ def _check_texts(context: Any, response: Any, system: System) -> None:
 
 
 def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, Any]:
-    """Return the metadata of an answer, without the fields that only the engine may set."""
+    """Return an answer's metadata without fields that only the engine may set."""
     given = metadata if isinstance(metadata, Mapping) else {}
     said = {key: value for key, value in given.items() if own or key not in _RESERVED_METADATA}
     return {**read_usage(processed["api_usage"]), **said} if not own and "api_usage" in processed else said
@@ -249,16 +247,16 @@ def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, An
 
 @dataclass(frozen=True)
 class RequestSize:
-    """Tokens of all requests that an example takes, and the most that their replies may have; None without a bound."""
+    """Tokens of all requests for an example, and the largest number in their replies; None without a bound."""
 
     prompt: int
     reply: int | None = None
 
 
 def measure_request(system: System, example: Example, count: Tokenizer) -> RequestSize:
-    """Count the request that a system of ours would make; of any other system the prompt fields of the example.
+    """Count the request that our own system would make; for other systems, count the example's prompt fields.
 
-    A conversation with several open turns takes as many requests, each with the replies before it.
+    A conversation with several open turns takes one request for each, with the replies before it.
     """
     if (measure := system_traits(system).measure) is not None:
         return RequestSize(*measure(example, count))
@@ -274,9 +272,9 @@ def measure_request(system: System, example: Example, count: Tokenizer) -> Reque
 def measure_judge_request(
     evaluator: Evaluator, example: Example, processed: Example, count: Tokenizer
 ) -> RequestSize | None:
-    """Count the request that a judge would make for an answer; None when it would make none.
+    """Count the request that a judge would make for an answer; None if it makes none.
 
-    For a judge of the user's own, count the texts that it is handed.
+    For a user's own judge, count the texts that it receives.
     """
     write = find_judge_request(evaluator)
     if write is None:
@@ -297,7 +295,7 @@ def _request_body(system: Any, example: Example) -> Mapping[str, Any] | None:
 
 
 def _measure_body(body: Mapping[str, Any], count: Tokenizer) -> RequestSize:
-    """Count a request of any API: what the model reads, and the most that all choices of its reply may have."""
+    """Count a request of any API: its prompt, and the largest number of tokens in all choices of its reply."""
     prompt, longest = read_prompt(body), read_longest_reply(body)
     choices = read_token_count(body.get("n")) or 1
     return RequestSize(prompt.tokens(count) if prompt else 0, None if longest is None else longest * choices)
@@ -310,7 +308,7 @@ MAX_FRAME_CHARS = 200
 
 
 class RaisedElsewhere(Exception):
-    """An exception of a user's code in another process, of which only its text and its frames are known."""
+    """An exception of a user's code in another process; only its text and frames are known."""
 
     def __init__(self, text: str, frames: list[str]) -> None:
         super().__init__(text)
@@ -318,14 +316,14 @@ class RaisedElsewhere(Exception):
 
 
 def find_bug(error: BaseException | None) -> BaseException | None:
-    """Find the exception of a user's own code behind an error; None for errors that we raise on purpose."""
+    """Find the exception of user code behind an error; None for errors that we raise on purpose."""
     while isinstance(error, ContextBenchError):
         error = error.__cause__
     return error
 
 
 def list_frames(error: BaseException | None) -> list[str]:
-    """List the frames of a user's code in a traceback, the innermost last: `file:line in function: code`."""
+    """List the frames of user code in a traceback, innermost last: `file:line in function: code`."""
     bug = find_bug(error)
     if bug is None:
         return []
@@ -342,14 +340,14 @@ def list_frames(error: BaseException | None) -> list[str]:
 
 
 def rebuild_error(text: str, frames: list[str]) -> RaisedElsewhere:
-    """Make an exception that is described by `text`, its type and its message, as the one in another process was."""
+    """Make an exception with the description `text` (type and message) of one from another process."""
     name, _, message = text.partition(": ")
     kind: type[RaisedElsewhere] = type(name if name.isidentifier() else "Exception", (RaisedElsewhere,), {})
     return kind(message, frames)
 
 
 def open_debugger(error: BaseException) -> None:
-    """Open the debugger at the innermost frame of a user's code, as `python -m pdb` does after an exception."""
+    """Open the debugger at the innermost frame of user code, like `python -m pdb` after an exception."""
     import pdb
 
     place: TracebackType | None = error.__traceback__

@@ -1,6 +1,6 @@
-"""Judges answers: asks the evaluators that fit an example, and says which score is the primary one.
+"""Judges answers: asks the evaluators of an example, and selects the primary score.
 
-An evaluator that fails leaves a reason in place of a score: a missing score is data, not the end of a run.
+A failed evaluator leaves a reason instead of a score: a missing score is data, not the end of a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from context_bench.types import Evaluator, Example
 
 
 class Memory(Protocol):
-    """Remembers what slow evaluators said."""
+    """Stores the scores of slow evaluators."""
 
     def find(self, evaluator: Evaluator) -> Scores | None: ...
 
@@ -56,7 +56,7 @@ class Judgement:
         self.details: dict[str, Any] = {}
 
     def add_failure(self, evaluator: Evaluator, error: BaseException) -> None:
-        """Note that an evaluator gave no score, which another try may give."""
+        """Note that an evaluator failed; a later try may succeed."""
         raised = unwrap(error)
         self.unscored[evaluator.name] = describe(raised)
         self.transient = True
@@ -65,7 +65,7 @@ class Judgement:
 
 
 def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, processed: Example) -> None:
-    """Ask one evaluator that answers at once."""
+    """Ask one fast evaluator."""
     try:
         scores = evaluator.score(example, processed)
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
@@ -75,14 +75,14 @@ def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, pr
 
 
 def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement:
-    """Judge nothing of an answer that says why there is nothing to judge."""
+    """Leave an answer unjudged that states why it cannot be judged."""
     judgement = Judgement()
     judgement.unscored = {each.name: str(processed["unscorable"]) for each in evaluators}
     return judgement
 
 
 def find_refusal(need: str, processed: Example, *, unread: bool) -> str | None:
-    """Say why an evaluator that judges answers alone, or contexts alone, has nothing to judge; None if it has."""
+    """Say why an evaluator of only answers, or only contexts, cannot judge this; None if it can."""
     if need == "answer":
         return "the system returned a context, not an answer" if unread else None
     has_context = isinstance(processed.get("context"), str) or isinstance(processed.get("turns"), list)
@@ -90,7 +90,7 @@ def find_refusal(need: str, processed: Example, *, unread: bool) -> str | None:
 
 
 def is_unread(processed: Example, metadata: Mapping[str, Any] | None = None) -> bool:
-    """Whether the response is nothing but the context that the system put out: no model has read it."""
+    """Whether the response is only the returned context, which no model has read."""
     if processed.get("context") is None or (metadata or {}).get("answered"):
         return False
     return processed.get("response") is processed["context"]
@@ -105,7 +105,7 @@ async def ask_slowly(
     memory: Memory | None,
     spending: Spending | None,
 ) -> None:
-    """Ask one evaluator that waits or works long, unless its scores are stored."""
+    """Ask one slow evaluator, unless its scores are stored."""
     try:
         scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
         if scores is None:
@@ -130,7 +130,7 @@ async def _ask(evaluator: Any, example: Example, processed: Example, threads: Ex
 
 def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
     own = judgement.scores
-    if type(scores) is dict and scores and not own and _are_finite_floats(scores):  # as nearly all are
+    if type(scores) is dict and scores and not own and _are_finite_floats(scores):  # the usual case
         judgement.scores = scores.copy()
         return
     if not isinstance(scores, Mapping):
@@ -167,14 +167,14 @@ def _number(value: Any) -> float:
 
 
 class Scorer(Evaluators):
-    """Applies evaluators to examples, and says which score counts; it takes what `Evaluators` does.
+    """Applies evaluators to examples, and selects the primary score; has the parameters of `Evaluators`.
 
-    A dataset has one such score for answers and one for contexts that no model has read, so that a mean is over one
-    score; an example without it is unscored.
+    A dataset has one primary score for answers and one for contexts that no model has read, so that means do not mix
+    scores; an example without it is unscored.
     """
 
     def show(self, processed: Example) -> Example:
-        """Return an answer as the evaluators are to read it."""
+        """Return an answer in the form that the evaluators read."""
         return {**processed, "keep_reasoning": True} if self.keep_reasoning else processed
 
     async def judge(
@@ -187,10 +187,9 @@ class Scorer(Evaluators):
         spending: Spending | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Judgement:
-        """Ask every evaluator that applies; one that fails gives a reason and no score.
+        """Ask every evaluator that applies; a failed one leaves a reason and no score.
 
-        `threads` are for slow evaluators; `long`, for all others when the texts are long, calls them here where it is
-        None.
+        `threads` are for slow evaluators. `long` is for all others if the texts are long; None calls them here.
         """
         judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
@@ -222,7 +221,7 @@ class Scorer(Evaluators):
 
     def _set_primary(self, judgement: Judgement, item: Item, *, unread: bool) -> Judgement:
         scores = judgement.scores
-        if self.score_field == "score" and "score" in scores:  # a user's own score wins
+        if self.score_field == "score" and "score" in scores:  # the user's own score has priority
             primary: str | None = "score"
         else:
             primary = self._find_primary(scores, item, unread=unread)
@@ -233,10 +232,10 @@ class Scorer(Evaluators):
         return judgement
 
     def note_known(self, item: Item, row: EvalRow) -> bool:
-        """Note which score counts in a row that was judged by an earlier run, and correct it where that is another.
+        """Set the primary score of a row that an earlier run judged, if it now is another one.
 
         Returns:
-            Whether the row is another now.
+            Whether the row has changed.
         """
         unread, before = is_unread_row(row), row.scores.pop("score", None)
         primary = self._find_primary(row.scores, item, unread=unread)
@@ -249,7 +248,7 @@ class Scorer(Evaluators):
         return row.scores.get("score") != before
 
     def _may_give_score(self, item: Item) -> bool:
-        """Whether an evaluator of the user's own may give a score of the name `score`."""
+        """Whether one of the user's own evaluators may give a score named `score`."""
         return any("score" in (find_score_fields(each) or ("score",)) for each in self.wire(item).evaluators)
 
     def _note_primary(self, tag: str, primary: str, *, unread: bool) -> None:
@@ -261,7 +260,7 @@ class Scorer(Evaluators):
             primaries[tag] = f"{known} or {primary}"
 
     def _find_primary(self, scores: Mapping[str, float], item: Item, *, unread: bool) -> str | None:
-        """The name of the score that counts: the one asked for, or the one of the dataset; None where it is missing."""
+        """Return the name of the primary score: the user's choice or the dataset's; None if it is missing."""
         if self.score_field != "score":
             return self.score_field if self.score_field in scores else None
         chosen = self._chosen.get((item.tag, unread)) or self._choose_score(item.tag, item.example, unread=unread)
@@ -270,8 +269,8 @@ class Scorer(Evaluators):
         wiring = self.wire(item)
         if chosen is not None and (self._given is None or chosen in wiring.emits):
             return None
-        # The user's own evaluators may not give the usual score: then one of theirs, if it is the only one. Where a
-        # dataset has a primary score of its own, it counts only if the user chose the evaluators.
+        # If the user's own evaluators do not give the usual score, use theirs if they give only one. If the
+        # dataset has a primary score, do so only if the user chose the evaluators.
         theirs = self._given is not None or (wiring.card is None and not list_judging_fields(item.example))
         own = [key for key in scores if key not in STATE_SCORES]
         second = "contains" if unread else "f1"

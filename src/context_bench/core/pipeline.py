@@ -1,8 +1,8 @@
-"""The story of one example on one system: look it up, call the system, judge the answer, make the row, keep it.
+"""From job to row: look it up, call the system, judge the answer, make the row, keep it.
 
-`Pipeline.run` tells it in order. An endpoint's next request does not wait for what is made of its last answer: answers
-that are quickly judged are completed in batches. Long texts and slow evaluators are worked on in threads, so that the
-event loop goes on listening to servers: time that we take must not look like theirs.
+`Pipeline.run` has these steps in order. An endpoint's next request does not wait for the last answer's row: answers
+that are judged quickly are completed in batches. Threads handle long texts and slow evaluators, so the event loop can
+always receive replies: our own time must not count as a server's latency.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
 MAX_BATCH = 64
 
-MAX_BATCH_DELAY = 0.01  # seconds to wait for a batch; the writer takes the rest of the 50 ms
+MAX_BATCH_DELAY = 0.01  # seconds to wait for a full batch; the writer has the rest of the 50 ms
 
 MAX_LOOP_BLOCK = 0.003
-"""Seconds for which one batch keeps the event loop busy: replies that come in meanwhile wait, and look slow."""
+"""Seconds for which a batch may block the event loop: replies that arrive then look slow."""
 
 Answered = tuple[Job, Outcome]
 Done = tuple[Job, EvalRow, Outcome]
@@ -38,9 +38,9 @@ Emit = Callable[[list[Done]], None]
 
 
 class Batch:
-    """Gathers items until there are enough of them, or the first has waited long enough.
+    """Collects items until there are enough, or the first has waited long enough.
 
-    How many are enough follows from the time that the last batch took. With a `limit` of 1 nothing is gathered.
+    The number depends on the time that the last batch took. With a `limit` of 1, nothing is collected.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Batch:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, item: Answered) -> None:
-        """Add one item; the batch may be complete with it."""
+        """Add one item, which may complete the batch."""
         self._items.append(item)
         if len(self._items) >= self._enough:
             self.flush()
@@ -65,7 +65,7 @@ class Batch:
         self.flush()
 
     def flush(self) -> None:
-        """Complete what was gathered so far."""
+        """Complete the items collected so far."""
         items, self._items = self._items, []
         if not items:
             return
@@ -79,26 +79,26 @@ class Batch:
             self._enough = max(1, min(self.limit, int(MAX_LOOP_BLOCK / each)))
 
     def close(self) -> None:
-        """Complete what is left."""
+        """Complete the remaining items."""
         self.flush()
         if self._timer is not None:
             self._timer.cancel()
 
 
-_POLL_SECONDS = 0.1  # seconds at most until what quick systems returned is taken, while one of them takes its time
+_POLL_SECONDS = 0.1  # most seconds until outcomes of quick systems are taken while another system is slow
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
-"""The outcomes of rows that were found in the cache; shared, so never changed."""
+"""The outcomes of cached rows; shared, so never changed."""
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens")
-"""The usage of an answer, which is kept also when the answer is of no use."""
+"""Usage metadata, which is kept even if the answer is unusable."""
 
 
 class Pipeline:
-    """Turns jobs into rows and hands them to `emit`, as many as there are at once.
+    """Turns jobs into rows and passes finished rows to `emit`, several at a time.
 
-    `threads` are for long texts. At most `together` answers are completed as a batch; with 1 each becomes a row before
-    the next request of its worker is sent, unless that takes a slow evaluator.
+    `threads` are for long texts. At most `together` answers are completed as a batch. With 1, each becomes a row before
+    its worker sends the next request, unless a slow evaluator judges it.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class Pipeline:
         self._room = asyncio.Semaphore(placement.max_judging)
         self._later: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
-        # called with the first failure of our own, which ends the run
+        # called with our own first failure, which ends the run
         self.fail: Callable[[BaseException], None] = lambda _: None
 
     async def drain(self) -> None:
-        """Wait for the rows that are still being made, after the last request."""
+        """Wait for unfinished rows after the last request."""
         self._batch.flush()
         while self._later and self._failure is None:
             await asyncio.wait(self._later)
@@ -144,7 +144,7 @@ class Pipeline:
         self.fail(self._failure)
 
     def screen(self, jobs: list[Job]) -> list[Job]:
-        """Return the jobs that must be done; the rows of the others are in the store, and are emitted from there."""
+        """Return the jobs that must be done; emit the stored rows of the others."""
         cache = self._cache
         if cache is None or not self._looks_up:
             return jobs
@@ -162,13 +162,15 @@ class Pipeline:
         corrected = self._scorer.note_known(job.item, row)
         outcome = _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
         if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None) or corrected:
-            cache.keep_row(job, outcome, row, final=False)  # its key points at the earlier row: the copy has none
+            cache.keep_row(
+                job, outcome, row, final=False
+            )  # its key points to the earlier row: store the copy without a key
         else:
             cache.copy_row(job)
         return job, row, outcome
 
     async def run(self, job: Job) -> None:
-        """Answer one job. Its row is made now, with its batch, or once slow evaluators have judged it."""
+        """Answer one job. Its row is made at once, in a batch, or after slow evaluators have judged it."""
         item, cache = job.item, self._cache
         if cache is not None and cache.store.is_behind:
             await cache.store.catch_up()
@@ -190,19 +192,19 @@ class Pipeline:
                 if guard.done:
                     self._guards = tuple(each for each in self._guards if each is not guard)
         elif job.order % MAX_BATCH == 0:
-            await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
+            await asyncio.sleep(0)  # if nothing else waits, Ctrl-C still needs a turn
         if item.counting is not None and not item.counting.done():
             await asyncio.wrap_future(item.counting)
         if self._takes_long(job, outcome):
             await self._judge_beside(job, outcome)
         elif self._batch.limit > 1 and caller.works_elsewhere:
             self._batch.add((job, outcome))
-        else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
+        else:  # scoring must not compete with a system in this process, and limits must not wait for a batch
             self._complete([(job, outcome)])
 
     @staticmethod
     async def _admit(job: Job, guards: Sequence[Monitor]) -> bool:
-        """Ask all guards; where one refuses, those before it are told that nothing was sent."""
+        """Ask all guards to admit a job; if one refuses, tell those before it that nothing was sent."""
         for place, guard in enumerate(guards):
             if not await guard.admit(job):
                 for other in guards[:place]:
@@ -211,12 +213,12 @@ class Pipeline:
         return True
 
     async def run_here(self, jobs: Sequence[Job]) -> list[Job]:
-        """Answer jobs of systems in this process, as many as fit into a moment; for runs without limits.
+        """Answer a batch of jobs of systems in this process; for runs without limits.
 
-        To hand a call to a thread and its result back takes longer than many a system: several share that.
+        Handing a call to a thread often takes longer than the call, so several calls share that cost.
 
         Returns:
-            The jobs that are left.
+            The jobs that were not started.
         """
         cache = self._cache
         if cache is not None and cache.store.is_behind:
@@ -226,7 +228,7 @@ class Pipeline:
         said: list[Outcome] = []
         calls = [(job.system, job.item.example) for job in asked]
         calling = asyncio.ensure_future(self._placement.call_several(calls, said))
-        # One of them may take its time, or hang: what the others returned does not wait for it.
+        # One system may be slow or hang: the others' outcomes do not wait for it.
         fresh = [(job, outcome) for job, outcome in zip(jobs, known) if outcome is not None]
         taken, pause = 0, MAX_BATCH_DELAY
         while True:
@@ -236,7 +238,7 @@ class Pipeline:
             fresh += answers[taken:]
             for first in range(0, len(fresh), MAX_BATCH):
                 if first:
-                    await asyncio.sleep(0)  # a task of a cluster may bring thousands
+                    await asyncio.sleep(0)  # a task of a cluster may return thousands
                     if cache is not None and cache.store.is_behind:
                         await cache.store.catch_up()
                 await self._take_several(fresh[first : first + MAX_BATCH])
@@ -256,14 +258,14 @@ class Pipeline:
                 await self._judge_beside(job, outcome)
 
     def _find_answer(self, job: Job) -> Outcome | None:
-        """Return the outcome of a job that needs no call: its answer is known, or it cannot be sent."""
+        """Return the outcome of a job without a call: its answer is stored, or it cannot be sent."""
         known = self._cache.find_answer(job) if self._looks_up and self._cache is not None else None
         if known is None and job.item.fault is not None:
             return Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}")))
         return known
 
     def _count(self, item: Item) -> None:
-        """Count the tokens and digests of a long example, in a thread while its request is under way."""
+        """Count the tokens and digests of a long example in a thread during its request."""
         self._maker.count_input(item)
         if self._cache is not None:
             self._cache.digest(item)
@@ -276,9 +278,9 @@ class Pipeline:
     # -- answers that are judged at once
 
     def _complete(self, answers: list[Answered]) -> None:
-        """Judge the answers, make their rows, keep both and hand the rows on.
+        """Judge the answers, make their rows, keep both and emit the rows.
 
-        Each step is done for all of them before the next one, which costs half as much.
+        Each step handles all answers before the next step, which takes half the time.
         """
         judge, make = self._scorer.judge_at_once, self._maker.row
         judgements: list[Judgement] = []
@@ -286,7 +288,7 @@ class Pipeline:
         for job, outcome in answers:
             try:
                 judged = judge(job.item, outcome.processed, outcome.metadata) if outcome.error is None else None
-            except ContextBenchError as error:  # it ends the run; what was judged before it is kept
+            except ContextBenchError as error:  # ends the run; rows judged before are kept
                 failure = error
                 break
             judgements.append(judged or Judgement())
@@ -296,14 +298,14 @@ class Pipeline:
                 self._keep(self._cache, job, outcome, row, final=not judgement.transient)
                 for (job, outcome), judgement, row in zip(answers, judgements, rows)
             ]
-            for job, outcome in answers[len(rows) :]:  # they are paid for, though nobody judged them
+            for job, outcome in answers[len(rows) :]:  # they are paid for, though not judged
                 self._keep_answer(job, outcome)
         self._emit([(job, row, outcome) for (job, outcome), row in zip(answers, rows)])
         if failure is not None:
             raise failure
 
     def _keep(self, cache: Cache, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> EvalRow:
-        """Store a row with its answer, and return the row; an answer that cannot be stored makes it an error."""
+        """Store a row with its answer and return the row, as an error if the answer cannot be stored."""
         try:
             cache.keep_row(job, outcome, row, final=final and outcome.error is None)
         except (TypeError, ValueError, RecursionError) as error:
@@ -328,7 +330,7 @@ class Pipeline:
     # -- answers whose judging takes its time
 
     async def _judge_beside(self, job: Job, outcome: Outcome) -> None:
-        """Judge an answer in a thread; the next request of an endpoint does not wait for that."""
+        """Judge an answer in a thread; the endpoint's next request does not wait for it."""
         long = self._long_threads if _is_long(job, outcome) else None
         if not await call_beside(long, self._keep_answer, job, outcome):
             self._complete([(job, outcome)])
@@ -356,14 +358,14 @@ class Pipeline:
         return self._cache.memory(job, outcome.processed) if slow and self._cache is not None else None
 
     def _end_judging(self, task: asyncio.Task[None]) -> None:
-        """Make room for the next answer that is judged beside; an error of our own ends the run."""
+        """Release the slot of an answer judged in a thread; an error of our own ends the run."""
         self._later.discard(task)
         self._room.release()
         if (error := find_failure(task)) is not None:
             self._fail(error)
 
     def close(self) -> None:
-        """End the threads; what has been answered is kept all the same."""
+        """End the threads; all answers are kept."""
         self._batch.close()
         give_up(self._later)
         for threads in (self._slow_threads, self._count_threads):
@@ -372,14 +374,14 @@ class Pipeline:
 
 
 def _refuse(job: Job, outcome: Outcome, error: Exception) -> None:
-    """Make an answer that cannot be written down an error; what it has cost is still said."""
+    """Turn an answer that cannot be stored into an error that keeps its cost."""
     counts = {key: read_token_count(outcome.metadata.get(key)) for key in _COUNTS}
     outcome.processed, outcome.metadata = {}, {key: count for key, count in counts.items() if count is not None}
-    outcome.error = describe(BadOutput(f"{job.system.name}: what it returned cannot be written down ({error})"))
+    outcome.error = describe(BadOutput(f"{job.system.name}: its result cannot be stored ({error})"))
 
 
 def _is_long(job: Job, outcome: Outcome) -> bool:
-    """Whether the texts that are judged, counted and packed for a row are so long that a thread should do it."""
+    """Whether a row's texts are so long that a thread should judge, count and pack them."""
     processed = outcome.processed
     if len(processed.get("response") or "") >= LONG_TEXT:
         return True

@@ -1,7 +1,6 @@
-"""A job, and the row that it becomes.
+"""A job (one system on one example), and the row that is made of it.
 
-A job is one system on one example. Its row has the scores of the answer, its tokens by our own count, its cost, and the
-facts of its call.
+A row has the scores of the answer, its tokens by our own count, its cost, and the facts of the call.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from context_bench.utils.tokens import Tokenizer, count_prompt, read_token_count
 
 _COSTS = frozenset(COSTS)
 _PRICED = _COSTS | PRICED_BY_CALL | {"timed_out_attempts"}
-"""Metadata that tells of money also where the model of a system has no price."""
+"""Metadata fields about money, which matter even if the system's model has no price."""
 
 
 @dataclass(slots=True)
@@ -47,10 +46,10 @@ class RowMaker:
 
     Args:
         count: Counts tokens.
-        text_fields: The fields that count as the prompt; None for the usual ones.
-        prices: For the cost of a request.
-        systems: Those of the run; the price of each is looked up once.
-        repeats: Whether examples are answered several times: the answers to one are then not independent.
+        text_fields: The fields of the prompt; None for the usual ones.
+        prices: Prices of models.
+        systems: All systems of the run; the price of each is looked up once.
+        repeats: Whether examples are answered several times; these answers are not independent.
     """
 
     def __init__(
@@ -83,13 +82,13 @@ class RowMaker:
         if threshold is not None and not (is_context and is_unread(processed, outcome.metadata)):
             metadata["card_threshold"] = threshold
         if "ignored_usage" in metadata:
-            self._warn_once(job, "token usage that cannot be, which is ignored (`ignored_usage` in its rows)")
+            self._warn_once(job, "impossible token usage, which is ignored (`ignored_usage` in its rows)")
         if "tapped" in processed and not is_context:
             seen = read_exchanges(processed["tapped"])
             metadata |= measure_row(seen, self._count, repeated=self._repeats).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
         if "upstream" in metadata and metadata.pop("upstream") == "context":
-            # a reader behind it was sent the context that it returned
+            # a reader received the context that it returned
             upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)
         output_tokens = response_tokens = 0
         response = processed.get("response", "")
@@ -116,7 +115,7 @@ class RowMaker:
             elif upstream_tokens is not None and isinstance(sent := metadata.get("sent_tokens"), int):
                 metadata |= self._match_controls(item, sent - upstream_tokens, is_read=True)
         self.price(job, metadata, upstream_tokens, failed=error is not None)
-        row = EvalRow(  # by position, which costs half as much
+        row = EvalRow(  # positional arguments take half the time
             job.system.name,
             example["id"],
             judgement.scores,
@@ -136,10 +135,10 @@ class RowMaker:
         return row
 
     def _match_controls(self, item: Item, saved: int, *, is_read: bool = False) -> dict[str, Any]:
-        """Return where the evidence stands, and what naive cuts that save as many tokens would keep of it.
+        """Return the place of the evidence, and the share of it that naive cuts of the same size would keep.
 
-        Nothing where the example has no evidence, or its context does not hold it. An answer that stands in several
-        places does not tell a model that reads where it is from, and most of them are there by chance.
+        Empty if the example has no evidence or its context lacks it. If a model reads, an answer at several places is
+        not evidence of any one place, because most occurrences are chance.
         """
         if item.evidence is None:
             item.evidence = locate_evidence(item.example, self._count) or False
@@ -148,9 +147,9 @@ class RowMaker:
         return item.evidence.describe_cut(item.evidence.whole - saved)
 
     def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
-        """Set `cluster`: the document or conversation that examples share, or a repeated example by itself.
+        """Set `cluster`: the document or conversation that examples share, or the repeated example itself.
 
-        The latter is `["example", id]`, so that a group may have the name of an example.
+        The latter is `["example", id]`, because a group may have the same name as an example.
         """
         example, wiring = job.item.example, job.item.wiring
         meta, field = example.get("meta"), "group" if wiring is None else wiring.cluster_field
@@ -162,9 +161,9 @@ class RowMaker:
             metadata["cluster"] = ["example", example["id"]]
 
     def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
-        """Count the tokens that the reader was sent, and those that it would be sent for the unchanged example."""
+        """Count the tokens sent to the reader, and those of the same request for the unchanged example."""
         list_requests = system_traits(job.system).list_requests
-        if list_requests is None:  # a stored answer of a system that has no reader any more
+        if list_requests is None:  # a stored answer of a system that no longer has a reader
             return None, None
         replies = turn_responses(processed) or (processed.get("response", ""),)
         passed_on, sent = (
@@ -181,18 +180,18 @@ class RowMaker:
         return item.tokens
 
     def _warn_once(self, job: Job, message: str) -> None:
-        """Say something of the usage that a system tells, once for each."""
+        """Warn about a system's usage, once per message."""
         if (job.system.name, message) not in self._warned:
             self._warned.add((job.system.name, message))
             warn(f"{job.system.name!r} tells {message}")
 
     def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
-        """Set the cost of a row by the prices of this run, also where an earlier run had others.
+        """Set the cost of a row by the prices of this run, even if an earlier run had other prices.
 
-        What failed has cost what its usage says, if that is known.
+        A failed row costs as much as its usage, if known.
 
         Returns:
-            Whether anything is other than it was.
+            Whether the row has changed.
         """
         if self._prices is None:
             return False
@@ -202,10 +201,10 @@ class RowMaker:
         costs = price_row(self._prices, price, metadata, upstream_tokens)
         if "timed_out_attempts" in metadata:
             costs |= self._bound_timed_out(job, metadata)
-        # A note of the summary says why rows with these fields have no cost.
+        # A note of the summary explains why rows with these fields have no cost.
         explained = failed or not metadata.keys().isdisjoint({"saved_by_repeating", "most_usage"})
         if self._warns and price is not None and not explained and "cost_usd" not in costs and is_endpoint(job.system):
-            self._warn_once(job, "no token usage, so what it costs is not known")
+            self._warn_once(job, "no token usage, so its cost is unknown")
         if not costs and _COSTS.isdisjoint(metadata):
             return False
         if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
@@ -216,9 +215,9 @@ class RowMaker:
         return True
 
     def _bound_timed_out(self, job: Job, metadata: Mapping[str, Any]) -> dict[str, float]:
-        """Return the most that attempts without an answer may cost; nothing where no bound is known.
+        """Return the largest cost of attempts without an answer; empty if no bound is known.
 
-        The prompt is as long as the server said of a later attempt, or by our own count where that is more.
+        The prompt's tokens are the server's count for a later attempt, or our own count if that is larger.
         """
         price = self._price_of[job.system.name]
         size = measure_request(job.system, job.item.example, self._count)
@@ -229,7 +228,7 @@ class RowMaker:
 
 
 def _read_aggregation_fields(meta: Any) -> dict[str, Any]:
-    """Return group, weight and weight_field, for official scores that are not a mean over rows."""
+    """Return group, weight and weight_field, for official scores that are not means of rows."""
     if not isinstance(meta, Mapping):
         return {}
     standing = {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
@@ -239,7 +238,7 @@ def _read_aggregation_fields(meta: Any) -> dict[str, Any]:
 
 
 def _read_question_facts(example: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type of a question to a memory, the tokens of its history, and how many turns are its evidence."""
+    """Return the type of a memory question, the tokens of its history, and its number of evidence turns."""
     about, meta = example["memory"], example.get("meta")
     tokens = read_token_count(about.get("history_tokens")) if isinstance(about, Mapping) else None
     if tokens is None or not isinstance(meta, Mapping):

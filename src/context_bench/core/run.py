@@ -1,4 +1,4 @@
-"""A run from its plan to its result: it starts the lanes, takes the rows, asks the monitors, and may be stopped.
+"""A run, from its plan to its result: starts the lanes, takes the rows, asks the monitors, and handles stops.
 
 Read this file first, then `schedule`, `pipeline`, `call`, `judge` and `row`.
 """
@@ -44,7 +44,7 @@ from context_bench.traits import system_traits
 from context_bench.types import Metric, System
 from context_bench.utils.tokens import Tokenizer
 
-SUMMED_TOGETHER = 256  # rows that are handed to the metrics at once
+SUMMED_TOGETHER = 256  # rows to pass to the metrics at once
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Plan:
     debug: bool = False
     preflight: bool = True
     name_samples: Callable[[Mapping[str, int]], dict[str, str]] = lambda counts: dict.fromkeys(counts, "all")
-    """Says how the examples of each dataset were chosen, given how many were read."""
+    """Returns how the examples of each dataset were chosen, given the number that was read."""
     baseline: str | None = None
     margin: float | None = None
     fixed_groups: bool = False
@@ -75,17 +75,17 @@ class Plan:
     twin: str | None = None
     engine: Engine = field(default_factory=LocalEngine)
     order: LookOrder | None = None
-    """Stops each system when its verdict is settled, by looks at the examples in this order."""
+    """If set: run the examples in this order, with interim looks that stop each system when its verdict is settled."""
 
     def list_competing(self) -> tuple[str | None, list[str]]:
-        """Give the baseline, and the systems that are held against it and compete."""
+        """Return the baseline, and the competing systems that are compared with it."""
         names = [each.name for each in self.systems if each.name != self.twin]
         baseline = choose_baseline(names, self.baseline, self.controls)
         return baseline, [name for name in names if name not in self.controls and name != baseline]
 
 
 class Facts(Monitor):
-    """Collects what the result says: the rows in order, their sums, and a few facts of datasets and systems."""
+    """Collects the contents of the result: the rows in order, their sums, and facts about datasets and systems."""
 
     def __init__(self, plan: Plan) -> None:
         self._keep_rows = plan.keep_rows
@@ -100,16 +100,15 @@ class Facts(Monitor):
             repeats=plan.repeats,
             twin=plan.twin,
         )
-        # A metric of a user's gets each row as it comes: if it fails, the run ends before more is paid for.
+        # A user's metric gets each row on arrival: if it fails, the run ends before it costs more.
         self._sums_up_at_end = plan.keep_rows and all(map(is_built_in, plan.metrics))
-        self.tags: dict[str, int] = {}  # the number of examples of each dataset
-        self.gold: dict[str, bool] = {}  # whether those have anything to be scored against
-        self.returns: dict[str, str] = {}  # what each system puts out
+        self.tags: dict[str, int] = {}  # number of examples of each dataset
+        self.gold: dict[str, bool] = {}  # whether any of them has a gold answer
+        self.returns: dict[str, str] = {}  # kind of each system's output
         self.unread: set[str] = set()  # systems whose contexts no model has read
-        self.reused = 0  # rows that the cache had
+        self.reused = 0  # number of rows from the cache
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
-        """Take a row."""
         if self._keep_rows:
             self._rows[job.order] = row
         if outcome.known:
@@ -135,25 +134,25 @@ class Facts(Monitor):
                 span[1] = ended
 
     def add_up(self, done: Sequence[Done]) -> None:
-        """Hand rows to the metrics, unless that waits for the end. A metric may raise: the rows are taken by then."""
+        """Pass rows to the metrics, unless that waits for the end. If a metric raises, the rows are already kept."""
         if not self._sums_up_at_end:
             self._summarizer.add([row for _, row, _ in done])
 
     @property
     def rows(self) -> list[EvalRow]:
-        """The rows so far, in the order of the examples and, for each, of the systems."""
+        """Return the rows so far, in the order of the examples, then of the systems."""
         return [self._rows[place] for place in sorted(self._rows)]
 
     def measure_seconds(self, systems: Sequence[System]) -> dict[str, float]:
-        """Return the seconds from the first start to the last return of each system."""
+        """Return the seconds between the first start and the last return of each system."""
         spans = {each.name: self._spans.get(each.name, (0.0, 0.0)) for each in systems}
         return {name: last - first for name, (first, last) in spans.items()}
 
     def summarize(self, config: Mapping[str, Any]) -> Summary:
         """Compute the summary.
 
-        Our own metrics get the rows in the order of the examples, so that which came in first changes no number. A
-        metric of a user's has had each as it came.
+        Our own metrics get the rows in the order of the examples, so the order of arrival changes no number. A user's
+        metric already got each row on arrival.
         """
         rows = iter(self.rows if self._sums_up_at_end else ())
         while some := list(islice(rows, SUMMED_TOGETHER)):
@@ -164,7 +163,7 @@ class Facts(Monitor):
 class Run:
     """Runs every system on the examples.
 
-    After `execute`, `stopped` has the reason if the run did not come to its end.
+    After `execute`, `stopped` has the reason if the run was stopped early.
     """
 
     def __init__(self, plan: Plan, cache: Cache | None = None) -> None:
@@ -177,16 +176,16 @@ class Run:
         self.stopped: str | None = None
 
     async def execute(self, examples: Iterator[Item], config: dict[str, Any]) -> EvalResult:
-        """Work until the examples end, a limit is reached or the user stops it, and sum up.
+        """Run until the examples end, a limit is reached or the user stops it; return the result.
 
         Raises:
-            ContextBenchError: The input failed, or the run itself. What was finished is in the error's `result`.
+            ContextBenchError: The input or the run itself failed. The error's `result` has the finished part.
             Interrupted: Ctrl-C; the same.
         """
         plan, failure = self._plan, None
         placement = await plan.engine.open(plan.systems, plan.scorer.chosen, plan.max_workers)
         lanes, slots = placement.lanes, max(lane.slots for lane in placement.lanes)
-        threads = Threads(2, "context-bench-long")  # more would only compete for the interpreter
+        threads = Threads(2, "context-bench-long")  # more threads would only compete for the interpreter
         preflight, debug, looks = Preflight(plan.systems, self._drop), Debug(), self._start_looks()
         budget = None
         if plan.limits.limits_spending:
@@ -195,7 +194,7 @@ class Run:
             if (watch := system_traits(system).watch) is not None:
                 watch(budget, self._is_stopped)
         self._choose_monitors(preflight, budget, looks, debug)
-        careful = plan.limits.given or looks is not None  # so that the run can stop after any example
+        careful = plan.limits.given or looks is not None  # the run can then stop after any example
         pipeline = Pipeline(
             plan.scorer,
             RowMaker(plan.count, plan.text_fields, plan.prices, plan.systems, repeats=plan.repeats > 1),
@@ -250,7 +249,7 @@ class Run:
     def _choose_monitors(
         self, preflight: Preflight, budget: Budget | None, looks: Decisions | None, debug: Debug
     ) -> None:
-        """Choose the monitors that this run needs; requests are admitted, and rows are shown, in this order."""
+        """Choose the monitors of this run; they see requests and rows in this order."""
         plan, followed = self._plan, Followed(self._plan.systems)
         chosen: list[tuple[bool, Monitor | None]] = [
             (True, self._facts),
@@ -264,11 +263,11 @@ class Run:
         ]
         self._monitors = [monitor for wanted, monitor in chosen if wanted and monitor is not None]
         self._watching = [each for each in self._monitors if type(each).on_row is not Monitor.on_row]
-        if self._cache is None or not self._cache.looks_up:  # preflight counts known answers, and there are none
+        if self._cache is None or not self._cache.looks_up:  # preflight counts known answers, and a new store has none
             self._watching = [each for each in self._watching if each is not preflight]
 
     def _start_looks(self) -> Decisions | None:
-        """Start to look at the rows, where systems stop when their verdict is settled."""
+        """Start the interim looks, if systems stop when their verdict is settled."""
         plan = self._plan
         baseline, competing = plan.list_competing()
         if plan.order is None or baseline is None:
@@ -288,7 +287,7 @@ class Run:
         )
 
     def _take(self, done: list[Done]) -> None:
-        """Take finished rows: every monitor sees each of them, and may give a reason to stop."""
+        """Take finished rows: every monitor sees each row and may return a reason to stop."""
         for job, row, outcome in done:
             for monitor in self._watching:
                 if (reason := monitor.on_row(job, row, outcome)) is not None:
@@ -299,7 +298,7 @@ class Run:
             self.stop(str(failure))
 
     def _drop(self, name: str) -> None:
-        """Send nothing more to one system, nor to those that follow it: it does not work, or its verdict is settled."""
+        """Stop one system and the controls that follow it: it does not work, or its verdict is settled."""
         for system in self._plan.systems:
             follows = system_traits(system).follows
             if self._feed is not None and name in (system.name, follows and follows.system):
@@ -308,7 +307,7 @@ class Run:
             monitor.drop(name)
 
     def stop(self, reason: str | None = None) -> None:
-        """Start nothing more; what is in flight is finished and kept. Without a reason the run is complete."""
+        """Start nothing more; jobs in flight are finished and kept. Without a reason, the run is complete."""
         if self.stopped is None:
             self.stopped = reason
         if self._feed is not None:
@@ -320,7 +319,7 @@ class Run:
         return self._interrupted or self.stopped is not None
 
     def _interrupt(self) -> None:
-        """Handle Ctrl-C: one lets what is in flight finish, two stop now; before the first call one stops now."""
+        """Handle Ctrl-C: the first lets jobs in flight finish, the second (or the first before any call) stops now."""
         if self._interrupted or not self._prepared:
             self._interrupted = True
             if self._task is not None:
@@ -328,11 +327,11 @@ class Run:
             return
         self._interrupted = True
         self._plan.progress.close()
-        print("context-bench: finishing what is in flight; Ctrl-C again stops now", file=sys.stderr)
+        print("context-bench: finishing the requests in flight; press Ctrl-C again to stop now", file=sys.stderr)
         self.stop("interrupted")
 
     def _describe(self, stopped_systems: Mapping[str, str]) -> dict[str, Any]:
-        """Describe the run for its record, at its end."""
+        """Describe the finished run for its record."""
         plan, facts, scorer = self._plan, self._facts, self._plan.scorer
         names = [each.name for each in plan.systems]
         reports = {each.name: system_traits(each).report for each in plan.systems}
@@ -354,7 +353,7 @@ class Run:
         }
 
     def _raise_problem(self, failure: Exception | None, error: BaseException | None, result: EvalResult) -> None:
-        """Raise what ended the run, with its result; warn of numbers that are missing."""
+        """Raise the error that ended the run, with its result; warn about missing numbers."""
         if failure is not None:
             raise attach_result(failure, result)
         for name, problem in result.settings.failed_metrics.items():
@@ -374,13 +373,13 @@ def make_result(
     metrics: Sequence[Metric],
     seconds: dict[str, float] | None = None,
 ) -> EvalResult:
-    """Make the result of a run that has come to its end, or to as much of it as there is."""
+    """Make the result of a finished run, or of the part that is finished."""
     config = {**config, "columns": summary.columns, "failed_metrics": summary.failures}
     return EvalResult.from_summary(rows, summary, config, metrics, seconds)
 
 
 def explain_input_error(error: BaseException, result: EvalResult) -> ContextBenchError:
-    """Make the error that ended the input one of ours, which carries what was finished before it."""
+    """Wrap the error that ended the input in one of ours, which carries the finished part."""
     known = error
     if not isinstance(known, ContextBenchError):
         known = DataError(f"reading the dataset failed after {len(result.rows)} rows: {describe(error)}")

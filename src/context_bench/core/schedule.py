@@ -1,11 +1,11 @@
-"""The one scheduler: reads examples lazily, and keeps every lane busy within its bound.
+"""The scheduler: reads examples lazily and keeps all slots of all lanes busy.
 
-A lane is a queue with so many slots. Each endpoint has a lane of its own; systems in this process share
-one, so that with one slot they run one at a time and their latency means something. Lanes stay within
-a few examples of each other: systems are interleaved, and memory does not grow with the dataset.
+A lane is a queue with a number of slots, the most jobs at a time. Each endpoint has its own lane. Systems in this
+process share one lane, usually with one slot: they run one at a time, so their latency is meaningful. Lanes stay within
+a few examples of each other, so systems are interleaved and memory does not grow with the dataset.
 
-An engine says where systems and slow evaluators run: in this process, or on a cluster. Order, interleaving, limits and
-the store stay with the process that started the run.
+An engine decides where systems and slow evaluators run: in this process or on a cluster. Order, interleaving, limits
+and the store stay in the process that started the run.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from context_bench.systems.reference import Passthrough
 from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 
-_LOOKUP_BATCH = 16  # examples that are read and looked up together; larger batches gain little
+_LOOKUP_BATCH = 16  # examples to read and look up together; larger batches gain little
 
-MAX_QUOTA = 64  # the most jobs of systems in this process that are done at a time
+MAX_QUOTA = 64  # the most jobs of systems in this process in one batch
 
 
 @dataclass(slots=True)
@@ -38,8 +38,8 @@ class Lane:
 
     slots: int
     systems: list[tuple[int, System]] = field(default_factory=list)
-    # whether their work is done in this process. Their jobs then come to a slot several at a time; `quota` is how
-    # many, as long as they are done quickly, and `max_quota` the most.
+    # Whether they work in this process. A slot then takes up to `quota` jobs at a time, and `quota` grows to
+    # `max_quota` while the jobs are quick.
     here: bool = False
     quota: int = 1
     max_quota: int = MAX_QUOTA
@@ -48,17 +48,17 @@ class Lane:
 
 
 class Feed:
-    """Hands each example to every lane once, and reads no further than the slowest lane allows.
+    """Hands each example to every lane once; reads only as far ahead as the slowest lane allows.
 
     Args:
         source: The examples.
-        width: Jobs for each example, over all lanes and repeats.
-        ahead: How many examples a fast lane may be ahead of a slow one, give or take those that are read together.
-        screen: Takes jobs and gives back those that are left to do; a few come at once, which costs less.
+        width: The number of jobs per example, over all lanes and repeats.
+        ahead: How many examples a fast lane may be ahead of a slow one, plus or minus one batch of reading.
+        screen: Takes a batch of jobs, and returns those that are not in the cache.
 
     Attributes:
-        stopped: Whether nothing more is handed out.
-        error: What reading the examples raised, if anything.
+        stopped: Whether no more jobs are handed out.
+        error: The error that reading the examples raised, if any.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Feed:
         self.error: BaseException | None = None
 
     def stop(self) -> None:
-        """Hand out nothing more; what was handed out goes on."""
+        """Hand out no more jobs; jobs that were handed out continue."""
         self._ended = self.stopped = True
         self._held.clear()
         for lane in self._lanes:
@@ -88,7 +88,7 @@ class Feed:
         self._moved.set()
 
     def drop(self, system: System) -> None:
-        """Hand out no more jobs of one system; a lane that has no other holds nobody up from now on."""
+        """Hand out no more jobs of one system; a lane without other systems no longer holds up the others."""
         for lane in self._lanes:
             lane.systems = [(place, each) for place, each in lane.systems if each is not system]
             lane.pending = deque(job for job in lane.pending if job.system is not system)
@@ -98,7 +98,7 @@ class Feed:
         self._moved.set()
 
     async def next(self, lane: Lane) -> Job | None:
-        """Return the next job of a lane, waiting for it if need be; None when there are no more."""
+        """Wait for the next job of a lane; None if there are no more."""
         while (job := self.next_at_once(lane)) is None:
             if not lane.systems:
                 return None
@@ -108,28 +108,28 @@ class Feed:
             elif self._ended and lane.position - self._first >= len(self._held):
                 return None
             else:
-                await asyncio.sleep(0)  # every job was cached already: let other tasks run
+                await asyncio.sleep(0)  # all jobs were cached: let other tasks run
         return job
 
     def next_at_once(self, lane: Lane) -> Job | None:
-        """Return the next job of a lane if there is one now, else None."""
+        """Return the next job of a lane if one is ready, else None."""
         if not lane.pending and lane.systems and not self._must_wait(lane):
             self._fill(lane)
         return lane.pending.popleft() if lane.pending else None
 
     def take_more(self, lane: Lane, count: int) -> list[Job]:
-        """Take up to so many more jobs that are there already."""
+        """Take up to a number of jobs that are ready."""
         pending = lane.pending
         return [pending.popleft() for _ in range(min(count, len(pending)))]
 
     def give_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
-        """Put back jobs that were not done, to be the next ones; unless nothing more is to be handed out."""
+        """Put jobs that were not done back at the front; drop them if the feed is stopped."""
         if not self.stopped:
             lane.pending.extendleft(reversed(self._keep_wanted(lane, jobs)))
 
     @staticmethod
     def _keep_wanted(lane: Lane, jobs: Sequence[Job]) -> list[Job]:
-        """Leave out the jobs of systems that were dropped."""
+        """Drop the jobs of dropped systems."""
         kept = {id(system) for _, system in lane.systems}
         return [job for job in jobs if id(job.system) in kept]
 
@@ -155,7 +155,7 @@ class Feed:
         lane.position += len(items)
         left = self._screen(jobs)
         self._stride = self._usual if left else min(2 * self._stride, 4 * _LOOKUP_BATCH)
-        if not self.stopped:  # what is known may have been the reason to stop, or to drop a system
+        if not self.stopped:  # rows from the cache may have stopped the run or dropped a system
             lane.pending.extend(left if len(left) == len(jobs) else self._keep_wanted(lane, left))
         if self._lanes:
             self._forget_finished()
@@ -173,7 +173,7 @@ class Feed:
             self._moved.set()
 
     def _forget_finished(self) -> None:
-        """Drop the examples that all lanes have handed out."""
+        """Forget the examples that all lanes have handed out."""
         slowest = min([lane.position for lane in self._lanes])
         if slowest > self._first:
             for _ in range(min(slowest - self._first, len(self._held))):
@@ -183,10 +183,10 @@ class Feed:
 
 
 class Workers:
-    """Works through a feed with all slots of all lanes, from the moment that it is made.
+    """Runs the jobs of a feed in all slots of all lanes; starts when it is constructed.
 
-    `work_here` does several jobs of systems in this process, and returns those that are left; None does them one by
-    one.
+    `work_here` runs a batch of jobs of systems in this process and returns those that it did not start; None runs them
+    one by one.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Workers:
     ) -> None:
         self._feed, self._work, self._work_here = feed, work, work_here
         self._tasks: set[asyncio.Future[None]] = set()
-        # done when all jobs are; it has the first error of `work` itself, which ends the run
+        # done when all jobs are; fails with the first error of `work` itself, which ends the run
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for lane in lanes:
             self._start(lane, 1)
@@ -216,7 +216,7 @@ class Workers:
             self.over.set_result(None)
 
     def fail(self, error: BaseException) -> None:
-        """End the work with an error, unless it is over."""
+        """End the work with an error, unless it has ended."""
         if not self.over.done():
             self.over.set_exception(error)
 
@@ -224,7 +224,7 @@ class Workers:
         feed, work, work_here = self._feed, self._work, self._work_here if lane.here else None
         has_next = number < lane.slots
         while (job := feed.next_at_once(lane) or await feed.next(lane)) is not None:
-            if has_next:  # a slot is opened when the one before it has work: a thousand for six examples cost nothing
+            if has_next:  # a slot opens when the one before it has work: unused slots cost nothing
                 has_next = False
                 self._start(lane, number + 1)
             if work_here is None:
@@ -239,20 +239,20 @@ class Workers:
                 lane.quota = min(2 * lane.quota, lane.max_quota)
 
     async def close(self) -> None:
-        """Cancel the work that is left, and wait until it has ended."""
+        """Cancel the remaining work and wait for its end."""
         left = list(self._tasks)
         give_up(left)
         await asyncio.gather(*left, return_exceptions=True)
         if self.over.done() and not self.over.cancelled():
-            self.over.exception()  # it may be that nobody awaits it any more
+            self.over.exception()  # perhaps nothing awaits it any more
 
 
 async def run_examples(examples: Iterator[Item], slots: int, work: Callable[[Job], Awaitable[object]]) -> None:
-    """Work on each example once, `slots` of them at a time; for work that asks no system.
+    """Run work that asks no system once for each example, `slots` at a time.
 
-    Raises what `examples` raised, after the work on those before it.
+    If reading `examples` raises, raise that after the work on the earlier examples.
     """
-    lane = Lane(slots, [(0, Passthrough())])  # stands for the system, and is never called
+    lane = Lane(slots, [(0, Passthrough())])  # a placeholder, never called
     feed = Feed(examples, [lane], 1, 1, 2 * slots + 2)
     workers = Workers(feed, [lane], work)
     try:
@@ -264,7 +264,7 @@ async def run_examples(examples: Iterator[Item], slots: int, work: Callable[[Job
 
 
 class SystemCaller(Protocol):
-    """Calls one system on one example; `works_elsewhere` says that our own work does not compete with it."""
+    """Calls one system on one example; `works_elsewhere` means that our own work does not compete with it."""
 
     works_elsewhere: bool
 
@@ -272,54 +272,53 @@ class SystemCaller(Protocol):
 
 
 class Placement(Protocol):
-    """The places of one run, from its start to its end."""
+    """Where the systems and slow evaluators of one run work."""
 
-    lanes: list[Lane]  # the queues of the run, each with so many slots
-    max_judging: int  # answers that may wait for slow evaluators while their systems go on
+    lanes: list[Lane]  # the queues of the run
+    max_judging: int  # the most answers that wait for slow evaluators while their systems continue
 
     def make_caller(self, system: System) -> SystemCaller:
-        """Return what calls a system."""
+        """Return the caller of a system."""
 
     def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> Awaitable[None]:
-        """Call systems of lanes that are `here`: at least the first call, and as many more as make sense at a time."""
+        """Call systems of `here` lanes: at least the first call, and as many more as are efficient in one batch."""
 
     def open_scoring(self) -> Executor:
-        """Return what runs slow evaluators; the run shuts it down."""
+        """Return the executor of slow evaluators; the run shuts it down."""
 
     def choose_local(self, parts: Sequence[Any]) -> list[Any]:
-        """Return the parts that are prepared and finished in this process."""
+        """Return the parts to prepare and finish in this process."""
 
     async def close(self) -> None:
-        """End what was opened for the run."""
+        """Release everything that was opened for the run."""
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """A way to place runs; `name` stands in the `config` of a result, and in no cache key."""
+    """A way to place runs; `name` is in the `config` of a result, but in no cache key."""
 
     name: str
 
     def check(self, systems: Any, *, debug: bool) -> None:
-        """Refuse what cannot be run in this way, before anything is built or sent.
+        """Refuse runs that this engine cannot do, before anything is built or sent.
 
         Raises:
-            UsageError: One sentence says what, and what to do instead.
+            UsageError: The message says why, and what to do instead.
         """
 
     async def open(self, systems: Sequence[System], parts: Sequence[Any], max_workers: int | None) -> Placement:
-        """Open the places of a run: of its systems, and of the evaluators that are known beforehand."""
+        """Open the placement of a run, for its systems and the evaluators that are known in advance."""
 
 
 class LocalEngine:
-    """Does everything in this process: endpoints on its event loop, other systems and slow evaluators in threads."""
+    """Runs everything in this process: endpoints on its event loop, other systems and slow evaluators in threads."""
 
     name = "local"
 
     def check(self, systems: Any, *, debug: bool) -> None:
-        """Refuse nothing."""
+        """Accept every run."""
 
     async def open(self, systems: Sequence[System], parts: Sequence[Any], max_workers: int | None) -> Placement:  # noqa: ARG002
-        """Open the places of a run."""
         return _LocalPlacement(build_lanes(systems, max_workers))
 
 
@@ -337,7 +336,7 @@ class _LocalPlacement:
         return caller
 
     def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> Awaitable[None]:
-        """Call them in a thread: to hand one call over takes longer than many a system, so several share that."""
+        """Call them in one thread: handing over a call often takes longer than the call, so several share that cost."""
         prepared = [(self.make_caller(system), example) for system, example in calls]
         return asyncio.get_running_loop().run_in_executor(self._threads, call_several, prepared, outcomes)
 
@@ -352,14 +351,14 @@ class _LocalPlacement:
 
 
 def count_workers(system: System, max_workers: int | None) -> int:
-    """Count the examples that a system may have in flight; work on this machine has one lane, its own or shared."""
+    """Return how many examples a system may have in flight; 1 by default on this machine."""
     traits = system_traits(system)
     own = traits.max_workers if is_endpoint(system) and not traits.takes_turns else None
     return max_workers or own or 1
 
 
 def build_lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
-    """Build one lane for each endpoint, and one for all systems whose work is done on this machine."""
+    """Build one lane for each endpoint, and one for all systems that work on this machine."""
     lanes: list[Lane] = []
     here = Lane(max_workers or 1)
     for place, system in enumerate(systems):
