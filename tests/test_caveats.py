@@ -74,7 +74,9 @@ def test_the_compression_of_a_proxy_is_not_measured_in_all_four() -> None:
     assert math.isnan(result.summary["proxy"]["compression_ratio"])
     assert in_json(result)["proxy"]["compression_ratio"] is None
     assert table(result)["proxy"]["saved"] == "not measured"
-    assert result.notes["proxy"]["compression_ratio"].startswith("not measured: it forwards its request")
+    assert result.notes["proxy"]["compression_ratio"].startswith(
+        "not measured: a proxy's compression can only be measured with --tap"
+    )
     assert json.loads(result.to_json())["notes"] == result.notes
     assert "compression_ratio" not in next(csv.reader(io.StringIO(CsvReporter().render(result))))
     assert result.summary["proxy"]["mean_output_tokens"] == 1.0  # the tokens of its answer, which were counted
@@ -85,9 +87,7 @@ def test_the_cost_of_pass_of_a_plain_proxy_counts_replies_only_and_says_so() -> 
         result = evaluate(OpenAIProxy(server.url, name="proxy"), QUESTIONS, progress=False)
     cells, text = table(result)["proxy"], TableReporter().render(result)
     assert cells["cost of pass"].startswith("4*")
-    assert (
-        "* cost of pass: it counts reply tokens only: without a tap, the tokens that the model read are unknown" in text
-    )
+    assert "* cost of pass: counts only the tokens of replies; with --tap, also those that the model read" in text
 
 
 def test_a_proxy_under_another_name_is_a_proxy_still() -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from context_bench.compare.pairing import is_unread_row
+from context_bench.compare.pairing import NOT_AN_ANSWER, is_unread_row
 from context_bench.numbers import (
     COMPRESSION_RATIO,
     COST_OF_PASS,
@@ -141,8 +141,15 @@ class Census:
         """Whether some rows succeeded and none of these has the score."""
         return self.unscored > 0 and self.errors + self.unscored == self.rows
 
+    @property
+    def needs_reader(self) -> bool:
+        """Whether no row has the score because the system returns contexts and the score judges answers."""
+        return bool(self.causes) and all(cause.endswith(NOT_AN_ANSWER) for cause in self.causes)
+
     def explain(self) -> str:
-        """Say why no row has the score, in one sentence."""
+        """Explain in one sentence why no row has the score."""
+        if self.needs_reader:
+            return "this score needs a model's answer (--reader URL)"
         shown = [f"{cause} ({count:,} rows)" for cause, count in self.causes.most_common(_MAX_SHOWN)]
         more = len(self.causes) - len(shown)
         if more > 0:
@@ -201,7 +208,7 @@ def _explain_missing_scores(
     for key in [key for key in notes if key in values and math.isnan(values[key])]:
         own = datasets.get(key.partition("@")[2] or key.removeprefix("dataset:"), census)
         if own.nothing_scored and "score" in notes[key]:
-            notes[key] += f"; {own.explain()}"
+            notes[key] = f"{'not measured:' if own.needs_reader else f'{notes[key]};'} {own.explain()}"
 
 
 def _judge_compression(
@@ -218,17 +225,17 @@ def _judge_compression(
         if elsewhere:
             values[key] = math.nan
             tapped = name in settings.reports
-            notes[key] = "not measured: it forwards its request and returns an answer; " + (
-                "see prompt_savings for its compression"
+            notes[key] = "not measured: " + (
+                "for a proxy, prompt_savings measures the compression"
                 if PROMPT_SAVINGS in values
-                else "the tap saw no forwarded request"
+                else "the tap saw no request of this proxy"
                 if tapped
-                else "a tap (--tap) measures its compression"
+                else "a proxy's compression can only be measured with --tap"
             )
         else:
-            notes[key] = f"{NO_CONTEXT}: it returned no context, so the ratio compares its answer with its input"
+            notes[key] = f"{NO_CONTEXT}: the system returned no context, so its answer is compared with the input"
     if elsewhere and name not in settings.reports and not math.isnan(values.get(COST_OF_PASS, math.nan)):
-        notes[COST_OF_PASS] = "it counts reply tokens only: without a tap, the tokens that the model read are unknown"
+        notes[COST_OF_PASS] = "counts only the tokens of replies; with --tap, also those that the model read"
 
 
 def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:

@@ -4,7 +4,7 @@ Parameters of `evaluate()`, flags, keys of run files, environment variables, che
 page of options derive from these declarations. To add an option, declare it here, add it to the signatures of
 `evaluate()` and `aevaluate()`, and use it.
 
-- `RecordedOptions`: parameters of `evaluate()` that stand in the record of a run.
+- `RecordedOptions`: parameters of `evaluate()` that are part of a run's record.
 - `EvaluateOptions`: all parameters of `evaluate()`.
 - `RunOptions`: those, and the flags that only the command line has. `cli.commands` says where the help lists each.
 - `CommandOptions`: the flags that `context-bench memory` shares; `context_bench.memory.options` has its own.
@@ -41,13 +41,13 @@ from context_bench.options import (
 )
 
 DEFAULT_MARGIN = 0.02
-"""A difference of scores within it does not matter."""
+"""Differences of scores within it do not matter."""
 
 DEFAULT_THRESHOLD = 0.7
 """The lowest score that passes."""
 
 STORE = ".context-bench"
-"""The folder of the store, where none is given on the command line."""
+"""The default folder of the store."""
 
 _PYTHON = ""
 """The flag of an option that only Python has."""
@@ -57,11 +57,9 @@ _REPEATABLE: dict[str, Any] = {"repeatable": True, "default": []}
 class RecordedOptions(Options):
     """Options of `evaluate()` that are part of the record of a run."""
 
-    score_field: str | None = option(
-        "the score that counts (default: auto, the primary score of each dataset)", metavar="FIELD"
-    )
+    score_field: str | None = option("primary score (default: auto, that of each dataset)", metavar="FIELD")
     max_workers: int | None = option(
-        "examples at a time for each system (default: 8 for a proxy, 1 in process)", POSITIVE, metavar="N"
+        "concurrent examples of each system (default: 8 for a proxy, 1 in process)", POSITIVE, metavar="N"
     )
     repeats: int = option("run each example K times (default: %(default)s)", POSITIVE, 1, metavar="K")
     baseline: str | None = option(
@@ -73,11 +71,11 @@ class RecordedOptions(Options):
         f"difference of scores that does not matter (default: {DEFAULT_MARGIN:g})", NUMBER, metavar="X"
     )
     fixed_groups: bool = option(
-        "these documents or conversations are all that matter: verdicts go by example, and speak of no others",
+        "verdicts by example, valid only for these documents or conversations",
         SWITCH,
         False,
     )
-    text_fields: Sequence[str] | None = option("fields that count as the prompt", NAMES, flag=_PYTHON)
+    text_fields: Sequence[str] | None = option("fields counted as the prompt", NAMES, flag=_PYTHON)
     max_examples: int | None = option(
         "at most N examples of each dataset (default: all)", COUNT, flag="--max-examples -n", metavar="N"
     )
@@ -92,7 +90,7 @@ class RecordedOptions(Options):
 
 
 class EvaluateOptions(RecordedOptions):
-    """All parameters of `evaluate()`; its docstring says what each means in Python."""
+    """All parameters of `evaluate()`, whose docstring explains them."""
 
     systems: Any = option("", ANYTHING, flag=_PYTHON)
     dataset: Any = option("", ANYTHING, flag=_PYTHON)
@@ -100,12 +98,12 @@ class EvaluateOptions(RecordedOptions):
     metrics: Any = option("", ANYTHING, flag=_PYTHON)
     progress: bool = option("", SWITCH, True, flag=_PYTHON)
     cache_dir: Any = option(
-        f"folder of the store, whose answers are reused (default: {STORE}, and nothing is reused)",
+        f"folder of the store, with reuse of its answers (default: {STORE}, without reuse)",
         FOLDER,
         metavar="DIR",
     )
     keep_rows: bool = option(
-        "keep rows in the store only: memory stays flat, and json has the summary alone", SWITCH, True, flag="--no-rows"
+        "keep rows only in the store: constant memory; json then has only the summary", SWITCH, True, flag="--no-rows"
     )
     store: Any = option(
         "", instance_of("context_bench.store:StoreBackend", "an open Store (for a folder, use cache_dir)"), flag=_PYTHON
@@ -126,9 +124,11 @@ class EvaluateOptions(RecordedOptions):
         flag="--no-preflight",
     )
     debug: bool = option("open the debugger where a system's own code raises", SWITCH, False, flag="--pdb")
-    aa: bool = option("run the baseline twice, and show the difference between the two as noise", SWITCH, False)
+    aa: bool = option("run the baseline twice, and show the difference as noise", SWITCH, False)
     stop_when_decided: bool = option(
-        "end each system as soon as its verdict is settled: five looks, in a random order by --seed", SWITCH, False
+        "stop each system as soon as its verdict is decided: five interim looks, in a random order by --seed",
+        SWITCH,
+        False,
     )
     seed: int = option(
         "seed for generated data, samples and random systems (default: %(default)s)", INTEGER, 0, metavar="N"
@@ -161,12 +161,10 @@ class CommandOptions(EvaluateOptions):
         flag="--import",
         metavar="MODULE|FILE",
     )
-    evaluator: list[str] = option(
-        "one more evaluator, beside those of the dataset (repeatable)", **_REPEATABLE, metavar="REF"
-    )
+    evaluator: list[str] = option("additional evaluator (repeatable)", **_REPEATABLE, metavar="REF")
     # what is sent
     reader: str | None = option(
-        "server of a model that answers from what each --system returned, so that it compares with a proxy",
+        "server of a model that answers from the context of each --system, for comparison with proxies",
         metavar="URL",
     )
     model: str | None = option(
@@ -189,9 +187,9 @@ class CommandOptions(EvaluateOptions):
     tap_reply: str | None = option(
         "the tap answers from a script: extract, echo, text:ANSWER or a file", metavar="SCRIPT"
     )
-    # who judges
+    # the judge
     judge_url: str | None = option("server of a model that rates answers; adds judge_score", metavar="URL")
-    judge_model: str | None = option("the model that judges (default: gpt-4)", metavar="NAME")
+    judge_model: str | None = option("model of the judge (default: gpt-4)", metavar="NAME")
     judge_key_env: str | None = option(
         "environment variable with the judge's key (default: OPENAI_API_KEY, sent only over https or to this machine)",
         metavar="NAME",
@@ -208,9 +206,9 @@ class CommandOptions(EvaluateOptions):
     )
     max_cost: float | None = option("stop before systems and judge cost more", AMOUNT, metavar="USD")
     max_total_tokens: int | None = option("stop before systems and judge use more tokens", POSITIVE, metavar="N")
-    # what is kept, and what comes out
+    # storage and output
     resume: bool = option(f"reuse the answers in {STORE}", SWITCH, False)
-    fresh: bool = option("ask everything again, and cache the new answers", SWITCH, False)
+    fresh: bool = option("repeat all requests, and cache the new answers", SWITCH, False)
     no_store: bool = option("record nothing", SWITCH, False)
     output: str | None = option(
         "form of the result: table, md, json, csv (rows), csv-summary, latex, html, github, or a reporter of your own "
@@ -227,13 +225,13 @@ class CommandOptions(EvaluateOptions):
         metavar="FIELD",
     )
     merge_seeds: bool = option(
-        "show systems that differ by seed= alone one by one, not as one system with mean and spread",
+        "show systems that differ only by seed= separately, not as one system with mean and spread",
         SWITCH,
         True,
         flag="--no-merge-seeds",
     )
     volume: float | None = option(
-        "requests that you expect, such as 2000000/month or 70k/day: adds the dollars saved in a month",
+        "expected requests, such as 2000000/month or 70k/day, to show the dollars saved per month",
         VOLUME,
         metavar="N/PERIOD",
     )
@@ -241,10 +239,10 @@ class CommandOptions(EvaluateOptions):
         "also write the report to FILE (.html): one page that opens offline", PAGE, metavar="FILE"
     )
     silent: bool = option("show no progress and no messages", SWITCH, False, flag="--quiet")
-    dry_run: bool = option("show what would be sent and what it might cost; send nothing", SWITCH, False)
+    dry_run: bool = option("show the requests and their estimated cost; send nothing", SWITCH, False)
     # a gate
     accept_blind: bool = option(
-        "let a gate on the verdict hold where the data could not have shown a loss (default: cannot be told, exit 4)",
+        "let a gate on the verdict pass even if the data could not have shown a loss (default: undecided, exit 4)",
         SWITCH,
         False,
     )
@@ -267,12 +265,12 @@ class CommandOptions(EvaluateOptions):
 
     @property
     def store_folder(self) -> str | None:
-        """The folder of the store; None keeps nothing."""
+        """The folder of the store; None stores nothing."""
         return None if self.no_store else self.cache_dir or STORE
 
     @property
     def reuses_answers(self) -> bool:
-        """Whether answers in the store are used again."""
+        """Whether answers in the store are reused."""
         return (self.cache_dir is not None or self.resume) and not self.fresh
 
     @property
@@ -285,9 +283,9 @@ class RunOptions(CommandOptions):
     """Every flag of a run.
 
     Attributes:
-        typed: What the user typed, without keys: it may name a run file.
+        typed: The typed command line, without keys; it may name a run file.
         run_file: The text of the run file, without keys.
-        model_given: Whether the user chose the model, or who answers for it.
+        model_given: Whether the user chose the model, or the source of its answers.
     """
 
     # what is measured
@@ -307,7 +305,7 @@ class RunOptions(CommandOptions):
     )
     revision: str | None = option("branch, tag or commit of a public dataset on the hub", metavar="REV")
     map: str | None = option("rename columns of your files: question=prompt,answer=gold", metavar="FIELD=COLUMN,...")
-    metric: list[str] = option("one more metric (repeatable)", **_REPEATABLE, metavar="REF")
+    metric: list[str] = option("additional metric (repeatable)", **_REPEATABLE, metavar="REF")
     # what is sent
     api: str = option(
         "API that every --proxy speaks (default: %(default)s)",
@@ -315,19 +313,21 @@ class RunOptions(CommandOptions):
         choices=("openai", "anthropic", "responses"),
     )
     header: list[str] = option(
-        "one more header of each request, with {tap} filled in; its value is never shown or stored (repeatable)",
+        "additional header of each request, with {tap} filled in; its value is never shown or stored (repeatable)",
         **_REPEATABLE,
         metavar="NAME:VALUE",
     )
-    extra_body: str | None = option("more fields for the body of each request, with {tap} filled in", metavar="JSON")
+    extra_body: str | None = option(
+        "additional fields for the body of each request, with {tap} filled in", metavar="JSON"
+    )
     system_prompt: str | None = option("text to put before the context", metavar="TEXT")
     temperature: float | None = option(
         "sampling temperature; none leaves it to the server (default: %(default)s)", TEMPERATURE, 0.0, metavar="X"
     )
     max_tokens: int | None = option("most tokens in a reply", POSITIVE, metavar="N")
-    stream: bool = option("receive replies as streams, and time their tokens", SWITCH, False)
+    stream: bool = option("receive replies as streams, and measure token times", SWITCH, False)
     max_retries: int = option("attempts after the first (default: %(default)s)", COUNT, 3, metavar="N")
-    # what really reaches the model
+    # the tap
     tap: str | None = option(
         "where the tap, a recording upstream, listens for the first proxy; for the second at the next port, and so on "
         "(default with --start or --vendor: any free port)",
@@ -356,7 +356,7 @@ class RunOptions(CommandOptions):
         metavar="KEY=A|B",
     )
     vendor: list[str] = option(
-        "proxy that we know how to start: kompact or headroom (repeatable)", **_REPEATABLE, metavar="NAME"
+        "known proxy to install and start: kompact or headroom (repeatable)", **_REPEATABLE, metavar="NAME"
     )
     controls: str | None = option(
         "also ask the model with no context (floor), the evidence only (ceiling) and everything (direct); matched: "
@@ -364,9 +364,9 @@ class RunOptions(CommandOptions):
         choices=("standard", "matched", "all"),
         bare="standard",
     )
-    # how it is scored
+    # scoring
     plan: str | None = option(
-        "file of `context-bench plan --lock`; the report says where the run deviates from it", metavar="FILE"
+        "file of `context-bench plan --lock`; the report lists deviations from it", metavar="FILE"
     )
     unsafe_code: bool = option(
         "run model-written code (HumanEval, MBPP) without a sandbox, at your own risk", SWITCH, False
@@ -388,7 +388,7 @@ class RunOptions(CommandOptions):
         metavar="NAME=N,...",
     )
     # what comes out
-    plots: str | None = option("write the plots that the run has data for to DIR, as SVG and PNG", metavar="DIR")
+    plots: str | None = option("write the run's plots to DIR, as SVG and PNG", metavar="DIR")
     verbose: bool = option("show requests, replies and tracebacks on stderr, without secrets", SWITCH, False)
     # facts about the command line
     typed: list[str] = option("", flag=_PYTHON, default=[])

@@ -1,7 +1,7 @@
-"""Every number of a summary, declared once: tables, page, plots, gates, stars and the docs reference read it here.
+"""Every number of a summary, declared once for tables, page, plots, gates, stars and the docs reference.
 
-To ship a number, declare it in `_DECLARED` and compute it in a metric. Code that needs one certain number uses its
-constant (`MEAN_SCORE`), never the text of its key. The numbers of a table stand in the order of their declaration.
+To ship a number, declare it in `_DECLARED` and compute it in a metric. Code that needs a specific number uses its
+constant (`MEAN_SCORE`), not the text of its key. A table shows its numbers in the order of their declaration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 NUM_EXAMPLES, NUM_ERRORS, ERROR_RATE, NUM_UNSCORED = "num_examples", "num_errors", "error_rate", "num_unscored"
 COUNTS = (NUM_EXAMPLES, NUM_ERRORS, ERROR_RATE, NUM_UNSCORED)  # keys of every summary, also by dataset
 MEAN_SCORE, MACRO_SCORE, PASS_RATE = "mean_score", "macro_score", "pass_rate"
-JUDGE_SCORE = f"{MEAN_SCORE}:judge_score"  # the mean of a judge's scores, in a run whose score is another one
+JUDGE_SCORE = f"{MEAN_SCORE}:judge_score"  # the mean of a judge's scores, in a run with another primary score
 COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS = "compression_ratio", "prompt_savings", "cost_of_pass"
 UPSTREAM_COST_OF_PASS, COST_USD, COST_PER_1K_USD = "upstream_cost_of_pass", "cost_usd", "cost_per_1k_usd"
 SAVED_PER_1K_USD, EMBEDDING_COST_USD = "saved_per_1k_usd", "embedding_cost_usd"
@@ -25,7 +25,7 @@ CACHE_HIT_RATE = "cache_hit_rate"
 TIMED_OUT_COST_USD = "timed_out_cost_usd"
 LATENCY_MEDIAN, PARETO_RANK, PARETO_FRONT = "latency_median", "pareto_rank", "pareto_front"
 PARETO_COSTS = ("pareto_cost_usd", "pareto_tokens_read", "pareto_tokens_written")
-"""Costs of an example that the front may go by. The first that is known of most systems counts."""
+"""Candidate costs of the front: the first that is known for most systems is used."""
 EVIDENCE_SURVIVAL, RETRIEVAL_RECALL = "evidence_survival", "retrieval_recall"
 MEAN_UPSTREAM_TOKENS, MEAN_OUTPUT_TOKENS = "mean_upstream_tokens", "mean_output_tokens"
 PASS_AT_K = "pass_at_k"
@@ -36,12 +36,12 @@ BRIEF = (NUM_EXAMPLES, MEAN_SCORE, PASS_RATE, COMPRESSION_RATIO, PROMPT_SAVINGS,
 
 
 def choose_score_key(datasets: int) -> str:
-    """Choose the number that "score" stands for: with several datasets each counts the same."""
+    """Choose the number that "score" means: with several datasets, each counts equally."""
     return MACRO_SCORE if datasets > 1 else MEAN_SCORE
 
 
 def find_score_key(summary: Iterable[Mapping[str, float]]) -> str:
-    """Find the number that "score" stands for in the summaries of a run's systems."""
+    """Find the number that "score" means in the summaries of a run's systems."""
     return MACRO_SCORE if any(MACRO_SCORE in values for values in summary) else MEAN_SCORE
 
 
@@ -64,25 +64,25 @@ def percent(value: float) -> str:
 
 
 def tokens(value: float) -> str:
-    """Write a number of tokens; infinity is the cost of a pass that never came."""
+    """Write a number of tokens; infinity is the cost of a pass if nothing passed."""
     return "none passed" if math.isinf(value) else f"{value:,.0f}"
 
 
 def dollars(value: float) -> str:
-    """Write dollars: below one, three significant digits and at least cents; below a hundredth of a cent, two."""
+    """Write dollars: below $1, three significant digits and at least cents; below $0.0001, two digits."""
     if math.isinf(value):
         return "none passed"
     sign, size = "-" if value < 0 else "", abs(value)
     if size >= 0.9995 or size == 0:
         return f"{sign if size else ''}${size:,.2f}"
-    if 1e-9 <= size < 1e-4:  # nobody reads 6.4e-05 as money
+    if 1e-9 <= size < 1e-4:  # no exponents such as 6.4e-05 for money
         return f"{sign}${size:.{1 - math.floor(math.log10(size))}f}"
     shown = f"{size:.3g}" if size >= 1e-4 else f"{size:.1e}"
     return f"{sign}${size:.2f}" if len(shown) < len("0.00") else f"{sign}${shown}"
 
 
 def seconds(value: float) -> str:
-    """Write a time in the unit that suits it."""
+    """Write a time in a suitable unit."""
     if value >= 1:
         return f"{value:.2f} s"
     if value >= 1e-3:
@@ -103,7 +103,7 @@ FORMATS: dict[str, Callable[[float], str]] = {
     "bytes": lambda value: f"{value / 1024:,.0f} kB",
     "front": lambda value: "front" if value else "off",
 }
-"""How the values of each unit are written."""
+"""The function that writes values of each unit."""
 
 # -- the declarations
 
@@ -114,34 +114,34 @@ class Number:
 
     key: str  # its key in `result.summary[system]`
     title: str = ""  # the title of its column, and its name in texts
-    unit: str = ""  # a key of `FORMATS`, which decides how it is written
-    metric: str = ""  # the metric that computes it; empty where the summary itself does
-    table: str = ""  # the table that it stands in; empty where only JSON has it
+    unit: str = ""  # a key of `FORMATS`, which writes it
+    metric: str = ""  # the metric that computes it; empty if the summary does
+    table: str = ""  # its table; empty if only JSON has it
     # whether the highest or the lowest value of a column earns the star; empty for none
     better: Literal["", "more", "less"] = ""
-    low: float = -math.inf  # the least value that it can have. A gate whose limit every value or none meets is refused.
-    high: float = math.inf  # the greatest value that it can have
-    rank: int = 1000  # columns with a low rank stay when a terminal is too narrow
-    headline: bool = False  # the table shows its interval; those of other numbers are in JSON
+    low: float = -math.inf  # its least possible value. A gate whose limit every value or none meets is refused.
+    high: float = math.inf  # its greatest possible value
+    rank: int = 1000  # columns with a low rank stay on a narrow terminal
+    headline: bool = False  # the table shows its interval; other intervals are in JSON only
     by_dataset: bool = False  # also computed for each of several datasets, as `key@tag`
     dataset_title: str = ""  # the title of its own table by dataset; empty for none
-    from_scores: bool = False  # made of scores. Systems without a verdict get no star for it.
-    by_threshold: bool = False  # carries the note of a dataset's card on a threshold that means little
-    # a failed row counts as 0. Other numbers leave failed rows out, so that failing on long examples looks cheap:
-    # a system that fails more often than another gets no star for those.
+    from_scores: bool = False  # computed from scores. Systems without a verdict get no star for it.
+    by_threshold: bool = False  # shows the note of a dataset's card on an unsuitable threshold
+    # a failed row counts as 0. Other numbers leave failed rows out, so failing on long examples looks cheap:
+    # a system that fails more often than another gets no star for them.
     counts_failures: bool = False
-    # `quality`: a gate leaves it open where the examples can be answered without their context
+    # `quality`: a gate is undecided if the examples can be answered without their context
     gate: Literal["", "quality"] = ""
-    star_above: float = -math.inf  # the star goes to greater values only: losing least is not saving
-    hide_zero: bool = False  # the column is left out where all values are 0
+    star_above: float = -math.inf  # the star needs a positive value: losing least is not saving
+    hide_zero: bool = False  # the column is omitted if all values are 0
     wide: bool = False  # the column is shown with --wide only
-    replaced_by: str = ""  # left out where every system has this number, which says more
-    beside: str = ""  # a column that has to stand before it, as its title is short
-    meaning: str = ""  # what it is, for the docs reference
+    replaced_by: str = ""  # omitted if every system has this more informative number
+    beside: str = ""  # a column that must precede it, as its title is short
+    meaning: str = ""  # its meaning, for the docs reference
 
     @property
     def show(self) -> Callable[[float], str]:
-        """Return what writes a value."""
+        """Return the function that writes a value."""
         return FORMATS[self.unit]
 
 
@@ -151,17 +151,17 @@ NEEDS = {
     **dict.fromkeys(("proxy-overhead", "token-meters", "prefix-stability"), TAP),
     "first-token": "--stream measures it",
     "repeats": "--repeats K measures it",
-    "seed-spread": "systems that differ by seed= alone have it, such as random-drop:seed=1|2|3",
+    "seed-spread": "it needs systems that differ only by seed=, such as random-drop:seed=1|2|3",
     "retention": "--controls measures it",
-    "per-dataset-breakdown": "it takes more than one --dataset",
-    "pareto-rank": "it takes more than one system",
+    "per-dataset-breakdown": "it needs more than one --dataset",
+    "pareto-rank": "it needs more than one system",
     "card-pass-rate": "no dataset here has a card that recommends a threshold",
-    "official-score": "of no dataset here is the official number another than the mean of its rows",
+    "official-score": "the official number of every dataset here is the mean of its rows",
 }
-"""What a run needs to have the numbers of a metric, for a gate on one that the run cannot have."""
+"""What a run needs for the numbers of a metric; shown for a gate on a number that the run cannot have."""
 
 SYSTEMS, TOKENS, CACHE, EVIDENCE = "systems", "tokens", "prompt cache", "evidence"
-WRITING, RETRIEVAL, STORE = "memory costs", "retrieval", "store"  # the tables that numbers stand in
+WRITING, RETRIEVAL, STORE = "memory costs", "retrieval", "store"  # the tables of numbers
 FIRST_TURNS, FIRST_SESSIONS = "evidence among the first turns", "evidence among the first sessions"
 
 # fmt: off
@@ -181,58 +181,58 @@ _DECLARED = (
            meaning="Mean score. Failed rows count as 0, unscored rows are left out."),
     Number("official_score", "official", "score", "official-score", SYSTEMS, "more", rank=100,
            from_scores=True, counts_failures=True, gate="quality",
-           meaning="The number that the benchmark's authors report, where it is not a mean of rows."),
+           meaning="The number that the benchmark's authors report, if it is not a mean of rows."),
     Number(PASS_RATE, "pass rate", "share", "pass-rate", SYSTEMS, "more", 0, 1, rank=90, headline=True,
            by_dataset=True, from_scores=True, by_threshold=True, counts_failures=True, gate="quality",
            meaning="Share of rows whose score reaches the threshold."),
     Number(JUDGE_SCORE, "judge score", "score", "mean-score", SYSTEMS, "more", rank=60, headline=True,
            from_scores=True, counts_failures=True, gate="quality",
-           meaning="Mean score of the judge, in a run whose score is another one."),
+           meaning="Mean score of the judge, in a run with another primary score."),
     Number("card_pass_rate", "card pass rate", "share", "card-pass-rate", SYSTEMS, "more", 0, 1, rank=280,
            by_dataset=True, from_scores=True, counts_failures=True, gate="quality",
            wide=True, meaning="Share of rows whose score reaches the threshold that the dataset's card recommends."),
     Number(PASS_AT_K, "pass@k", "share", "repeats", SYSTEMS, "more", 0, 1, rank=160, headline=True,
            by_dataset=True, from_scores=True, counts_failures=True,
-           meaning="Share of examples of which at least one of K answers passes."),
+           meaning="Share of examples with at least one passing answer of K."),
     Number("pass_all_k", "pass^k", "share", "repeats", SYSTEMS, "more", 0, 1, rank=170, headline=True,
            by_dataset=True, from_scores=True, counts_failures=True,
-           wide=True, meaning="Share of examples of which all K answers pass."),
+           wide=True, meaning="Share of examples for which all K answers pass."),
     Number("seed_spread", "seed sd", "score", "seed-spread", SYSTEMS, rank=165, headline=True,
            meaning="Standard deviation of the score over the seeds of a system."),
     Number("repeat_flips", "flips", "share", "repeats", SYSTEMS, "less", 0, 1, rank=180, headline=True,
            by_dataset=True, from_scores=True, counts_failures=True,
-           wide=True, meaning="Share of pairs of answers to one example of which exactly one passes."),
+           wide=True, meaning="Share of pairs of answers to one example in which exactly one passes."),
     Number("repeat_variance_share", "repeat variance", "share", "repeats", SYSTEMS, rank=310, headline=True,
            by_dataset=True, wide=True, meaning="Share of the variance of scores between answers to one example."),
     Number(COMPRESSION_RATIO, "saved", "share", "compression-ratio", SYSTEMS, "more", high=1, rank=80,
            headline=True, by_dataset=True, dataset_title="context saved by dataset", star_above=0,
-           replaced_by=PROMPT_SAVINGS, meaning="1 - output tokens / input tokens, over sums, without failed rows."),
+           replaced_by=PROMPT_SAVINGS, meaning="1 - output tokens / input tokens, ratio of sums, without failed rows."),
     Number(PROMPT_SAVINGS, "saved", "share", "prompt-savings", SYSTEMS, "more", high=1, rank=70, headline=True,
            by_dataset=True, dataset_title="saved by dataset", star_above=0,
-           meaning="1 - tokens that reached the model / tokens sent, over sums."),
+           meaning="1 - tokens that reached the model / tokens sent, as a ratio of sums."),
     Number("untouched_share", "untouched", "share", "prompt-savings", SYSTEMS, low=0, high=1, rank=270,
            by_dataset=True, wide=True,
-           meaning="Share of rows whose request means the same to the model as what was sent."),
+           meaning="Share of rows whose request reached the model with unchanged meaning."),
     Number(COST_OF_PASS, "cost of pass", "tokens", "cost-of-pass", SYSTEMS, "less", rank=130, headline=True,
            by_dataset=True, from_scores=True, by_threshold=True, replaced_by=PROMPT_SAVINGS,
-           meaning="Output tokens of all rows for each row that passes. Infinite where none passes (null in JSON)."),
+           meaning="Output tokens of all rows for each row that passes. Infinite if none passes (null in JSON)."),
     Number(UPSTREAM_COST_OF_PASS, "model tokens / pass", "tokens", "upstream-cost", SYSTEMS, "less", rank=120,
            headline=True, by_dataset=True, dataset_title="model tokens / pass, by dataset", from_scores=True,
            by_threshold=True,
-           meaning="Tokens that the model read and wrote, in extra and lost calls too, for each row that passes."),
+           meaning="Tokens that the model read and wrote, including extra and lost calls, for each row that passes."),
     Number(COST_USD, "dollars", "dollars", "dollar-cost", by_dataset=True, meaning="Dollars of all rows."),
     Number("cost_of_pass_usd", "$ / pass", "dollars", "dollar-cost", SYSTEMS, "less", rank=140, headline=True,
            by_dataset=True, from_scores=True, wide=True, meaning="Dollars for each row that passes."),
     Number(COST_PER_1K_USD, "$ / 1k", "dollars", "dollar-cost", SYSTEMS, "less", rank=250, by_dataset=True,
            meaning="Dollars for 1,000 examples."),
     Number(CACHE_HIT_RATE, "cache hits", "share", "dollar-cost", SYSTEMS, low=0, high=1, rank=255, hide_zero=True,
-           by_dataset=True, meaning="Share of the prompt tokens that the API says it read from its cache."),
+           by_dataset=True, meaning="Share of the prompt tokens that the API reports as read from its cache."),
     Number("cost_per_1k_uncached_usd", "$ / 1k without cache", "dollars", "dollar-cost", SYSTEMS, rank=256, wide=True,
-           meaning="Dollars for 1,000 examples if the API had read nothing from its cache."),
+           meaning="Dollars for 1,000 examples without any reads from the API's cache."),
     Number(SAVED_PER_1K_USD, "$ saved / 1k", "dollars", "", SYSTEMS, "more", rank=150, headline=True, star_above=0,
-           wide=True, meaning="Dollars that 1,000 examples cost less than with the baseline."),
+           wide=True, meaning="Dollars saved for 1,000 examples, compared with the baseline."),
     Number(EMBEDDING_COST_USD, "embedding $", "dollars", "dollar-cost", SYSTEMS, rank=290,
-           wide=True, meaning="Dollars of calls for embeddings. No other cost contains them."),
+           wide=True, meaning="Dollars of embedding calls. No other cost includes them."),
     Number("judge_cost_usd", "judge $", "dollars", "dollar-cost", SYSTEMS, rank=300, wide=True,
            meaning="Dollars of the judge."),
     Number("latency_mean", "latency mean", "seconds", "latency", meaning="Mean time of `process`."),
@@ -244,7 +244,7 @@ _DECLARED = (
     Number("proxy_overhead_median", "overhead p50", "seconds", "proxy-overhead", SYSTEMS, "less", rank=230,
            by_dataset=True, dataset_title="overhead p50 by dataset",
            wide=True,
-           meaning="Median time that a proxy adds to the model's own, from rows that were alone in flight."),
+           meaning="Median time that a proxy adds to the model's own, over rows without concurrent requests."),
     Number("first_token_overhead_median", "first token added", "seconds", "proxy-overhead", SYSTEMS, "less", rank=260,
            wide=True, meaning="Median delay that a proxy adds to the first token of a stream."),
     Number("time_to_first_token_median", "first token p50", "seconds", "first-token", SYSTEMS, "less", rank=245,
@@ -253,9 +253,9 @@ _DECLARED = (
            meaning="95th percentile of the time until the first token of a streamed reply."),
     Number("retention", "retention", "share", "retention", SYSTEMS, "more", rank=210, from_scores=True,
            counts_failures=True, wide=True,
-           meaning="(score - floor) / (direct - floor): the share of the context's worth kept."),
+           meaning="(score - floor) / (direct - floor): the kept share of the context's value."),
     Number(PARETO_FRONT, "Pareto", "front", "pareto-rank", SYSTEMS, rank=190,
-           meaning="1 on the Pareto front of score and cost by paired intervals, 0 off it."),
+           meaning="1 on the Pareto front of score and cost (by paired intervals), else 0."),
     Number(PARETO_RANK, "Pareto rank", "rank", "pareto-rank", SYSTEMS, rank=200,
            meaning="Front by non-dominated sorting of mean score and cost of pass, as points."),
     # scores by dataset
@@ -267,7 +267,7 @@ _DECLARED = (
     Number("downstream_tokens", "sent", "tokens", "upstream-tokens", TOKENS,
            meaning="Tokens sent to the proxy, for the rows whose upstream tokens are known."),
     Number("upstream_tokens", "reached the model", "tokens", "upstream-tokens", TOKENS,
-           meaning="Tokens that the model was sent, over all calls. Failed rows are paid for too, and count."),
+           meaning="Tokens sent to the model, over all calls. Failed rows count too, as they are paid for."),
     Number("counted_tokens_saved", "tokens saved", "tokens", "token-meters", TOKENS,
            meaning="Tokens saved, as counted here."),
     Number("prompt_savings_best", "saved at best", "share", "prompt-savings", TOKENS, high=1, by_dataset=True,
@@ -277,30 +277,30 @@ _DECLARED = (
     Number("claimed_tokens_saved", "tokens saved, its own claim", "tokens", "token-meters", TOKENS,
            meaning="Tokens that the vendor claims to have saved."),
     Number("usage_prompt_tokens", "prompt, by API usage", "tokens", "token-meters", TOKENS,
-           meaning="Prompt tokens that the API billed, in lost calls and failed rows too."),
+           meaning="Prompt tokens that the API billed, including lost calls and failed rows."),
     Number("extra_upstream_calls", "extra calls", "calls", "upstream-tokens", TOKENS,
-           meaning="Calls that the proxy made on top of the one for each request."),
+           meaning="Calls of the proxy beyond one for each request."),
     Number("extra_upstream_calls_worst", "extra at worst", "calls", "upstream-tokens", TOKENS,
            meaning="Extra calls if all doubtful calls count."),
     Number("lost_upstream_calls", "lost calls", "calls", "upstream-tokens", TOKENS, hide_zero=True,
-           meaning="Calls that the model answered in an attempt that our client had to repeat."),
-    Number("lost_upstream_tokens", "tokens lost with them", "tokens", "upstream-tokens", TOKENS, hide_zero=True,
+           meaning="Calls that the model answered in an attempt that the client repeated."),
+    Number("lost_upstream_tokens", "tokens in lost calls", "tokens", "upstream-tokens", TOKENS, hide_zero=True,
            meaning="Tokens read and written in lost calls."),
     Number("answers_without_call", "answers without a call", "calls", "upstream-tokens", TOKENS, hide_zero=True,
-           meaning="Answers that no call to the model stands behind."),
+           meaning="Answers without a call to the model."),
     Number("cached_answers", "cached answers", "calls", "upstream-tokens", TOKENS, hide_zero=True,
-           meaning="Answers that the proxy says came from its cache."),
+           meaning="Answers that the proxy reports as cached."),
     # the prompt cache
     Number("prefix_stability", "prefix kept", "share", "prefix-stability", CACHE, low=0, high=1,
-           meaning="Share of a request with which the next request of the conversation begins."),
+           meaning="Share of a request that is a prefix of the conversation's next request."),
     Number("first_message_changed", "first message changed", "share", "prefix-stability", CACHE, low=0, high=1,
            meaning="Share of conversations whose first message the system changed."),
     Number("rewritten_history", "history rewritten", "share", "prefix-stability", CACHE, low=0, high=1,
-           meaning="Share of turns that rewrite what an earlier request of the conversation sent."),
+           meaning="Share of turns that rewrite a part of an earlier request."),
     Number("cost_per_1k_cache_adjusted_usd", "$ / 1k, cache-adjusted", "dollars", "dollar-cost", CACHE,
            meaning="Dollars for 1,000 conversations if the API's cache gives all that a request repeats of earlier "
                    "ones."),
-    # what a system acted on, and where the evidence stands
+    # changed rows, and the position of the evidence
     Number("acted_rows", "acted on", "rows", "engagement", meaning="Rows on which the system changed anything."),
     Number("acted_share", "acted on", "share", "engagement", low=0, high=1, by_dataset=True,
            meaning="Share of rows on which the system changed anything."),
@@ -311,13 +311,13 @@ _DECLARED = (
     Number("evidence_depth", "evidence depth", "share", "engagement", low=0, high=1, by_dataset=True,
            meaning="Share of the context's tokens before the first evidence: the median over examples."),
     Number("evidence_depth_most", "deepest evidence", "share", "engagement", low=0, high=1, by_dataset=True,
-           meaning="Share of the context's tokens before the last evidence, where it stands deepest."),
-    # what became of the evidence; the table of systems has its survival where a script answered
+           meaning="Share of the context's tokens before the last evidence, for the deepest example."),
+    # evidence; the table of systems has its survival if a script answered
     Number(EVIDENCE_SURVIVAL, "evidence", "share", "evidence-survival", "", "more", 0, 1, rank=50, headline=True,
            by_dataset=True, dataset_title="evidence survived, by dataset",
            meaning="Share of rows whose evidence reached the model, verbatim or recoverable."),
     Number("evidence_rows", "rows", "rows", "evidence-survival", EVIDENCE,
-           meaning="Rows with evidence and a score, of which the other shares are."),
+           meaning="Rows with evidence and a score, the base of the other shares."),
     Number("evidence_verbatim", "verbatim", "share", "evidence-survival", EVIDENCE, low=0, high=1, by_dataset=True,
            meaning="Share of rows whose evidence arrived word for word."),
     Number("evidence_recoverable", "recoverable", "share", "evidence-survival", EVIDENCE, low=0, high=1,
@@ -325,7 +325,7 @@ _DECLARED = (
     Number("evidence_lost", "lost", "share", "evidence-survival", EVIDENCE, low=0, high=1, by_dataset=True,
            meaning="Share of rows whose evidence was lost."),
     Number("evidence_rewritten", "lost and rewritten", "share", "evidence-survival", EVIDENCE, low=0, high=1,
-           by_dataset=True, hide_zero=True, meaning="Share of rows that lost it in a text with words nobody sent."),
+           by_dataset=True, hide_zero=True, meaning="Share of rows that lost it in a text with new words."),
     Number("evidence_survival_best", "survived at best", "share", "evidence-survival", EVIDENCE, low=0, high=1,
            by_dataset=True, meaning="Survival if all rows whose answering call is unknown kept their evidence."),
     Number("evidence_survival_worst", "at worst", "share", "evidence-survival", EVIDENCE, low=0, high=1,
@@ -338,7 +338,7 @@ _DECLARED = (
            by_dataset=True, meaning="Share of rows that lost the evidence and were right."),
     # in JSON only
     Number("card_threshold", "card threshold", "score", "card-pass-rate", by_dataset=True,
-           meaning="The threshold that the cards recommend, where it is one."),
+           meaning="The threshold that the cards recommend, if they agree."),
     Number("mean_input_tokens", "input tokens", "tokens", "compression-ratio", meaning="Mean input tokens of a row."),
     Number(MEAN_OUTPUT_TOKENS, "output tokens", "tokens", "compression-ratio", meaning="Mean output tokens of a row."),
     Number("num_passing", "passes", "count", "cost-of-pass", from_scores=True, by_threshold=True,
@@ -367,23 +367,23 @@ _DECLARED = (
     Number("cost_per_1k_usd_worst", "$ / 1k at worst", "dollars", "dollar-cost",
            meaning="Dollars for 1,000 examples if all doubtful calls count."),
     Number("cost_per_1k_as_asked_usd", "$ / 1k as asked", "dollars", "dollar-cost",
-           meaning="Dollars for 1,000 examples at the price of the model that was asked for."),
+           meaning="Dollars for 1,000 examples at the price of the requested model."),
     Number("timed_out_attempts", "timed out", "count", "dollar-cost", meaning="Attempts that timed out."),
     Number(TIMED_OUT_COST_USD, "timed out", "dollars", "dollar-cost",
-           meaning="The most that attempts which timed out may have cost."),
+           meaning="Upper bound of the cost of attempts that timed out."),
     Number("billed_to_counted", "billed / counted", "ratio", "billed-ratio",
-           meaning="Billed prompt tokens for each token that was counted here, by least squares through zero."),
+           meaning="Billed prompt tokens per locally counted token, by least squares through zero."),
     Number("billed_to_counted_residual", "residual", "share", "billed-ratio",
-           meaning="Share of the bills that this ratio does not explain."),
+           meaning="Share of the bills not explained by this ratio."),
     Number("billed_to_counted_rows", "rows", "rows", "billed-ratio", meaning="Rows behind the ratio."),
     Number(PARETO_COSTS[0], "cost of 1,000 examples, in dollars", "dollars", "pareto-rank",
-           meaning="Dollars for 1,000 examples, a failure at the price of the dearest system."),
+           meaning="Dollars for 1,000 examples; a failed row costs as much as with the most expensive system."),
     Number(PARETO_COSTS[1], "tokens that the model reads, for each example", "tokens", "pareto-rank",
            meaning="Tokens that the model reads for an example, failures included."),
     Number(PARETO_COSTS[2], "tokens returned, for each example", "tokens", "pareto-rank",
            meaning="Tokens returned for an example, failures included."),
     # memory systems
-    Number("ingest_turns", "turns", "tokens", "memory-costs", WRITING, meaning="Turns that were written."),
+    Number("ingest_turns", "turns", "tokens", "memory-costs", WRITING, meaning="Written turns."),
     Number("ingest_calls", "calls / 1k turns", "calls each", "memory-costs", WRITING,
            meaning="Model calls for writing 1,000 turns, background work included."),
     Number("ingest_tokens", "tokens / 1k turns", "tokens", "memory-costs", WRITING,
@@ -393,9 +393,9 @@ _DECLARED = (
     Number("ingest_usd", "$ / 1k turns", "dollars", "memory-costs", WRITING, meaning="Dollars for 1,000 turns."),
     Number("ingest_seconds", "time / 1k turns", "seconds", "memory-costs", WRITING, meaning="Time for 1,000 turns."),
     Number("searchable_seconds", "searchable after", "seconds", "memory-costs", WRITING,
-           meaning="Time from the first turn of a conversation until turns of it can be found."),
+           meaning="Time from the first turn of a conversation until its turns can be retrieved."),
     Number("disk_bytes", "disk", "bytes", "memory-costs", WRITING, meaning="Bytes kept on disk for a conversation."),
-    Number("memories", "memories", "tokens", "memory-costs", WRITING, meaning="Memories kept of a conversation."),
+    Number("memories", "memories", "tokens", "memory-costs", WRITING, meaning="Memories kept for a conversation."),
     Number("query_calls", "calls / question", "calls each", "memory-costs", WRITING,
            meaning="Model calls for a question, without the reader."),
     Number("query_tokens", "tokens / question", "tokens", "memory-costs", WRITING,
@@ -414,19 +414,19 @@ _DECLARED = (
     Number("answer_tokens", "reader tokens / question", "tokens", "memory-costs",
            meaning="Tokens that the reader read and wrote for a question."),
     Number("late_calls", "late calls", "calls", "memory-costs",
-           meaning="Calls after the memory counted as written; they are charged to writing."),
+           meaning="Calls after the end of writing; they are charged to writing."),
     Number("type:{tag}", "score by type of question", "score", "by-type", "score by type",
            meaning="Mean score of one type of question. `{tag}` is the type."),
     Number(RETRIEVAL_RECALL, "recall", "score", "probe-shares", RETRIEVAL, "more", headline=True,
-           meaning="Share of the evidence turns that the memory retrieved and shows."),
+           meaning="Share of the evidence turns that the memory returned with text."),
     Number("retrieval_recall_claimed", "claimed", "score", "probe-shares", RETRIEVAL,
-           meaning="Share of the evidence turns that the memory names."),
+           meaning="Share of the evidence turns that the memory named, with or without text."),
     Number("retrieval_recall_at_10", "recall@10", "score", "probe-shares", RETRIEVAL, "more",
-           meaning="Recall of the first ten."),
+           meaning="Recall of the first ten results."),
     Number("retrieval_ndcg", "nDCG", "score", "probe-shares", RETRIEVAL, "more",
            meaning="nDCG of the retrieved turns, with binary relevance."),
     Number("retrieval_precision", "precision", "score", "probe-shares", RETRIEVAL, "more",
-           meaning="Share of the retrieved turns that hold evidence."),
+           meaning="Share of the retrieved turns that contain evidence."),
     *(
         Number(f"retrieval_{level}{share}_at_{depth}", f"{share}@{depth}", "score", "probe-shares", table, "more",
                meaning=f"Share of questions with {share} of their evidence among the first {depth} {things}.")
@@ -435,7 +435,7 @@ _DECLARED = (
         for depth in (1, 5, 10)
     ),
     Number("store_forget", "forgotten", "share", "probe-shares", STORE,
-           meaning="Share of what was to be forgotten that the store no longer holds."),
+           meaning="Share of the deleted facts that the store no longer holds."),
     Number("store_secret", "secrets", "share", "probe-shares", STORE,
            meaning="Share of secrets that the store does not hold."),
 )
@@ -444,20 +444,20 @@ _DECLARED = (
 NUMBERS: dict[str, Number] = {number.key: number for number in _DECLARED}  # every number by its key
 _BY_PLAIN_KEY = {re.split("[:@]", key)[0]: number for key, number in reversed(NUMBERS.items())} | NUMBERS
 QUALITY = (MACRO_SCORE, MEAN_SCORE, EVIDENCE_SURVIVAL, RETRIEVAL_RECALL)
-"""Numbers that say whether the quality of a system was measured at all."""
+"""Numbers that show whether a system's quality was measured."""
 
 
 def get_number(key: str) -> Number:
-    """Return the declaration of a key, with or without a dataset; a metric of a user's gets a plain one."""
+    """Return the declaration of a key, with or without a dataset; a user's metric gets a plain one."""
     return NUMBERS.get(key) or _BY_PLAIN_KEY.get(re.split("[:@]", key, maxsplit=1)[0]) or Number(key, key)
 
 
 def list_numbers(table: str) -> list[Number]:
-    """List the numbers of a table, in their order."""
+    """List the numbers of a table, in order."""
     return [number for number in _DECLARED if number.table == table]
 
 
 def list_keys(metric: str, *, by_dataset: bool = False) -> tuple[str, ...]:
-    """List the keys that a metric may give, or those that it also gives for each dataset."""
+    """List the keys of a metric, or those that it also gives for each dataset."""
     given = (number for number in _DECLARED if metric and number.metric == metric and number.key != JUDGE_SCORE)
     return tuple(number.key for number in given if number.by_dataset or not by_dataset)

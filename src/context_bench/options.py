@@ -1,4 +1,4 @@
-"""How an option is declared: what it may be, its default, its help and its flag. `context_bench.config` has them all.
+"""Declarations of options: type, default, help and flag. `context_bench.config` has all options.
 
 Nothing heavy is imported here: `context-bench --help` builds its flags from these.
 """
@@ -10,15 +10,15 @@ from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
-PREFIX = "CONTEXT_BENCH_"  # starts the name of every environment variable that sets an option
+PREFIX = "CONTEXT_BENCH_"  # prefix of the environment variables of options
 
-_SHOWN_CHARS = 80  # a longer value is named by its type in an error
+_SHOWN_CHARS = 80  # an error shows a longer value as its type
 
 _SWITCH_WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
 class Kind:
-    """What an option may be: how its text is parsed, and which values of Python are allowed.
+    """The type of an option: how its text is parsed, and which Python values are allowed.
 
     Attributes:
         rule: Follows the option's name in an error: "must be an integer of at least 1".
@@ -41,10 +41,10 @@ class Kind:
             raise ValueError(f"{self.rule} (got {text!r})") from None
 
     def check(self, name: str, value: Any) -> None:
-        """Check a value that a caller of Python gave.
+        """Check a value passed in Python.
 
         Raises:
-            UsageError: With the name, what it must be, and what was given.
+            UsageError: The value is invalid; the message has name, rule and value.
         """
         if self._allows is not None and not self._allows(value):
             from context_bench.errors import UsageError
@@ -53,7 +53,7 @@ class Kind:
 
 
 def _show(value: Any) -> str:
-    """Show a value, or its type where its own text is long or fails."""
+    """Show a value, or its type if its text is long or fails."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - of an object that we know nothing of
@@ -122,12 +122,12 @@ def _parse_condition(text: str) -> Any:
     return import_module("context_bench.compare.conditions").parse_condition(text)
 
 
-_MONTHS = {"day": 365 / 12, "week": 365 / 84, "month": 1.0, "year": 1 / 12}  # how often each comes in a month
+_MONTHS = {"day": 365 / 12, "week": 365 / 84, "month": 1.0, "year": 1 / 12}  # number of each period in a month
 _THOUSANDS = {"k": 1e3, "m": 1e6, "b": 1e9}
 
 
 def _parse_volume(text: str) -> float:
-    """Read a number of requests in a period as a number for each month: 2000000/month, 70k/day."""
+    """Parse a number of requests per period, such as 2000000/month or 70k/day, into a number per month."""
     amount, _, period = text.lower().replace(",", "").replace("_", "").partition("/")
     unit = _THOUSANDS.get(amount[-1:], 1.0)
     count: float = _number(float, 1e-12)(amount if unit == 1.0 else amount[:-1])
@@ -179,13 +179,13 @@ class Option:
 
     Attributes:
         name: The parameter in Python, and the attribute of `Options`.
-        kind: What it may be.
-        default: Its value where nothing sets it.
-        help: What the flag does; `%(default)s` stands for the default.
-        flags: Of the command line, the long one first; none for an option of Python alone.
-        metavar: How the help calls the value.
-        choices: The texts that are allowed; none for any.
-        bare: Its value where the flag is given without one; None where it needs one.
+        kind: Its type.
+        default: Its value if nothing sets it.
+        help: The help of the flag; `%(default)s` stands for the default.
+        flags: The flags, the long one first; none for an option that exists only in Python.
+        metavar: The name of the value in the help.
+        choices: The allowed texts; none for any.
+        bare: Its value if the flag is given without one; None if the flag needs a value.
         repeatable: The flag may be given several times, and the value is a list.
         variable: The environment variable that sets it.
     """
@@ -228,7 +228,7 @@ class Option:
 
     @property
     def is_read_elsewhere(self) -> bool:
-        """Whether its environment variable has a name of its own: the package reads such a one, also in Python."""
+        """Whether its environment variable has another name, which the package itself reads, also in Python."""
         return self._variable is not None
 
     @property
@@ -238,7 +238,7 @@ class Option:
         return self.help.replace("%(default)s", shown)
 
     def read_switch(self, text: str) -> bool | None:
-        """Read a text that turns a flag without a value on or off; None where it is a value."""
+        """Parse a text that turns a flag without a value on or off; None if it is a value."""
         return None if self.bare is None else _SWITCH_WORDS.get(text.lower())
 
     def parse(self, text: str) -> Any:
@@ -250,7 +250,7 @@ class Option:
         return self.kind.parse(text)
 
     def replace(self, **changes: Any) -> Any:
-        """Return a copy in which some attributes differ."""
+        """Return a copy with some attributes replaced."""
         made = object.__new__(Option)
         vars(made).update(vars(self), **changes)
         return made
@@ -267,7 +267,7 @@ class Options:
     def __init__(self, **values: Any) -> None:
         declared = self.declared()
         if unknown := values.keys() - declared.keys():
-            raise TypeError(f"no option is called {', '.join(sorted(unknown))}")
+            raise TypeError(f"unknown option: {', '.join(sorted(unknown))}")
         for name, each in declared.items():
             given = values.get(name, each.default)
             setattr(self, name, list(given) if given is each.default and isinstance(given, list) else given)
@@ -283,10 +283,10 @@ class Options:
         }
 
     def check(self) -> None:
-        """Check every value; None passes where it is the default, and for switches.
+        """Check every value; None passes if it is the default, and for switches.
 
         Raises:
-            UsageError: With the option, what it must be, and what was given.
+            UsageError: A value is invalid; the message has option, rule and value.
         """
         for name, each in self.declared().items():
             value = getattr(self, name)
@@ -295,5 +295,5 @@ class Options:
 
 
 def redeclare(parent: type[Options], name: str, **changes: Any) -> Any:
-    """Declare an option as a parent does, with other words or another default."""
+    """Declare an option of a parent again, with another help or default."""
     return parent.declared()[name].replace(**changes)

@@ -244,7 +244,7 @@ MISTAKES = [
     (("--proxy", "http://127.0.0.1:1", "--tap", ":9100"), "say where its answers come from"),
     (("--vendor", "kompact"), "say where its answers come from"),
     (("--proxy", "http://127.0.0.1:1", "--tap-reply", "echo"), "give a port, as in --tap :9100"),
-    (("--start", "x", "--tap-reply", "echo", "--tap-forward", "http://127.0.0.1:1"), "only one can answer"),
+    (("--start", "x", "--tap-reply", "echo", "--tap-forward", "http://127.0.0.1:1"), "choose one source"),
     (("--proxy", "http://127.0.0.1:1", "--controls"), "--controls asks the model behind a tap"),
     (("--vendor", "acme", "--tap-reply", "echo"), "acme"),
     (("--start", "foo 'bar", "--tap-reply", "echo"), "cannot be read as a command"),
@@ -258,14 +258,14 @@ MISTAKES = [
     (("--start", "x {port}", "--tap", "nonsense", "--tap-reply", "echo"), "nonsense"),
     (("--start", "x", "--name", "a", "--name", "b", "--tap-reply", "echo"), "2 --name for 1"),
     (("--start", "x {port}", "--sweep", "level=a|b", "--tap-reply", "echo"), "no --start has {level} in it"),
-    (("--start", "x {port}", "--sweep", "port=1|2", "--tap-reply", "echo"), "{port} is filled in by the run"),
+    (("--start", "x {port}", "--sweep", "port=1|2", "--tap-reply", "echo"), "{port} is reserved for the run"),
     (("--start", "x {l} {port}", "--sweep", "l", "--tap-reply", "echo"), "must be KEY=VALUE|VALUE"),
     (("--start", "x {l} {port}", "--sweep", "l=a|a", "--tap-reply", "echo"), "gives a value twice"),
     (("--start", "x {l} {port}", "--sweep", "l=a", "--sweep", "l=b", "--tap-reply", "echo"), "gives 'l' twice"),
     (("--start", "x {l}", "--proxy", "http://127.0.0.1:1", "--sweep", "l=a|b", "--tap-reply", "echo"), "one address"),
     (("--system", "passthrough", "--sweep", "l=a|b"), "--sweep fills in a --start"),
     (("--start", f"{sys.executable} x {{port}}", "--start-dir", "no/where", "--tap-reply", "echo"), "not a directory"),
-    (("--vendor", "kompact", "--start-dir", "scratch", "--tap-reply", "echo"), "a --vendor runs in a scratch one"),
+    (("--vendor", "kompact", "--start-dir", "scratch", "--tap-reply", "echo"), "a --vendor runs in a temporary folder"),
 ]
 
 

@@ -80,7 +80,7 @@ def test_the_first_is_the_baseline_unless_another_is_named(folder: Path) -> None
 def test_json_files_are_paired_by_id_and_it_says_so(folder: Path) -> None:
     done = called("compare", "old.json", "new.json", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "10 examples are paired by id alone" in done.stdout
+    assert "10 examples are paired by id only" in done.stdout
     assert "context-bench diff" not in done.stdout
     assert "  q7 of " in done.stdout
     document = json.loads(called("compare", "old.json", "new.json", "--out", "c.json", cwd=folder).stdout or "null")
@@ -120,7 +120,7 @@ def test_runs_that_differ_in_what_makes_them_incomparable_are_warned_of(tmp_path
     said = done.stderr.replace("\n", " ")
     for what in ("tokenizers (o200k_base; cl100k_base)", "score fields", "thresholds (0.5; 0.7)", "data behind d"):
         assert f"have different {what}" in said
-    assert "9 examples are paired by id and content; 1 have the same id and another content." in done.stdout
+    assert "9 examples are paired by id and content; 1 have the same id but different content." in done.stdout
     assert called("compare", "last~1", "last", "--quiet", cwd=tmp_path).stderr == ""
     document = json.loads(called("compare", "last~1", "last", "--output", "json", cwd=tmp_path).stdout)
     assert len(document["warnings"]) == 4

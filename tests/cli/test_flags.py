@@ -45,7 +45,7 @@ def test_a_value_that_cannot_be_is_one_sentence(
     [
         (["rn"], "unrecognized arguments: rn; did you mean run? (see context-bench --help)"),
         (["cmpare", "last"], "unrecognized arguments: cmpare last; did you mean compare? (see context-bench --help)"),
-        (["--quiet", "runs"], "unrecognized arguments: runs; runs is a command, and stands before all flags (see "),
+        (["--quiet", "runs"], "unrecognized arguments: runs; runs is a command: write it before all flags (see "),
         (["datasets", "shw"], "unrecognized arguments: shw; did you mean show? (see context-bench datasets --help)"),
         (["runs", "exprt"], "bundle or verify (got 'exprt'); did you mean export? (see context-bench runs --help)"),
         (["qqq"], "unrecognized arguments: qqq (see context-bench --help)"),

@@ -101,7 +101,7 @@ def test_a_run_of_one_system_is_judged_itself(folder: Path) -> None:
         (["--junit", "x.xml"], "--junit has nothing to write without a condition"),
         (["--fail-if", "error_rate > 0.1", "--junit", "no/x.xml"], "cannot write to --junit no/x.xml"),
         (["--summary", "no/x.md"], "cannot write to --summary no/x.md"),
-        (["--out", "x.html", "--report", "./x.html"], "--out and --report both name ./x.html: give each a file"),
+        (["--out", "x.html", "--report", "./x.html"], "--out and --report both name ./x.html: give each its own file"),
         (["--fail-if", "error_rate > 0.1", "--out", "x", "--junit", "x"], "--out and --junit both name x"),
         (["--resume"], "--resume needs the store, which --no-store disables"),
         (["--margin", "5"], "the margin must be between 0 and 1 (got 5)"),

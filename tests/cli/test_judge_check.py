@@ -297,7 +297,7 @@ def test_a_judge_without_a_model_is_gpt_4_and_that_is_said(call: Call, data: str
     for each in (done, again, checked):
         assert each.err.count("context-bench: no --judge-model was given: gpt-4 judges\n") == 1
     assert [row["scores"]["judge_score"] for row in rows(done)] == [0.75] * 3
-    assert "the model that judges (default: gpt-4)" in call("judge-check", "--help").out
+    assert "model of the judge (default: gpt-4)" in call("judge-check", "--help").out
 
 
 def test_the_key_of_the_judge_does_not_go_to_the_proxy(call: Call, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,13 +368,13 @@ def test_the_judge_of_memory_has_a_bank_of_its_own(call: Call) -> None:
     # Who says yes to everything never rejects, and accepts all that is wrong.
     assert lines["right + paraphrased"][0] == "false reject"
     assert (lines["right + paraphrased"][3], lines["right + paraphrased"][4]) == ("0", "0.0%")
-    assert lines["all that are wrong"][0] == "false accept"
-    assert (lines["all that are wrong"][1], lines["all that are wrong"][4]) == (
-        lines["all that are wrong"][3],
+    assert lines["all wrong answers"][0] == "false accept"
+    assert (lines["all wrong answers"][1], lines["all wrong answers"][4]) == (
+        lines["all wrong answers"][3],
         "100.0%",
     )
     assert {"vague-wrong", "specific-wrong", "outdated", "refusing"} <= set(lines)
-    assert int(lines["right + paraphrased"][1]) + int(lines["all that are wrong"][1]) == asked == 169
+    assert int(lines["right + paraphrased"][1]) + int(lines["all wrong answers"][1]) == asked == 169
     assert call("judge-check", "--judge-url", "http://localhost:1", "--judge-prompts", "x.toml").code == 2
 
 

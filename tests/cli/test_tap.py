@@ -196,7 +196,7 @@ def test_other_machines_are_let_in_with_a_warning(tmp_path: Path) -> None:
         assert tap.post()[0] == 200
         assert tap.end()[0] == 0
         lines = tap.err.splitlines()
-    assert lines[0] == "context-bench: 0.0.0.0 is not a loopback address: anybody who can reach it can use your key"
+    assert lines[0] == "context-bench: 0.0.0.0 is not a loopback address: anyone who can reach it can use your key"
 
 
 @pytest.mark.parametrize(

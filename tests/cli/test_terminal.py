@@ -114,7 +114,7 @@ def test_the_line_that_resumes_does(tmp_path: Path) -> None:
     shown = interrupt(tmp_path, "--header", "Authorization: Bearer sk-secret")
     before, _, line = shown.strip().rpartition("\n")
     said = " ".join(before.split())
-    assert said.endswith("interrupted; what is done is kept; to go on (put the values back that *** hides):")
+    assert said.endswith("interrupted; finished work is stored; to continue (write the values that *** hides):")
     words = shlex.split(line)
     assert words[0] == "context-bench"
     assert words[1:5] == ["--system", "own file.py:slow", "--dataset", "kv:length=200,n=40"]
@@ -135,7 +135,7 @@ def test_a_fresh_run_is_resumed_without_asking_for_everything_again(tmp_path: Pa
 
 def test_without_a_store_nothing_was_kept(tmp_path: Path) -> None:
     shown = interrupt(tmp_path, "--no-store")
-    assert "interrupted; nothing was kept (--no-store)" in shown
+    assert "interrupted; nothing was stored (--no-store)" in shown
     assert "--resume" not in shown
 
 

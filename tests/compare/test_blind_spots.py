@@ -382,7 +382,7 @@ def test_a_gate_on_the_verdict_cannot_be_told_on_blind_data(tmp_path: Path) -> N
     accepted = called(*run, "--fail-if", "verdict is not equivalent", "--accept-blind", cwd=tmp_path)
     assert accepted.returncode == 0
     drop = called(*run, "--fail-if", "score drops 0.02", cwd=tmp_path)
-    assert (drop.returncode, "note: truncate:ratio=0.5 is no better" in drop.stderr) == (0, True)
+    assert (drop.returncode, "Note: truncate:ratio=0.5 is no better" in drop.stderr) == (0, True)
     assert "equivalent (blind)" in drop.stdout
 
 

@@ -176,4 +176,4 @@ def test_slices_need_rows(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(each) + "\n" for each in DATA))
     done = called(*RUN, "--slice", "meta.lang", "--no-rows", cwd=tmp_path)
     assert done.returncode == 2
-    assert "--slice needs rows: leave out --no-rows" in done.stderr
+    assert "--slice needs rows: remove --no-rows" in done.stderr

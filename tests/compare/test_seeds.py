@@ -103,7 +103,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     apart = called(*export, "--no-merge-seeds", cwd=tmp_path).stdout.splitlines()[1:]
     assert len(apart) == 5
     table = called("runs", "show", "last", cwd=tmp_path).stdout
-    assert "random-drop:ratio=0.3: mean over seeds 1, 2; --no-merge-seeds shows them one by one." in table
+    assert "random-drop:ratio=0.3: mean over seeds 1, 2; --no-merge-seeds shows each." in table
     assert "| seed sd |" in table
     again = called("report", "last", "--out", "again.html", cwd=tmp_path)
     assert again.returncode == 0, again.stderr

@@ -163,7 +163,7 @@ HISTORY = {
 def test_what_never_read_a_real_record_says_so_wherever_it_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "longmemeval_s.json"
     path.write_text(json.dumps([HISTORY]), encoding="utf-8")
-    said = "longmemeval was made after its authors' layout, and has never read a real record: look at some with diff."
+    said = "longmemeval follows its authors' format but was never tested on real records: check some with diff."
     for data, doubted in ((str(path), True), ("synthetic-memory:length=4000", False)):
         result = evaluate_memory(["bm25"], data, max_conversations=1, budgets=[500], progress=False)
         assert (said in " ".join(TableReporter().render(result).split())) is doubted

@@ -85,7 +85,7 @@ def test_a_large_difference_stops_early_from_the_command_line(tmp_path: Path) ->
     assert verdicts["code.py:lossy"]["interval"]["method"] == "5 looks"
     assert f"code.py:lossy: worse at look 1; {lossy['not_run']} examples were not run" in done.stderr
     shown = called("runs", "show", "last", "--wide", cwd=tmp_path).stdout
-    assert "stopped when decided: 5 looks, at 60, 120, 180, 240, 300 examples in an order by seed 0" in shown
+    assert "stopped when decided: 5 looks, at 60, 120, 180, 240, 300 examples in random order (seed 0)" in shown
     assert f"code.py:lossy: worse at look 1, after 60 of 300; {lossy['not_run']} examples were not run." in shown
 
 

@@ -19,7 +19,7 @@ COMMANDS = {
     "view": "show recorded runs in a browser, live",
     "runs": "list, show, export or remove recorded runs",
     "claims": "check published claims against bundles, runs or new measurements",
-    "compare": "compare runs, or the systems of one run, and decide which is better",
+    "compare": "compare runs, or the systems of one run, and say which is better",
     "diff": "show what a system did to the context of one example",
     "score": "score a recorded run again, without asking any system",
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",

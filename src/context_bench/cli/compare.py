@@ -26,7 +26,7 @@ from context_bench.text import dump_json
 
 _EXAMPLES = """\
 examples:
-  context-bench compare last~1 last          the newest run against the one before
+  context-bench compare last~1 last          the newest against the one before
   context-bench compare last                 the systems of one run
   context-bench compare old.json new.json --fail-if "score drops 0.02"
   context-bench compare last@passthrough last@bm25:ratio=0.3

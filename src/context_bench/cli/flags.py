@@ -1,4 +1,4 @@
-"""Flags: the parser of every command, options as flags, and the values that run files and the environment give them."""
+"""Flags: the parser of every command, options as flags, and values from run files and the environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from context_bench.options import (
     Options,
 )
 
-LEAST_LIKENESS = 0.6  # how alike a value and a choice must be, from 0 to 1, before the choice is suggested
+LEAST_LIKENESS = 0.6  # least similarity (0 to 1) of a value and a suggested choice
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -38,24 +38,24 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, and where to read on. Descriptions keep their lines."""
+    """Parser with one-sentence errors that name the help. Descriptions keep their line breaks."""
 
     on_help: ClassVar[Callable[[Parser], None] | None] = None
-    """Called instead of printing help, so that completion learns the flags of every command from the command itself."""
+    """Called instead of printing help; completion reads the flags of every command this way."""
 
-    commands: Collection[str] = ()  # words that may stand first, and are looked for before the flags are read
+    commands: Collection[str] = ()  # possible first words, handled before the flags are parsed
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"formatter_class": _HelpFormatter, **options})
 
     @property
     def flags(self) -> dict[str, argparse.Action]:
-        """Every flag but those that ask for help, by its long name."""
+        """All flags except those for help, by long name."""
         flags = {name[2:]: action for name, action in self._option_string_actions.items() if name.startswith("--")}
         return {name: action for name, action in flags.items() if name not in ("help", "help-all", "version")}
 
     def print_help(self, file: Any = None) -> None:
-        """Print the help, or hand the parser to whoever wants to know its flags."""
+        """Print the help, or pass the parser to completion."""
         hook = Parser.on_help
         if hook is None:
             super().print_help(file)
@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
     def _suggest_word(self, message: str) -> str:
-        """Name the flag or the command that a mistyped one is most like."""
+        """Suggest the flag or command that is most similar to a mistyped one."""
         from difflib import get_close_matches
 
         said, _, words = message.partition(": ")
@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
         flags = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
         word, known = (flags[0], self._option_string_actions) if flags else (words.split()[0], self.commands)
         if word in self.commands:
-            return f"; {word} is a command, and stands before all flags"
+            return f"; {word} is a command: write it before all flags"
         near = get_close_matches(word, known, n=1)
         return f"; did you mean {near[0]}?" if near else ""
 
@@ -100,7 +100,7 @@ def _list_choices(choices: Iterable[Any]) -> str:
 
 
 def _make_type(kind: Kind) -> Callable[[str], Any]:
-    """Return the `type` of a flag: it parses a text, and says in one sentence what it must be."""
+    """Return the `type` of a flag, which parses a text or explains in one sentence what it must be."""
 
     def parse(text: str) -> Any:
         try:
@@ -115,7 +115,7 @@ amount, count, number, page, port_number, positive = map(_make_type, (AMOUNT, CO
 
 
 def add_flags(group: Any, *names: str, required: bool = False, **changes: Any) -> None:
-    """Add options of a run as flags of another command; `changes` replace the help or default of one of them."""
+    """Add options of a run as flags of another command; `changes` replace the help or default of an option."""
     for name in names:
         _add_flag(group, RunOptions.declared()[name].replace(**changes), **({"required": True} if required else {}))
 
@@ -136,14 +136,14 @@ def _add_flag(group: Any, option: Option, **more: Any) -> None:
 
 
 def add_store(group: Any) -> None:
-    """Add `--cache-dir` to a command that reads the store; the environment variable of a run names it here too."""
+    """Add `--cache-dir` to a command that reads the store, with the environment variable of a run."""
     option = RunOptions.declared()["cache_dir"]
     option = option.replace(help=f"folder of the store (default: {STORE})")
     _add_flag(group, option, default=os.environ.get(option.variable) or None)
 
 
 def add_groups(parser: Parser, options: type[Options], groups: Mapping[str, Sequence[str]]) -> None:
-    """Add every option of some groups. Those that are not given are absent from what the parser returns."""
+    """Add every option of some groups. Options that the user does not pass are absent from the parsed namespace."""
     declared = options.declared()
     for title, names in groups.items():
         group = parser.add_argument_group(title)
@@ -155,14 +155,14 @@ class OptionValues(NamedTuple):
     """The options that a command line, its run file and the environment set."""
 
     given: dict[str, Any]  # their values
-    arguments: list[str]  # the flags that set all of them
-    origins: dict[str, str]  # where those come from that were not typed, by their key in a run file
+    arguments: list[str]  # the equivalent flags
+    origins: dict[str, str]  # the source of each value that was not typed, by its run file key
 
 
 def read_values(
     parser: Parser, options: type[Options], typed: Sequence[str], from_file: Mapping[str, Sequence[str]] | None = None
 ) -> OptionValues:
-    """Read flags, then the run file, then the environment: a flag wins over the file, and the file over a variable."""
+    """Read flags, run file and environment: a flag overrides the file, and the file overrides a variable."""
     from_file = from_file or {}
     given = vars(parser.parse_args(typed))
     known = {action.dest for action in parser.flags.values()}

@@ -1,4 +1,4 @@
-"""`context-bench fuzz`: vary inputs in ways that do not matter, and show what a system then loses."""
+"""`context-bench fuzz`: vary inputs in harmless ways, and show the facts that a system then loses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ examples:
 """
 
 _EXIT_CODES = """\
-exit codes: 0 nothing broken (or only what it declares),
+exit codes: 0 nothing broken (or only what the system declares),
 1 a relation is broken, 2 wrong usage"""
 
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     form = choose_form(options.output, None, ("table", "json", "junit"))
     import_all(options.imports)
     check_destinations({"--out": options.out, "--report": options.report})
-    with ExitStack() as stack:  # a file that cannot be written is told before anything is tried
+    with ExitStack() as stack:  # report an unwritable file before the first try
         write_to = {path: stack.enter_context(open_destination(path)) for path in (options.out, options.report) if path}
         name, outcome = asyncio.run(_run(options))
         if options.out:
@@ -67,25 +67,25 @@ def _build_parser() -> Parser:
     add("--system", metavar="REF", help="compressor or reranker in this process, such as bm25:ratio=0.3")
     add("--memory", metavar="REF", help="memory system, such as bm25 or file.py:MyMemory")
     add("--proxy", metavar="URL", help="address of a proxy; with --start or --vendor, where it will listen")
-    add("--tap", metavar="[HOST]:PORT", help="where we listen as the proxy's upstream, such as :9100")
+    add("--tap", metavar="[HOST]:PORT", help="listening address of the proxy's upstream, such as :9100")
     add_flags(parser, "tap_host")
     add("--start", metavar="COMMAND", help="command that starts the proxy; {port} and {tap} are filled in")
     add_flags(parser, "start_dir")
-    add("--vendor", metavar="NAME", help="proxy that we know how to start: kompact or headroom")
+    add("--vendor", metavar="NAME", help="known proxy to install and start: kompact or headroom")
     add_flags(parser, "api", help="API of the proxy (default: %(default)s)")
-    add("--model", metavar="NAME", help="model to ask for, if the proxy takes only names that it knows")
+    add("--model", metavar="NAME", help="model name to send, if the proxy accepts only known names")
     add("--relation", action="append", default=[], metavar="ID", help="try only this relation (repeatable)")
     add("--list", action="store_true", help="list the relations and exit")
     add(
         "-n", type=positive, default=50, dest="tries", metavar="N", help="tries of each relation (default: %(default)s)"
     )
-    add("--seconds", type=amount, default=60.0, metavar="S", help="stop after so long (default: %(default)g)")
-    add_flags(parser, "seed", help="another seed makes other inputs (default: %(default)s)")
-    add("--dataset", metavar="REF", help="take inputs from this data too: NAME[:key=value,...] or a file")
+    add("--seconds", type=amount, default=60.0, metavar="S", help="stop after this many seconds (default: %(default)g)")
+    add_flags(parser, "seed", help="seed of the generated inputs (default: %(default)s)")
+    add("--dataset", metavar="REF", help="also take inputs from this data: NAME[:key=value,...] or a file")
     add_flags(parser, "imports", "data_dir")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
-    add("--replay", metavar="FILE", help="try only what an earlier --out found")
-    add("--out", metavar="FILE", help="save what was found as JSON, for --replay")
+    add("--replay", metavar="FILE", help="try only the findings of an earlier --out")
+    add("--out", metavar="FILE", help="save the findings as JSON, for --replay")
     add("--report", metavar="PAGE", help="write rates and findings as one HTML page")
     add("--output", choices=("table", "json", "junit"), help="form of the result on stdout (default: table)")
     add_flags(parser, "wide")
@@ -99,14 +99,14 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
         given.append("proxy")
     if len(given) != 1:
         parser.error(
-            "say what to test, one of: --system REF, --memory REF, --proxy URL, --start COMMAND, --vendor NAME"
+            "no target given: pass one of --system REF, --memory REF, --proxy URL, --start COMMAND, --vendor NAME"
         )
     if given == ["proxy"] and not options.tap:
-        parser.error("a --proxy that is not started here must know its upstream: give a port, as in --tap :9100")
+        parser.error("a --proxy that already runs must be configured with its upstream: give a port, as in --tap :9100")
     if options.replay and (options.out or options.report):
-        parser.error("--out and --report are for new findings: leave them out with --replay")
+        parser.error("--out and --report are for new findings: remove them with --replay")
     if options.dataset and options.memory:
-        parser.error("--dataset has examples for compressors and proxies: leave it out with --memory")
+        parser.error("--dataset is for compressors and proxies: remove it with --memory")
 
 
 def _list_relations(options: argparse.Namespace) -> int:
@@ -124,7 +124,7 @@ def _list_relations(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> tuple[str, Any]:
-    """Open what is tested, then fuzz it (a `Report`), or replay what was found before (a list); with its name."""
+    """Open the target and fuzz it (a `Report`), or replay earlier findings (a list); return its name too."""
     from context_bench.fuzz.relations import list_relations
     from context_bench.fuzz.session import fuzz, list_known, replay
     from context_bench.monitors.progress import StatusLine
@@ -132,7 +132,7 @@ async def _run(options: argparse.Namespace) -> tuple[str, Any]:
     own = _read_own(options)
     findings = _read_findings(options.replay) if options.replay else []
     if options.replay and not findings:
-        raise DataError(f"--replay {options.replay}: it has no findings, so there is nothing to try again")
+        raise DataError(f"--replay {options.replay}: the file has no findings, so there is nothing to replay")
     state = {"inputs": 0, "seconds": 0.0}
     line = StatusLine(
         lambda width: f"{state['inputs']:,} inputs, {state['seconds']:.0f} of at most {options.seconds:.0f} s"[:width],
@@ -159,7 +159,7 @@ async def _run(options: argparse.Namespace) -> tuple[str, Any]:
 
 
 def _read_own(options: argparse.Namespace) -> list[Any]:
-    """Read inputs from the user's data: those whose context holds what the answer needs."""
+    """Read inputs from the user's data: examples whose context contains the evidence or the answer."""
     if not options.dataset:
         return []
     from context_bench.datasets.open import Choices, open_datasets
@@ -169,9 +169,7 @@ def _read_own(options: argparse.Namespace) -> list[Any]:
     cases = map(read_case, open_datasets([options.dataset], choices))
     found = [case for case in cases if case is not None and not (options.system and case.kind == CONVERSATION)]
     if not found:
-        raise DataError(
-            f"{options.dataset}: no example holds its evidence or answer in its context, so nothing can be lost"
-        )
+        raise DataError(f"{options.dataset}: no context contains its evidence or answer, so nothing can be lost")
     return found
 
 
@@ -184,9 +182,7 @@ def _read_findings(path: str) -> list[Finding]:
     except OSError as error:
         raise DataError(f"--replay {path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"--replay {path}: this is not a file that `fuzz --out` wrote ({type(error).__name__})"
-        ) from None
+        raise DataError(f"--replay {path}: not a file of `fuzz --out` ({type(error).__name__})") from None
 
 
 async def _open_target(options: argparse.Namespace, stack: AsyncExitStack) -> tuple[AnyTarget, Any]:
@@ -208,7 +204,7 @@ async def _open_target(options: argparse.Namespace, stack: AsyncExitStack) -> tu
 
 
 async def _open_proxy(options: argparse.Namespace, stack: AsyncExitStack) -> AnyTarget:
-    """Open the tap, start the proxy if that is asked for, and see that one reaches the other."""
+    """Open the tap, start the proxy if requested, and check that it reaches the tap."""
     from context_bench.cli.conformance import prepare_proxy
     from context_bench.conformance.bench import Bench, Client, Upstream
     from context_bench.conformance.examination import require_reach

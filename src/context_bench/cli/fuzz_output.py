@@ -1,4 +1,4 @@
-"""What `context-bench fuzz` writes: a table, JUnit, a page, and what replayed findings do now."""
+"""Output of `context-bench fuzz`: a table, JUnit, a page, and the state of replayed findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_CHARS = 110
 _ONCE = ("--relation", "--out", "--report", "--replay")
-"""Flags with a value that the command for one finding leaves out."""
+"""Flags with a value that the command for one finding omits."""
 
 Replayed = Sequence[tuple["Finding", "Broken | None"]]
 HEAD = ("relation", "tried", "broken", "rate", "95% interval", "note")
@@ -37,16 +37,16 @@ def render_replay(name: str, tried: Replayed, form: str) -> str:
             ],
         )
     lines = [
-        f"{'✗' if broken else '✓'} {finding.relation}: {broken.reason if broken else 'holds now'}"
+        f"{'✗' if broken else '✓'} {finding.relation}: {broken.reason if broken else 'fixed'}"
         for finding, broken in tried
     ]
     count = sum(broken is not None for _, broken in tried)
-    verdict = f"{count} of {len(tried)} still broken" if count else f"all {len(tried)} hold now"
+    verdict = f"{count} of {len(tried)} still broken" if count else f"all {len(tried)} fixed"
     return "\n".join((f"{name}:", *lines, "", f"{verdict}.")) + "\n"
 
 
 def render_report(report: Report, form: str, options: argparse.Namespace, arguments: Sequence[str]) -> str:
-    """Write what was found in the form that was asked for."""
+    """Write the findings in the requested form."""
     if form == "json":
         return json.dumps(report.to_dict(), indent=1, ensure_ascii=False) + "\n"
     if form == "junit":
@@ -70,18 +70,18 @@ def _write_result(result: RelationResult) -> list[str]:
     elif not result.relation.judged:
         note = "reported, not judged"
     elif result.varies and result.broken and not result.counts:
-        note = "no more than it varies by itself"
+        note = "within the system's own variation"
     elif result.excused:
-        note = f"{result.excused} excused: it varies by itself"
+        note = f"{result.excused} excused: the system varies by itself"
     elif not result.tried:
-        note = "says nothing about it"
+        note = "no information"
     limits = f"[{rate.low:.1%}, {rate.high:.1%}]" if rate is not None and rate.known else "–"
     share = f"{rate.value:.1%}" if rate is not None else "–"
     return [result.relation.id, f"{result.tried}", f"{result.broken}", share, limits, note]
 
 
 def write_verdict(report: Report) -> str:
-    """Write which relations are broken, in a sentence."""
+    """Name the broken relations in a sentence."""
     broken = [result.relation.id for result in report.broken]
     verdict = f"broken: {', '.join(broken)}" if broken else "nothing is broken"
     return f"{report.target}: {verdict} ({report.seconds:.0f} s, seed {report.seed})."
@@ -116,13 +116,13 @@ def _sum_up(finding: Finding) -> str:
 
 
 def _show_diff(finding: Finding) -> list[str]:
-    """Show what the change did to the output."""
+    """Show how the change altered the output."""
     lines = (line if len(line) <= MAX_SHOWN_CHARS else f"{line[:MAX_SHOWN_CHARS]}…" for line in finding.diff())
     return [f"  {line}" for line in lines]
 
 
 def _write_again(finding: Finding, arguments: Sequence[str]) -> str:
-    """Write the command that finds it again: the same one, for this relation alone."""
+    """Write the command that reproduces the finding: the same one, for this relation alone."""
     words, given = [], iter(arguments[1:])
     for word in given:
         if word in _ONCE:
@@ -133,7 +133,7 @@ def _write_again(finding: Finding, arguments: Sequence[str]) -> str:
 
 
 def _render_cases(target: str, cases: Sequence[tuple[str, str, str]]) -> str:
-    """Write each relation, or replayed finding, as a test case: its name, why it fails, if it does, and what holds."""
+    """Write each relation or replayed finding as a test case: name, reason of a failure, and the rate if it holds."""
     from context_bench.compare.conditions import FAILS, HOLDS
     from context_bench.compare.gates import GateOutcome
     from context_bench.output.files import render_junit

@@ -1,7 +1,7 @@
 """`context-bench judge-check`: measure how often a judge accepts wrong answers and rejects right ones.
 
-The package ships questions with a gold answer, and four answers each that are known to be right or wrong. The judge
-rates them all; what it gets wrong is counted, with an interval.
+The package ships questions with a gold answer and four answers each, known to be right or wrong. The judge rates all
+of them; its errors are counted, with an interval.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MEMORY_NOTE = (
     "accepted or not by the rule of the question's type; n = answers that got a verdict. A false accept makes a memory "
     "look better than it is."
 )
-_NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = answers that got a rating. {1}"
+_NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = rated answers. {1}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     add_flags(parser, "judge_url", required=True, help="server of a model that rates answers")
     add_flags(parser, "judge_model", "judge_key_env", "prices_file", "max_cost", "max_total_tokens")
     parser.add_argument(
-        "--memory", action="store_true", help="measure the judge of `context-bench memory`, on a bank of its own"
+        "--memory", action="store_true", help="measure the judge of `context-bench memory`, with its own questions"
     )
     parser.add_argument("--judge-prompts", metavar="FILE", help="with --memory: wordings of the rules by type (TOML)")
     add_flags(parser, "max_workers", default=WORKERS, help="requests in flight (default: %(default)s)")
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     add_flags(parser, "silent", help="show no progress")
     options = parser.parse_args(arguments[1:])
     if options.judge_prompts and not options.memory:
-        parser.error("--judge-prompts has wordings for the judge of memory: add --memory")
+        parser.error("--judge-prompts is for the judge of memory: add --memory")
     return _check_memory(options) if options.memory else _check(options)
 
 
@@ -96,7 +96,7 @@ def _print_rates(rates: Sequence[MistakeRate], note: str, options: Namespace) ->
 
 
 def bank() -> Iterator[dict[str, Any]]:
-    """Load four examples for each question, one for each kind of answer; the kind is the dataset."""
+    """Load four examples for each question, one for each kind of answer; the kind is the dataset name."""
     from importlib.resources import files
 
     import orjson
@@ -116,7 +116,7 @@ def _describe_tokens(rows: Sequence[EvalRow]) -> str:
 
 
 def _tell_unscored(result: EvalResult) -> int:
-    """Say why ratings are missing; the exit code tells whether too many are."""
+    """Explain missing ratings; the exit code shows whether too many are missing."""
     reasons = [row.error or row.unscored.get("llm-judge", "") for row in result.rows if not row.scores]
     if reasons:
         from context_bench.cli.messages import say
@@ -147,5 +147,5 @@ def _check_memory(options: Namespace) -> int:
 def _list_cells(rate: MistakeRate) -> list[str]:
     interval = rate.interval
     shown = ["–", "–"] if interval is None else [f"{interval.value:.1%}", f"{interval.low:.1%} to {interval.high:.1%}"]
-    kinds = " + ".join(rate.kinds) if len(rate.kinds) < 3 else "all that are wrong"
+    kinds = " + ".join(rate.kinds) if len(rate.kinds) < 3 else "all wrong answers"
     return [kinds, rate.mistake, str(rate.n), str(rate.unscored), str(rate.mistakes), *shown]

@@ -1,4 +1,4 @@
-"""`context-bench systems|evaluators|metrics|reporters`: what there is of one kind, with what each tells of itself."""
+"""`context-bench systems|evaluators|metrics|reporters`: list the components of one kind with their descriptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from context_bench.refs import import_all
 from context_bench.registry import registry
 from context_bench.traits import find_score_fields
 
-MAX_PARAMETER_CHARS = 48  # characters of a parameter list: the proxies have many
+MAX_PARAMETER_CHARS = 48  # characters of a parameter list; proxies have many parameters
 
 
 def listing_parser(command: str) -> Parser:
@@ -35,7 +35,7 @@ def print_listing(
 ) -> None:
     """Print lines as a table, the first as its head.
 
-    On a narrow terminal the columns in `wrapped` take several lines; where that is not enough, those in `give_way` are
+    On a narrow terminal the columns in `wrapped` take several lines; if that is not enough, those in `give_way` are
     left out.
     """
     cells = [list(line) for line in lines]
@@ -47,7 +47,7 @@ _LISTED = {
     "metrics": ("what it is", ("metric",)),
     "reporters": ("what it writes", ("reporter",)),
 }
-"""The heading and the kinds of components that a command lists, each kind in a table of its own."""
+"""The heading and the component kinds that a command lists, with one table for each kind."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,7 +80,7 @@ def print_components(kind: str, heading: str, options: argparse.Namespace) -> No
 
 
 def _find_component(kind: str, name: str) -> Any:
-    """Return a component, or None where it cannot be loaded: a broken plugin must not hide the others."""
+    """Return a component, or None if it cannot be loaded, so that a broken plugin does not hide the others."""
     try:
         return registry.get(kind, name)
     except ContextBenchError:

@@ -1,4 +1,4 @@
-"""`context-bench local`: serve a small model on this machine, to try everything that asks a model."""
+"""`context-bench local`: serve a small model on this machine, to try commands that need a model."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def main(arguments: Sequence[str]) -> int:
     host, port = parse_listen(options.listen)
     model = LocalModel(options.model, threads=options.threads, context=options.context or CONTEXT, say=say)
     if is_open_to_others(host):
-        say(f"warning: {options.listen} is open to other machines, and the model asks for no key")
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to stop: as with Ctrl-C
-    with open_event_loop() as loop, suppress(KeyboardInterrupt):  # while the model was fetched or loaded
+        say(f"warning: {options.listen} is open to other machines, and the model requires no key")
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a signal to stop, handled like Ctrl-C
+    with open_event_loop() as loop, suppress(KeyboardInterrupt):  # while downloading or loading the model
         loop.run_until_complete(_serve(Tap(model, host=host, port=port), model))
     signal.signal(signal.SIGTERM, before)
     say("stopped")
@@ -80,7 +80,12 @@ def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="[HOST]:PORT",
         help="where to listen (default: %(default)s, for this machine only; port 0 takes a free one)",
     )
-    add("--model", default="local", metavar="FILE", help="GGUF file (default: a small model, which is fetched)")
+    add("--model", default="local", metavar="FILE", help="GGUF file (default: a small model, downloaded once)")
     add("--threads", type=positive, metavar="N", help="CPU threads to use (default: half of the cores, up to 8)")
-    add("--context", type=positive, metavar="N", help="tokens of prompt and reply together (default: 8192)")
+    add(
+        "--context",
+        type=positive,
+        metavar="N",
+        help="context size: tokens of prompt and reply together (default: 8192)",
+    )
     return parser.parse_args(arguments[1:])

@@ -1,4 +1,4 @@
-"""`context-bench memory`: memory systems on conversations, each written once, at equal budgets and with one reader."""
+"""`context-bench memory`: compare memory systems at equal budgets; each conversation is written once."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _save_contexts(options: MemoryOptions, result: EvalResult) -> None:
 
 
 def _check_conditions(gate: RunGate) -> None:
-    """Refuse conditions on numbers that no run has, before anything is sent."""
+    """Refuse conditions on numbers that no run has, before any request is sent."""
     from context_bench.errors import UsageError, suggest
     from context_bench.numbers import NUMBERS
 
@@ -99,7 +99,7 @@ def _check_conditions(gate: RunGate) -> None:
 
 
 def _check(options: MemoryOptions) -> None:
-    """Load what the user registers, and refuse what cannot be run."""
+    """Load the user's registrations, and refuse options that cannot work."""
     from context_bench.errors import UsageError
     from context_bench.refs import import_all
     from context_bench.registry import registry
@@ -112,11 +112,11 @@ def _check(options: MemoryOptions) -> None:
         known = ", ".join(registry.list("memory_dataset"))
         raise UsageError(f"no dataset: add --dataset NAME ({known}) or FILE.jsonl")
     if options.save_contexts and options.no_store:
-        raise UsageError("--save-contexts reads the answers that are kept: leave out --no-store")
+        raise UsageError("--save-contexts needs the store: remove --no-store")
     if not options.no_bm25 and not any(re.match(r"bm25\b", text) for text in options.system):
         options.system = [*options.system, "bm25"]
     if options.fresh and options.resume:
-        raise UsageError("--fresh and --resume are opposites: give one of them")
+        raise UsageError("--fresh and --resume exclude each other: pass one of them")
 
 
 def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
@@ -167,13 +167,13 @@ def _choose_answerer(options: MemoryOptions) -> Answerer | None:
     given = [options.tap_forward, options.tap_model, options.tap_reply]
     if sum(each is not None for each in given) > 1:
         raise UsageError(
-            "only one can answer behind the taps: --tap-forward URL, --tap-model local or --tap-reply SCRIPT"
+            "choose one source of answers behind the taps: --tap-forward URL, --tap-model local or --tap-reply SCRIPT"
         )
     return Shared(choose_answerer(*given), options.max_rpm) if any(given) else None
 
 
 def _build_reader(options: MemoryOptions, answerer: Answerer | None) -> SharedReader | None:
-    """Build the reader: the server of --reader, else whoever answers behind the taps, else the script."""
+    """Build the reader: the server of --reader, else the model behind the taps, else the script."""
     from context_bench.http import find_key
     from context_bench.http.secrets import check_url
     from context_bench.memory.arm import SharedReader
@@ -195,7 +195,7 @@ def _build_reader(options: MemoryOptions, answerer: Answerer | None) -> SharedRe
 
 
 def _build_judges(options: MemoryOptions) -> list[Any]:
-    """Build the judge that the flags name; one that would judge its own answers is refused unless asked for."""
+    """Build the judge of the flags; refuse one that would judge its own answers, unless --judge-itself is given."""
     from context_bench.cli.build_scoring import JudgeOptions, build_memory_judge
     from context_bench.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""`context-bench memory --dry-run`: estimate what writing, asking, reading and judging would take. Nothing is sent."""
+"""`context-bench memory --dry-run`: estimate the cost of writing, asking, reading and judging. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from context_bench.traits import find_model
 from context_bench.types import Example
 from context_bench.utils.tokens import get_tokenizer
 
-EXTRACTED_TOKENS = 200  # that a model writes for one write, assumed
-JUDGE_TOKENS = 100  # of a verdict with its reason, assumed
+EXTRACTED_TOKENS = 200  # assumed output of a model for one write
+JUDGE_TOKENS = 100  # assumed length of a verdict with its reason
 
 
 @dataclass
 class _Phase:
-    """Calls of one model, and the tokens that it would read and write."""
+    """Calls of one model, with their input and output tokens."""
 
     model: str | None
     calls: float = 0.0
@@ -46,7 +46,7 @@ class _Phase:
         self.written += written
 
     def cost(self, prices: Prices) -> float | None:
-        """Estimate the dollars; None where the model has no price."""
+        """Estimate the dollars; None if the model has no price."""
         if not self.calls:
             return 0.0
         price = prices.of(self.model)
@@ -57,7 +57,7 @@ class _Phase:
 
 
 def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> int:
-    """Count conversations, questions and tokens, and show for each system what they would take."""
+    """Count conversations, questions and tokens, and show the calls and cost of each system."""
     count = get_tokenizer(options.tokenizer)
     opened, tag = open_conversations(
         options.dataset,
@@ -110,7 +110,7 @@ def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> 
 
 
 def _list_named(options: MemoryOptions) -> Iterator[tuple[str, Any]]:
-    """List the systems with what makes each, those of a file of contexts last."""
+    """List the systems with their factories; those from a file of contexts come last."""
     for text in options.system:
         for ref in parse("memory_system", text):
             yield mask_reference(ref.text), resolve("memory_system", ref)

@@ -1,4 +1,4 @@
-"""Messages to the user on stderr: one sentence each, wrapped where stderr is a terminal."""
+"""Messages to the user on stderr: one sentence each, wrapped if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-MIN_COLUMNS = 20  # columns below which a terminal does not tell the truth about itself
+MIN_COLUMNS = 20  # a terminal that reports fewer columns is not believed
 
 
 def say(message: object) -> None:
@@ -16,12 +16,12 @@ def say(message: object) -> None:
 
     clear = "\r\x1b[2K" if sys.stderr.isatty() else ""  # there may be a progress line
     text = wrap_message(f"context-bench: {printable(str(message))}")
-    sys.stderr.write(f"{clear}{text}\n")  # in one piece: a progress line may be drawn at any moment
+    sys.stderr.write(f"{clear}{text}\n")  # one write call, as a progress line may be drawn at any moment
     sys.stderr.flush()
 
 
 def wrap_message(text: str) -> str:
-    """Wrap a text for the terminal behind stderr, if any; indented lines are commands to copy, and stay whole."""
+    """Wrap a text for a terminal on stderr; indented lines are commands to copy, and stay whole."""
     if not sys.stderr.isatty():
         return text
     from textwrap import fill
@@ -36,7 +36,7 @@ def wrap_message(text: str) -> str:
 
 
 def _find_width() -> int:
-    """Return the columns of the terminal behind stderr; stdout may be a file. 80 where they are not known."""
+    """Return the width of the terminal on stderr, or 80 if unknown; stdout may be a file."""
     try:
         width = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
@@ -46,7 +46,7 @@ def _find_width() -> int:
 
 @contextmanager
 def show_messages(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
-    """Show warnings, each once, and with `verbose` also requests and replies."""
+    """Show each warning once, and with `verbose` also requests and replies."""
     with show_warnings(quiet=quiet), _show_requests() if verbose else nullcontext():
         yield
 

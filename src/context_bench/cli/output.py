@@ -1,4 +1,4 @@
-"""Where results go, and what is said at their end: report and page, messages about failures, JSON for people."""
+"""Write results: report and page, final messages about failures, readable JSON."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".tex": "latex", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
-_ANY_FORM = ("", ".txt")  # endings that promise no form
+_ANY_FORM = ("", ".txt")  # endings that fit every form
 _VARIANTS = {
     ("table", "md"),
     ("table", "github"),
     ("csv", "csv-summary"),
-}  # forms of one ending: --output may ask for the second
-_DATA_FORMS = ("json", "csv", "csv-summary")  # forms that hold texts of models and datasets as they came
+}  # two forms with one ending: --output can select the second
+_DATA_FORMS = ("json", "csv", "csv-summary")  # forms with unchanged texts of models and datasets
 REPORT_FORMS = ("table", "md", "json", "csv", "csv-summary", "latex", "html", "github")
 
 
@@ -33,10 +33,10 @@ Write = Callable[[str | Iterable[str]], Any]
 
 
 def choose_form(output: str | None, out: str | None, forms: Collection[str] = REPORT_FORMS) -> str:
-    """Return the form of a report, one of `forms`: the one that --output says, or that the ending of --out names.
+    """Return the form of a report, one of `forms`, from --output or the ending of --out.
 
     Raises:
-        UsageError: The ending names another form than --output does, or no form at all and there is no --output.
+        UsageError: The ending and --output name different forms, or neither names a form.
     """
     from context_bench.errors import UsageError
 
@@ -45,7 +45,7 @@ def choose_form(output: str | None, out: str | None, forms: Collection[str] = RE
     if named not in forms:
         named = None
     if output in forms and named and output != named and (named, output) not in _VARIANTS:
-        raise UsageError(f"--out {out} names the form {named}, and --output says {output}: leave one of them out")
+        raise UsageError(f"--out {out} names the form {named}, and --output is {output}: remove one of them")
     if output is None and named is None and ending not in _ANY_FORM and not _is_device(Path(str(out))):
         known = ", ".join([*(each for each, form in _FORMS.items() if form in forms), ".txt"])
         more = "; for Parquet, use result.to_parquet() in Python" if ending == ".parquet" else ""
@@ -55,10 +55,10 @@ def choose_form(output: str | None, out: str | None, forms: Collection[str] = RE
 
 @contextlib.contextmanager
 def open_destination(path: str | None, *, quiet: bool = False, flag: str = "--out") -> Iterator[Write]:
-    """Open where the report goes: stdout, or a file. A text is written whole, or as the pieces that it comes in.
+    """Open the destination of the report, stdout or a file, for a text or for pieces of text.
 
-    A file is tried before the run, and replaced only when the report is whole; a message then says so. `flag` is the
-    one that named the file.
+    A file is checked before the run and replaced only when the report is complete; a message then confirms it. `flag`
+    is the flag that named the file.
     """
     if path is None:
         yield _print
@@ -78,7 +78,7 @@ def open_destination(path: str | None, *, quiet: bool = False, flag: str = "--ou
 
 
 def check_destinations(named: Mapping[str, str | None]) -> None:
-    """Refuse two flags that name the same file, before anything is run: one would replace what the other wrote."""
+    """Refuse two flags that name the same file, before the run: one would overwrite the other."""
     seen: dict[Path, str] = {}
     for flag, path in named.items():
         if path is None or _is_device(Path(path)):
@@ -87,12 +87,12 @@ def check_destinations(named: Mapping[str, str | None]) -> None:
         if target in seen:
             from context_bench.errors import UsageError
 
-            raise UsageError(f"{seen[target]} and {flag} both name {path}: give each a file of its own")
+            raise UsageError(f"{seen[target]} and {flag} both name {path}: give each its own file")
         seen[target] = flag
 
 
 class _CannotWrite(Exception):
-    """The report cannot be written; told apart from what goes wrong in the run itself."""
+    """The report cannot be written, as opposed to an error in the run."""
 
 
 @contextlib.contextmanager
@@ -101,7 +101,7 @@ def _replace_file(target: Path) -> Iterator[Write]:
     with _explain_failure():
         if target.is_dir():
             raise IsADirectoryError(None, "it is a directory")
-        draft.touch()  # tried before the run; one that is killed leaves nothing behind
+        draft.touch()  # checked before the run; a killed run leaves no file
         draft.unlink()
         if target.exists():
             target.open("a").close()
@@ -116,7 +116,7 @@ def _replace_file(target: Path) -> Iterator[Write]:
 
 
 def _is_device(target: Path) -> bool:
-    """Whether it exists and is not a file: a pipe, a terminal, /dev/null. Those are written to, not replaced."""
+    """Whether the path exists and is not a file (a pipe, a terminal, /dev/null), so it is not replaced."""
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
@@ -140,16 +140,16 @@ def _print(text: str | Iterable[str]) -> None:
 
 
 def table_width(*, wide: bool, out: str | None = None) -> int | None:
-    """Return the columns that a table may take: those of the terminal that it goes to; None where it stays whole."""
+    """Return the terminal's width for a table; None for no limit."""
     if wide or out is not None or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
 
 
 def wants_color(out: str | None = None) -> bool:
-    """Whether what goes to stdout may be coloured: on a terminal, unless NO_COLOR is set or the terminal is dumb.
+    """Whether to colour stdout: on a terminal, unless NO_COLOR is set or the terminal is dumb.
 
-    FORCE_COLOR asks for colour anywhere else than in a file that --out names.
+    FORCE_COLOR enables colour everywhere except in the file of --out.
     """
     if out is not None or os.environ.get("NO_COLOR"):
         return False
@@ -161,7 +161,7 @@ def wants_color(out: str | None = None) -> bool:
 def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     """Write a report, piece by piece if the reporter has `render_parts`.
 
-    Where the reporter fails, the rows go to stdout as JSON, unless the store has them.
+    If the reporter fails, the rows go to stdout as JSON, unless the store has them.
     """
     from context_bench.traits import find_render_parts
 
@@ -175,7 +175,7 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     elif write is _print and name in _DATA_FORMS and sys.stdout.isatty():
         from context_bench.output.layout import show_controls
 
-        write(show_controls(rendered))  # a file or a pipe gets the data as they are
+        write(show_controls(rendered))  # a file or a pipe gets the data unchanged
     else:
         write(rendered)
 
@@ -205,9 +205,9 @@ def _explain_reporter(name: str, result: Any) -> Iterator[None]:
 def report_run(
     options: CommandOptions, run: Callable[[], EvalResult], *, verbose: bool = False
 ) -> tuple[EvalResult, BaseException | None]:
-    """Run, and write the report and the page, also of a run that ended early; return what ended it too.
+    """Run, write the report and the page, even after an early end, and return the result and the failure, if any.
 
-    Messages about the run come first, so that its conclusion is the last thing on the screen.
+    Messages about the run come first, so its conclusion is last on the screen.
     """
     from context_bench.errors import ContextBenchError, Interrupted, find_result
     from context_bench.numbers import NUM_EXAMPLES
@@ -223,7 +223,7 @@ def report_run(
         open_destination(options.report, quiet=options.silent, flag="--report") as write_page,
     ):
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # what a user's system prints must not get into the report
+            with contextlib.redirect_stdout(sys.stderr):  # output of a user's system must not mix with the report
                 result = run()
         except (ContextBenchError, Interrupted) as error:
             failure, found = error, find_result(error)
@@ -242,19 +242,19 @@ def report_run(
 
 
 def advise_resume(words: Sequence[str], *, kept: bool) -> str:
-    """Say what to type after an interruption: the command line as it was recorded, with --resume."""
+    """Return the command that continues an interrupted run: the recorded one with --resume."""
     if not kept:
-        return "nothing was kept (--no-store)"
+        return "nothing was stored (--no-store)"
     from shlex import join
 
     words = [word for word in words if word != "--fresh"]
     line = join([*words, *([] if "--resume" in words else ["--resume"])])
-    masked = " (put the values back that *** hides)" if "***" in line else ""
-    return f"what is done is kept; to go on{masked}:\n  context-bench {line}"
+    masked = " (write the values that *** hides)" if "***" in line else ""
+    return f"finished work is stored; to continue{masked}:\n  context-bench {line}"
 
 
 def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException | None = None) -> None:
-    """Tell which examples failed and how, and why the run stopped; whoever raises a `failure` tells it."""
+    """Print the failures and why the run stopped; the caller reports a raised `failure`."""
     from context_bench.caveats import find_unscored
     from context_bench.numbers import NUM_ERRORS, NUM_EXAMPLES
 
@@ -262,7 +262,7 @@ def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException |
     for row in result.rows:
         if row.error:
             first.setdefault(row.system, row)
-    stopped = result.settings.stopped_systems  # told of by a warning, when it happened
+    stopped = result.settings.stopped_systems  # a warning reported it when it happened
     for name, values in result.summary.items():
         if values.get(NUM_ERRORS) and name not in stopped:
             failed, total = int(values[NUM_ERRORS]), int(values[NUM_EXAMPLES])
@@ -293,7 +293,7 @@ def _describe_first(row: Any) -> str:
 
 
 def tell_stops(result: Any, *, systems: bool = False) -> None:
-    """Tell why the run stopped early; with `systems` also why single ones did, where no warning was shown."""
+    """Print why the run stopped early; with `systems`, also why single systems did, if no warning was shown."""
     from context_bench.monitors.preflight import describe_stop
 
     for name, reason in result.settings.stopped_systems.items() if systems else ():
@@ -303,7 +303,7 @@ def tell_stops(result: Any, *, systems: bool = False) -> None:
 
 
 def _find_broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:
-    """Find evaluators that raised, how often, and what first: in a row an exception reads `Type: message`."""
+    """Find evaluators that raised, with count and first exception, which rows hold as `Type: message`."""
     broken: dict[str, tuple[int, str]] = {}
     for row in result.rows:
         for name, reason in row.unscored.items():
@@ -315,9 +315,9 @@ def _find_broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:
 
 
 def format_json(value: Any, *, longest: int | None, width: int | None) -> str:
-    """Write a document as indented JSON; what JSON cannot say is written as its text.
+    """Write a document as indented JSON; other types become their text.
 
-    `longest` cuts texts. `width` wraps lines below their key; without it the text stays JSON.
+    `longest` shortens texts. `width` wraps lines below their key; without it the output is valid JSON.
     """
     import json
 
@@ -331,7 +331,7 @@ def format_json(value: Any, *, longest: int | None, width: int | None) -> str:
 
 
 def shorten_texts(value: Any, longest: int | None) -> Any:
-    """Cut every long text of a document in its middle; `longest` None cuts nothing."""
+    """Shorten every long text of a document in the middle; None for `longest` shortens nothing."""
     if isinstance(value, str):
         if longest is None or len(value) <= longest:
             return value

@@ -1,4 +1,4 @@
-"""`context-bench plan [RUN]`: how many examples a question needs, what they cost, and a plan fixed in advance."""
+"""`context-bench plan [RUN]`: compute how many examples a question needs and their cost, and fix a plan in advance."""
 
 from __future__ import annotations
 
@@ -36,9 +36,14 @@ def plan_parser() -> Parser:
     parser = Parser(prog="context-bench plan", description=COMMANDS["plan"])
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")
-    add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
-    add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
-    add("--difference", type=amount, metavar="D", help=f"difference to find (default: {DEFAULT_DIFFERENCE})")
+    add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of the difference per example")
+    add(
+        "--discordant",
+        type=amount,
+        metavar="P",
+        help="without a pilot: share of examples that only one of the systems passes",
+    )
+    add("--difference", type=amount, metavar="D", help=f"difference to detect (default: {DEFAULT_DIFFERENCE})")
     add(
         "--margin",
         type=amount,
@@ -46,12 +51,18 @@ def plan_parser() -> Parser:
         help=f"difference that does not matter (default: the pilot's, else {DEFAULT_MARGIN:g})",
     )
     add("--baseline", metavar="NAME", help="system that the others are compared with (default: the pilot's)")
-    add("--power", type=amount, default=0.8, metavar="P", help="chance that the run finds it (default: %(default)s)")
+    add(
+        "--power",
+        type=amount,
+        default=0.8,
+        metavar="P",
+        help="power: chance that the run detects it (default: %(default)s)",
+    )
     add("-n", "--max-examples", type=positive, metavar="N", help="examples that the run will have")
     add("--lock", metavar="FILE", help="write metric, margin, -n, systems and datasets to FILE, for --plan of a run")
     add("--system", action="append", default=[], metavar="NAME", help="without a pilot: a system (repeatable)")
     add("--dataset", action="append", default=[], metavar="TAG", help="without a pilot: a dataset (repeatable)")
-    add("--score-field", metavar="FIELD", help="the score that counts (default: the pilot's, else score)")
+    add("--score-field", metavar="FIELD", help="primary score (default: the pilot's, else score)")
     add_store(parser)
     add("--output", choices=("table", "json"), default="table", help="form of the result (default: table)")
     add_flags(parser, "wide")
@@ -63,7 +74,7 @@ def _plan(flags: argparse.Namespace) -> int:
     assumed = flags.spread is not None or flags.discordant is not None
     if (pilot is None) != assumed:
         raise UsageError(
-            "plan from a pilot (context-bench plan RUN), or from --spread or --discordant: give one of them"
+            "plan from a pilot (context-bench plan RUN), or from --spread or --discordant: pass one of them"
         )
     if not 0 < flags.power < 1:
         raise UsageError(f"--power must be between 0 and 1 (got {flags.power:g})")
@@ -80,7 +91,7 @@ def _plan(flags: argparse.Namespace) -> int:
     if flags.lock:
         lock = _make_lock(flags, pilot, margin, baseline)
         write_lock(lock, Path(flags.lock))
-        say(f"locked in {flags.lock}: give it to the run with --plan {flags.lock}")
+        say(f"locked in {flags.lock}: pass --plan {flags.lock} to the run")
     return 0
 
 
@@ -101,7 +112,7 @@ def _find_baseline(flags: argparse.Namespace, pilot: EvalResult | None) -> str |
     wanted = flags.baseline or pilot.settings.baseline
     chosen = choose_baseline(_list_systems(pilot), wanted, pilot.settings.controls)
     if chosen is None:
-        raise UsageError("the pilot has one system alone: a plan needs a baseline beside it")
+        raise UsageError("the pilot has only one system: a plan also needs a baseline")
     return chosen
 
 
@@ -154,7 +165,7 @@ def _print(flags: argparse.Namespace, target: Target, baseline: str | None, need
 
 
 def _list_lines(needs: Needs, target: Target) -> list[list[str]]:
-    """List the questions of one system; the baseline has its cost for a thousand examples."""
+    """List the questions of one system; for the baseline, its cost of 1,000 examples."""
     if needs.to_clear is None:
         return [[needs.system, "baseline", "1,000", *_write_costs(needs, 1000)]]
     questions: list[tuple[str, int | None]] = [

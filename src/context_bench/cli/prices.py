@@ -1,4 +1,4 @@
-"""`context-bench prices [NAME]`: what tokens cost, by model. No network call is made."""
+"""`context-bench prices [NAME]`: list token prices by model. No network call is made."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def main(arguments: Sequence[str]) -> int:
 def prices_parser() -> Parser:
     parser = Parser(prog="context-bench prices", description=COMMANDS["prices"])
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="a model, as a run would ask for it, or a part of names"
+        "name", nargs="?", metavar="NAME", help="a model name as a run would send it, or a part of names"
     )
     parser.add_argument(
-        "--prices", metavar="FILE", help="add the prices in this file (TOML or JSON) to the table that ships"
+        "--prices", metavar="FILE", help="add the prices of this file (TOML or JSON) to the bundled table"
     )
     parser.add_argument(
         "--output", choices=("table", "json"), default="table", help="form of the result (default: table)"
@@ -57,7 +57,7 @@ def prices_parser() -> Parser:
 
 
 def choose_prices(prices: Prices, name: str | None) -> tuple[dict[str, Price], str]:
-    """Choose the entry that a run would use for a model, else all whose names have the text; and how it was found."""
+    """Choose the entry that a run would use for a model, else all with the text in their name; and how it was found."""
     everything = dict(prices)
     if name is None:
         return everything, ""
@@ -67,8 +67,8 @@ def choose_prices(prices: Prices, name: str | None) -> tuple[dict[str, Price], s
     found = {entry: price for entry, price in everything.items() if name.lower() in entry.lower()}
     if not found:
         near = get_close_matches(name, everything, n=3)
-        hint = f"; near it: {', '.join(near)}" if near else ""
-        raise UsageError(f"{name!r} is not priced: no entry has that name or a part of it{hint}")
+        hint = f"; similar: {', '.join(near)}" if near else ""
+        raise UsageError(f"{name!r} has no price: no entry matches this name or a part of it{hint}")
     return found, ""
 
 

@@ -1,4 +1,4 @@
-"""The process of a command: what process 1 of a container must do, and standard streams that may be closed."""
+"""The process of a command: act as process 1 of a container, and handle closed standard streams."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 def stand_in_as_init() -> None:
-    """Return in a child process; the caller becomes the init process of a container, and ends as the child does.
+    """Return in a child process; the parent becomes the container's init process, and exits with the child's code.
 
-    It collects orphans that have ended and passes signals on; nothing else does that there. The command runs as its
-    child, so that it collects its own children as anywhere else.
+    The init process collects ended orphans and forwards signals. The command runs as its child, so it collects its own
+    children as usual.
     """
-    if not hasattr(signal, "sigwaitinfo"):  # macOS and Windows have no containers of this kind
+    if not hasattr(signal, "sigwaitinfo"):  # no such containers on macOS and Windows
         return
     watched = {signal.SIGCHLD, *(getattr(signal, name) for name in _PASSED_ON)}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
@@ -28,12 +28,12 @@ def stand_in_as_init() -> None:
         told = signal.sigwaitinfo(watched)
         if told.si_signo == signal.SIGCHLD:
             _collect(child)
-        elif told.si_code <= 0:  # sent by somebody; one from the terminal has reached the child already
+        elif told.si_code <= 0:  # sent by a process; a signal of the terminal has already reached the child
             os.kill(child, told.si_signo)
 
 
 def _collect(child: int) -> None:
-    """Collect all that have ended, and end with the child's exit code if it is among them."""
+    """Collect ended processes; exit with the child's exit code if it is among them."""
     while True:
         try:
             ended, status = os.waitpid(-1, os.WNOHANG)
@@ -47,7 +47,7 @@ def _collect(child: int) -> None:
 
 
 class _Tolerant:
-    """A text stream that swallows what cannot be written; in all else the stream itself."""
+    """A text stream that ignores write errors and otherwise acts as the stream itself."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -69,9 +69,9 @@ class _Tolerant:
 
 
 def keep_streams_usable() -> None:
-    """Open what was closed before we started, and make sure that a note which cannot be written ends nothing.
+    """Open standard streams that were closed at the start, and ignore errors of writing messages.
 
-    A closed descriptor would be given to the next file that is opened, such as the store, and get our notes.
+    The next opened file, such as the store, would get a closed descriptor, and so receive our messages.
     """
     for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:

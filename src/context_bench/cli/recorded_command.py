@@ -1,4 +1,4 @@
-"""Masks the keys that a user wrote into a command line or a run file, before it is recorded."""
+"""Mask keys in a command line or a run file before it is recorded."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def _mask(flag: str, value: str) -> str:
 
 
 def mask_run_file(text: str, values: Mapping[str, Any]) -> str | None:
-    """Mask a run file, so that it may be stored; None when a secret in it is written in a way that cannot be masked."""
+    """Mask a run file for storage; return None if it holds a secret in a form that cannot be masked."""
     found = {secret for key, value in values.items() for secret in _find_in_flag(key.replace("_", "-"), value)}
     for secret in sorted(found, key=len, reverse=True):
-        if secret not in text:  # written with escapes: better no record than one that leaks
+        if secret not in text:  # written with escapes: rather no record than a leak
             return None
         text = text.replace(secret, MASK)
     return mask_text(text)

@@ -1,4 +1,4 @@
-"""`context-bench replay`: send recorded sessions through proxies and policies, and show what would have changed."""
+"""`context-bench replay`: send recorded sessions through proxies and policies, and show the effects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ exit codes: 0 done, 2 wrong usage or no recording, 3 a request or a session
 failed, 130 interrupted (--resume goes on with the sessions that are left)"""
 
 FORMS = ("table", "json")
-MIN_CONTROL_SAVING = 0.01  # an arm that saves less has no controls at its size
+MIN_CONTROL_SAVING = 0.01  # arms that save less get no controls of their size
 SMALLEST_RATIO = 0.02
 
 
@@ -72,13 +72,17 @@ def _build_parser() -> Parser:
     add = parser.add_argument
     add("paths", nargs="+", metavar="FILE|DIR", help="recorded sessions, in any format of `context-bench traffic show`")
     add_flags(parser, "proxy", "name", "start", "start_dir", "vendor", "tap", "tap_host", "header")
-    add_flags(parser, "tap_model", help="model of this machine that answers what a proxy asks on its own")
+    add_flags(parser, "tap_model", help="local model that answers a proxy's own requests")
     add_flags(parser, "system", help="policy, messages function or compressor (repeatable)")
-    add("--controls", action="store_true", help="add truncation, random deletion and others at the size of each system")
+    add(
+        "--controls",
+        action="store_true",
+        help="add truncation, random deletion and other controls at the size of each system",
+    )
     add_flags(parser, "max_examples", help="at most N sessions (default: all)")
-    add_flags(parser, "max_errors", help="stop when so many sessions of a system could not be replayed")
+    add_flags(parser, "max_errors", help="stop when this many sessions of a system could not be replayed")
     add("--timeout", type=amount, metavar="S", help="seconds for one request (default: 60; 600 with --tap-model)")
-    add_flags(parser, "volume", help="requests that you expect, such as 70k/day: gives the dollars of a month")
+    add_flags(parser, "volume", help="expected requests, such as 70k/day, to compute dollars per month")
     add_flags(parser, "imports", "seed", "prices_file", "cache_dir", "resume", "no_store")
     form = "form of the result: table or json (default: by the ending of --out, else table)"
     add_flags(parser, "output", help=form, choices=FORMS, metavar="FORM")
@@ -96,7 +100,7 @@ def _replay(given: argparse.Namespace, options: RunOptions, typed: Sequence[str]
 
     arms = _build_arms(given, options)
     if not arms:
-        raise UsageError("nothing to replay through: add --proxy URL with --tap, --vendor NAME or --system REF")
+        raise UsageError("no system to replay with: add --proxy URL with --tap, --vendor NAME or --system REF")
     if not options.silent:
         print("context-bench: reading the recordings", file=sys.stderr)
     recording = Recording.read(given.paths)
@@ -140,7 +144,7 @@ def _run(arms: Sequence[Arm], recording: Any, options: RunOptions, command: list
 
 
 def _build_arms(given: argparse.Namespace, options: RunOptions) -> list[Arm]:
-    """Build the proxies, each with a tap of its own, then the systems of this process."""
+    """Build the proxies, each with its own tap, then the systems of this process."""
     from context_bench.cli.build_systems import parse_headers, plan_arms, plan_ports
     from context_bench.http.secrets import find_api_root
     from context_bench.local import LocalModel
@@ -182,7 +186,7 @@ def _build_arms(given: argparse.Namespace, options: RunOptions) -> list[Arm]:
 
 
 def _build_controls(outcomes: Sequence[ArmOutcome], seed: int) -> list[Arm]:
-    """Build controls at the size of each arm: they cut the results of tools as much as the arm cut the requests."""
+    """Build controls at the size of each arm: they cut tool results as much as the arm cut the requests."""
     from context_bench.replay.arms import SystemArm
     from context_bench.systems.adapt import build_systems
 

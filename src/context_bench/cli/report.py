@@ -52,7 +52,7 @@ def _report(arguments: Sequence[str]) -> int:
 
 
 def _tell_files_apart(results: Sequence[EvalResult]) -> None:
-    """Number results of files that have the same name: links to examples go by it."""
+    """Number results of files with equal names, as links to examples use the name."""
     names = [result.settings.file for result in results]
     for number, (name, result) in enumerate(zip(names, results), 1):
         if name is not None and names.count(name) > 1:
@@ -60,7 +60,7 @@ def _tell_files_apart(results: Sequence[EvalResult]) -> None:
 
 
 def _write_plots(results: Sequence[EvalResult], folder: str, store: str) -> None:
-    """Write the plots of each run; those of several go to folders of their own."""
+    """Write the plots of each run; several runs get separate folders."""
     for number, result in enumerate(results, 1):
         own = Path(folder) / str(result.settings.run or number) if len(results) > 1 else Path(folder)
         for sentence in write_plots(result, str(own), store):
@@ -83,7 +83,7 @@ def _plot(arguments: Sequence[str]) -> int:
     add(
         "--kind",
         choices=_KINDS,
-        help="quality against cost, or against tokens for each setting of a sweep (default: what the run has)",
+        help="quality against cost, or against tokens for each setting of a sweep (default: by the run)",
     )
     add_store(parser)
     options = parser.parse_args(arguments[1:])
@@ -115,32 +115,32 @@ def _view(arguments: Sequence[str]) -> int:
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
-        with contextlib.suppress(OSError, AttributeError):  # Windows has no such thing
-            os.nice(10)  # a run on the same machine comes first
+        with contextlib.suppress(OSError, AttributeError):  # not available on Windows
+            os.nice(10)  # give runs on this machine priority
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
-        say(f"shows the store in {options.store} at the address above, to whoever has it; Ctrl-C ends it")
+        say(f"the address above shows the store in {options.store} to anyone who has it; Ctrl-C stops")
         if os.environ.get("SSH_CONNECTION"):
             host, port = os.environ["SSH_CONNECTION"].split()[2], urlsplit(server.url).port
             tunnel = f"ssh -N -L {port}:127.0.0.1:{port} {getuser()}@{host}"
-            say("on your own machine, this opens a tunnel, and the address then works there:")
-            print(f"  {tunnel}", file=sys.stderr, flush=True)  # on a line of its own, to be copied
+            say("on your own machine, this command opens a tunnel to the address:")
+            print(f"  {tunnel}", file=sys.stderr, flush=True)  # a separate line, for copying
         if not options.no_open:
             _open_browser(server.url)
-        while not stopped.wait(1.0):  # on Windows a signal is heard of only when something else happens
+        while not stopped.wait(1.0):  # on Windows a signal is handled only between waits
             pass
     return 0
 
 
 def _open_browser(url: str) -> None:
-    """Open a browser, where there is a screen: one in the terminal would take it over."""
+    """Open a browser, if there is a screen: a text browser would take over the terminal."""
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return
     import tempfile
     import webbrowser
     from html import escape
 
-    # The token in the address must not be in the command line of the browser, which every user of the machine can read.
+    # The token must not be in the browser's command line, which every user of the machine can read.
     with tempfile.NamedTemporaryFile("w", prefix="context-bench-", suffix=".html", delete=False) as file:
         file.write(f'<meta http-equiv="refresh" content="0; url={escape(url, quote=True)}">')
     atexit.register(Path(file.name).unlink, missing_ok=True)

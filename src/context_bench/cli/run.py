@@ -1,12 +1,12 @@
-"""`context-bench run bench.toml`: the flags of a run in a file, to be kept, shared and run again.
+"""`context-bench run bench.toml`: run a benchmark from a file of flags.
 
     proxy = ["http://localhost:7878"]
     system = ["passthrough", "bm25:ratio=0.3"]
     dataset = ["needle:length=8000,n=50"]
     max-workers = 16
 
-Keys are the long flags; a list repeats its flag, true sets it. Flags after the file are added to those
-in it, and win over them.
+Keys are the long flags; a list repeats its flag, true sets it. Flags after the file are added and take
+precedence.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="context-bench run",
         usage="context-bench run FILE.toml [flags of a run]",
-        description=f"{COMMANDS['run']}; flags after it are added",
+        description=f"{COMMANDS['run']}; flags after the file are added",
     )
     parser.add_argument("file", metavar="FILE.toml", help="keys are the long flags of a run, such as max-workers")
     options = parser.parse_args(arguments[1:2])
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _read_flags(path: Path, values: dict[str, Any]) -> dict[str, list[str]]:
-    """Read the keys of a file as flags, by the name of their option; one that is false is there without a flag."""
+    """Read the keys of a file as flags by option name; a false value gives no flag."""
     known = run_parser().flags
     flags: dict[str, list[str]] = {}
     for key, value in values.items():

@@ -1,4 +1,4 @@
-"""`context-bench runs [list|show|export|requests|rm|bundle|verify]`: what was recorded; without an action, a list."""
+"""`context-bench runs [list|show|export|requests|rm|bundle|verify]`: list and manage recorded runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     add_store(listed)
     show = actions.add_parser("show", help="show how a run was made, and its table")
     export = actions.add_parser("export", help="write a run in any form of --output")
-    requests = actions.add_parser("requests", help="print a tap's requests that belong to no example, as JSON lines")
+    requests = actions.add_parser("requests", help="print a tap's requests that match no example, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     bundle = actions.add_parser("bundle", help="write a run as one sealed file that others can verify")
     verify = actions.add_parser(
@@ -46,12 +46,12 @@ def main(arguments: Sequence[str]) -> int:
     add_flags(show, "wide", "slice", "volume", "merge_seeds")
     add_flags(export, "output", "out", "wide", "slice", "volume", "merge_seeds")
     bundle.add_argument("--out", required=True, type=Path, metavar="FILE.ctxb", help="file to write")
-    bundle.add_argument("--private", action="store_true", help="keep hashes in place of examples and replies")
+    bundle.add_argument("--private", action="store_true", help="store hashes instead of examples and replies")
     bundle.add_argument("--sign", type=Path, metavar="KEY.pem", help="sign with an Ed25519 key (extra `sign`)")
     verify.add_argument("file", type=Path, metavar="FILE.ctxb", help="a bundle")
-    verify.add_argument("--data", type=Path, metavar="DIR", help="folder with the datasets, to join and check examples")
-    verify.add_argument("--signed-by", type=Path, metavar="KEY.pem", help="public key that must have signed it")
-    verify.add_argument("--output", choices=("text", "json"), default="text", help="how to print it (default: text)")
+    verify.add_argument("--data", type=Path, metavar="DIR", help="folder of the datasets, to check the examples")
+    verify.add_argument("--signed-by", type=Path, metavar="KEY.pem", help="public key of the required signature")
+    verify.add_argument("--output", choices=("text", "json"), default="text", help="form of the result (default: text)")
     given = arguments[1:]
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given = ["list", *given]
@@ -74,10 +74,10 @@ def load_run(
     volume: float | None = None,
     merge_seeds: bool = False,
 ) -> EvalResult:
-    """Load a run from the store, or from a file; rows of the store stay there unless something needs them."""
+    """Load a run from the store or a file; rows stay in the store until needed."""
     if name.endswith(".json"):
         result = EvalResult.load(name)
-        result.config.pop("run", None)  # the store of this folder may be another one
+        result.config.pop("run", None)  # the store in this folder may be unrelated
         result.config["file"] = Path(name).name
     else:
         with Store(folder, readonly=True, create=False) as store:
@@ -89,7 +89,7 @@ def load_run(
 
 
 def _add_views(result: EvalResult, slices: Sequence[str], volume: float | None) -> None:
-    """Show a recorded run by these slices and for this volume, in place of those that it was recorded with."""
+    """Show a recorded run with these slices and this volume instead of the recorded ones."""
     result.config |= ({"slices": slices} if slices else {}) | ({"volume": volume} if volume else {})
 
 
@@ -99,21 +99,21 @@ def _list(options: Any) -> int:
         sizes = store.measure_runs()
         for info in store.runs():
             rows = sum(int(values.get(NUM_EXAMPLES) or 0) for values in info.summary.values())
-            rows = rows or store.count_rows(info)  # a run that is not over has no summary
+            rows = rows or store.count_rows(info)  # an unfinished run has no summary
             systems, datasets = info.settings.systems, info.settings.datasets
             when = info.created[:16].replace("T", " ")
             names = [_name_some(list(each), options) for each in (systems, datasets)]
             size = format_bytes(sizes.get(info.number, 0))
             lines.append([info.id, store.find_status(info), when, f"{rows:,}", size, *names])
-    give_way = ("when", "size", "rows")  # the id tells when
+    give_way = ("when", "size", "rows")  # the id contains the time
     sys.stdout.write(fit_listing(lines, table_width(wide=options.wide), wrapped=(-2, -1), give_way=give_way) + "\n")
     if options.bare and sys.stdout.isatty():
-        say("`runs show RUN` shows one of them; export, requests and rm are the other actions (runs --help)")
+        say("`runs show RUN` shows a run; see `runs --help` for other actions")
     return 0
 
 
 def _name_some(names: list[str], options: Any) -> str:
-    """Join names; on a terminal only the first ones, as `runs show` lists them all."""
+    """Join names; on a terminal only the first, as `runs show` lists all."""
     few = names if table_width(wide=options.wide) is None else names[:2]
     more = len(names) - len(few)
     return ", ".join(few) + (f" and {more} more" if more else "")
@@ -156,7 +156,7 @@ def _export(options: Any) -> int:
         _add_views(result, options.slice, options.volume)
         result = result.merge_seeds() if seeds else result
         if form == "html":
-            result.config["run"] = info.id  # its page reads rows and contexts from the store
+            result.config["run"] = info.id  # the page reads rows and contexts from the store
         write_report(write, reporter, form, result)
     return 0
 
@@ -164,13 +164,13 @@ def _export(options: Any) -> int:
 def _requests(options: Any) -> int:
     with _open_store(options) as store:
         for request in store.run_requests(store.run(options.run)):
-            sys.stdout.write(json.dumps(request) + "\n")  # in ASCII: a body may hold what acts on a terminal
+            sys.stdout.write(json.dumps(request) + "\n")  # ASCII, as a body may contain terminal control sequences
     return 0
 
 
 def _remove(options: Any) -> int:
     if not options.run and options.older_than is None:
-        raise UsageError("no run is named: give its id, last, or --older-than 30d")
+        raise UsageError("no run given: pass its id, last, or --older-than 30d")
     with _open_store(options, readonly=False) as store:
         before = _measure_folder(store.directory)
         chosen = {info.id: info for info in map(store.run, options.run)}
@@ -186,7 +186,7 @@ def _remove(options: Any) -> int:
             return 0
         store.shrink()
         after = _measure_folder(store.directory)
-    say(f"the store has {format_bytes(after)} now, {format_bytes(max(0, before - after))} less than before")
+    say(f"the store now has {format_bytes(after)}, {format_bytes(max(0, before - after))} less than before")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`context-bench score RUN`: judge a recorded run again, without asking any system anything."""
+"""`context-bench score RUN`: score a recorded run again, without asking any system."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("run", metavar="RUN", help="an id, the start of one, or last")
     add_flags(parser, "evaluator", help="one more evaluator (repeatable)")
     add_flags(parser, "metric")
-    add_flags(parser, "score_field", help="the score that counts (default: the run's)")
+    add_flags(parser, "score_field", help="primary score (default: the run's)")
     add_flags(parser, "threshold", help="lowest score that passes (default: the run's)")
     add_flags(parser, "keep_reasoning", "judge_url", "judge_model", "judge_key_env", "prices_file", "max_cost")
     add_flags(parser, "max_total_tokens", "unsafe_code", "imports")
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
         Store(options.cache_dir or STORE, create=False) as store,
         open_destination(options.out, quiet=options.silent) as write,
     ):
-        with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
+        with redirect_stdout(sys.stderr):  # output of user code must not mix with the report
             import_all(options.imports)
             width = table_width(wide=options.wide, out=options.out)
             reporter = build_reporter(form, width, color=wants_color(options.out), wide=options.wide)
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     failed = result.settings.failed_metrics
     lost = [f"the metric {name!r} failed, and its numbers are missing: {why}" for name, why in failed.items()]
     stopped = result.settings.stopped
-    limited = [f"stopped judging: {stopped}; score again with a higher limit to judge the rest"] if stopped else []
+    limited = [f"judging stopped: {stopped}; score again with a higher limit to judge the rest"] if stopped else []
     for sentence in (*limited, *unscored, *lost, f"recorded as run {result.settings.run}"):
         say(sentence)
     return 3 if unscored or failed or stopped else 0
@@ -75,7 +75,7 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     before = store.run(flags.run)
     config = load_result(store, before).config
     settings = read_settings(config)
-    if "looks" in config:  # they were at the scores of then
+    if "looks" in config:  # interim looks used the earlier scores
         config["looks_before"] = config.pop("looks")
     options = _plan_scoring(flags, config)
     datasets = list(settings.datasets)
@@ -90,7 +90,7 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     prices = Prices.from_file(flags.prices_file) if flags.prices_file else None
     prices = check_prices(scorer.chosen, prices, needed=limits.max_cost is not None)
     rows = sum(int(values.get(NUM_EXAMPLES) or 0) for values in before.summary.values())
-    progress = Progress(rows or None, not flags.silent)  # of a run that did not finish, their number is not known
+    progress = Progress(rows or None, not flags.silent)  # unknown for an unfinished run
     scoring = _score_again(store, before, config, scorer, metrics, progress, limits, prices)
     return _run_to_end(scoring, progress)
 
@@ -148,7 +148,7 @@ async def _score_again(
 
 
 def _run_to_end(scoring: Coroutine[Any, Any, EvalResult], progress: Progress) -> EvalResult:
-    """Score on an event loop, and show how far that is; Ctrl-C ends it."""
+    """Score on an event loop and show the progress; Ctrl-C ends it."""
     progress.start()
     with open_event_loop() as loop:
         work = loop.create_task(scoring)

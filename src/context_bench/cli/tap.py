@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from context_bench.tap.server import Tap
     from context_bench.traffic.calls import Call
 
-MAX_PATHS = 20  # of calls that are not counted, that are told apart
+MAX_PATHS = 20  # paths of uncounted calls that are listed separately
 
 _EXAMPLE = """\
 example:
@@ -68,7 +68,7 @@ def _build_parser() -> Parser:
     )
     add_flags(parser, "tap_host")
     modes = parser.add_mutually_exclusive_group(required=True)
-    modes.add_argument("--forward", metavar="URL", help="forward requests to this server, with their key")
+    modes.add_argument("--forward", metavar="URL", help="forward requests to this server, including their key")
     modes.add_argument(
         "--model", metavar="local|FILE", help="answer with a small model on this machine, or a GGUF file"
     )
@@ -87,13 +87,13 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
 
     stopped = watch_signals()
     if is_open_to_others(tap.host):
-        say(f"{tap.host} is not a loopback address: anybody who can reach it can use your key")
+        say(f"{tap.host} is not a loopback address: anyone who can reach it can use your key")
     await tap.start()
     try:
         log.begin(arguments, describe_answerer(answerer))
         say(f"the tap listens on {tap.url} ({describe_answerer(answerer)})")
-        say(f"give a proxy {tap.url} as its upstream, or {tap.url}/v1 where it wants that; Ctrl-C ends it")
-        while not stopped.is_set():  # on Windows a signal is heard of only when something else happens
+        say(f"set {tap.url} (or {tap.url}/v1) as the upstream of a proxy; Ctrl-C stops the tap")
+        while not stopped.is_set():  # on Windows a signal is handled only between waits
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(stopped.wait(), 1.0)
             log.watch_store()
@@ -134,7 +134,7 @@ class Log:
             "version": __version__,
             "tokenizer": current_tokenizer(),
             "answers": answers,
-            # What every run has.
+            # facts of every run
             "systems": [],
             "datasets": {},
             "metrics": [],
@@ -143,7 +143,7 @@ class Log:
         self._run = self._store.start_run(config) if self._store else None
 
     def take(self, call: Call, request: Incoming) -> Awaitable[None] | None:
-        """Record a request that has got its reply, or whose sender has gone; a long one once this is awaited."""
+        """Record a request after its reply or its disconnect; a long one when the result is awaited."""
         from context_bench.utils.tokens import LONG_TEXT
 
         number = self._requests
@@ -154,7 +154,7 @@ class Log:
         return None
 
     async def _take_beside(self, number: int, call: Call, request: Incoming) -> None:
-        """Record a request in a thread, once the store has room for it: others are answered meanwhile."""
+        """Record a request in a thread when the store has room, while others are answered."""
         from context_bench.http.loop import work_beside
 
         if self._store:
@@ -168,7 +168,7 @@ class Log:
         return tokens, len(prompt.tools) if prompt else 0
 
     def _count(self, call: Call, request: Incoming) -> int | None:
-        """Count what a model read; None where none was asked, or where not all that it read passed here."""
+        """Count the tokens that a model read; None if no model was asked or not all of its input passed here."""
         from context_bench.wire.forms import read_recorded_reply
 
         expanded = self._conversations.expand(request) if call.asks_model else None
@@ -192,14 +192,14 @@ class Log:
             print(printable(f"{time.strftime('%H:%M:%S')} {told}"), file=sys.stderr, flush=True)
 
     def watch_store(self) -> None:
-        """Say so as soon as nothing more is recorded; requests are still answered."""
+        """Warn as soon as recording fails; requests are still answered."""
         failure = self._store.failure if self._store else None
         if failure and not self._failed:
             self._failed = True
-            say(f"requests are not recorded any more: {failure}")
+            say(f"requests are no longer recorded: {failure}")
 
     def close(self) -> None:
-        """Close the run and the store, then say how many requests came and how many are recorded."""
+        """Close the run and the store, then print how many requests came and how many are recorded."""
         from context_bench.errors import StoreError
         from context_bench.results import EvalResult
 

@@ -1,4 +1,4 @@
-"""`context-bench traffic show FILE|DIR...`: what recorded sessions hold and cost. Nothing leaves the machine."""
+"""`context-bench traffic show FILE|DIR...`: show contents and cost of recorded sessions. Nothing leaves the machine."""
 
 from __future__ import annotations
 
@@ -70,12 +70,14 @@ def traffic_parser() -> Parser:
         help="show requests, tokens, caching and cost of recorded sessions",
         description="show requests, tokens, caching and cost of recorded sessions; secrets are masked",
     )
-    show.add_argument("paths", nargs="+", metavar="FILE|DIR", help="recordings; their format is told by their content")
-    show.add_argument("--by", choices=("tool", "session", "day"), help="show one table alone, by this")
+    show.add_argument(
+        "paths", nargs="+", metavar="FILE|DIR", help="recordings; the format is detected from the content"
+    )
+    show.add_argument("--by", choices=("tool", "session", "day"), help="show only the table by tool, session or day")
     show.add_argument("--output", choices=("table", "json", "html"), help="form of the result (default: table)")
     show.add_argument("--out", metavar="FILE", help="write the result to FILE, not to stdout")
     show.add_argument("--mask-emails", action="store_true", help="mask e-mail addresses as well as secrets")
-    show.add_argument("--prices", metavar="FILE", help="prices (TOML or JSON) instead of those that ship")
+    show.add_argument("--prices", metavar="FILE", help="prices (TOML or JSON) instead of the bundled ones")
     add_flags(show, "wide")
     add_flags(show, "silent", help="show no progress")
     return parser

@@ -81,6 +81,9 @@ def read_group(row: EvalRow) -> str | None:
     return str(cluster) if isinstance(cluster, str | int) else None
 
 
+NOT_AN_ANSWER = "the system returned a context, not an answer"  # why an evaluator of answers gives no score
+
+
 def is_unread_row(row: EvalRow) -> bool:
     """Whether the row is a context that no model has read, so it has no answer to score."""
     return row.metadata.get("output") == "context" and "answered" not in row.metadata

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Protocol
 
-from context_bench.compare.pairing import is_unread_row
+from context_bench.compare.pairing import NOT_AN_ANSWER, is_unread_row
 from context_bench.core.call import list_frames
 from context_bench.core.examples import Evaluators, Item, list_judging_fields
 from context_bench.core.threads import call_beside, call_in_thread, is_given_up, unwrap
@@ -84,7 +84,7 @@ def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement
 def find_refusal(need: str, processed: Example, *, unread: bool) -> str | None:
     """Say why an evaluator of only answers, or only contexts, cannot judge this; None if it can."""
     if need == "answer":
-        return "the system returned a context, not an answer" if unread else None
+        return NOT_AN_ANSWER if unread else None
     has_context = isinstance(processed.get("context"), str) or isinstance(processed.get("turns"), list)
     return None if has_context else "the system returned no context"
 

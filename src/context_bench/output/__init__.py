@@ -1,3 +1,3 @@
-"""What a user sees of a result: tables, files, charts, the page and the viewer."""
+"""Output of results: tables, files, charts, the page and the viewer."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of systems, in the terminal and on the page alike: its columns, and its cells with intervals and stars."""
+"""The table of systems for terminal and page: its columns, and its cells with intervals and stars."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from context_bench.output.layout import format_as
 from context_bench.results import EvalResult
 from context_bench.stats import TOO_FEW, Interval
 
-Column = tuple[str, str, Callable[[float], str]]  # title, key of the summary, and how its value is written
+Column = tuple[str, str, Callable[[float], str]]  # title, key of the summary, and the function that writes its value
 
 _READ, _OWN, _UNREAD = "system", "own query", "context, not read"  # the titles of the tables of systems
 
 
 def make_columns(table: str) -> list[Column]:
-    """Make the columns of a table as its numbers are declared."""
+    """Make the columns of a table from the declared numbers."""
     return [(each.title, each.key, each.show) for each in list_numbers(table)]
 
 
 def choose_columns(result: EvalResult, *, wide: bool = True) -> list[Column]:
-    """Choose the columns that this run has something for; those that few readers need only where it is `wide`."""
+    """Choose the columns with values in this run; rarely needed ones only if `wide`."""
     shown = [
         each for each in list_numbers(SYSTEMS) if _is_shown(each, result.summary) and not is_replaced(each, result)
     ]
-    if any(each.key == PARETO_FRONT for each in shown):  # ranks of points say more than the data show
+    if any(each.key == PARETO_FRONT for each in shown):  # ranks of points claim more than the data show
         shown = [each for each in shown if each.key != PARETO_RANK]
     if not wide:
         several = any(each.key == MACRO_SCORE for each in shown)
         shown = [each for each in shown if not (each.wide or (several and each.key == MEAN_SCORE))]
     evidence = NUMBERS[EVIDENCE_SURVIVAL]
     if _is_shown(evidence, result.summary) and is_answered_by_script(result):
-        # A script's answers say little; whether the evidence got through says what the run is about.
+        # A script's answers say little; evidence survival is the result of such a run.
         places = [place for place, each in enumerate(shown) if each.key in (MACRO_SCORE, MEAN_SCORE)]
         shown.insert(min(places, default=len(shown)), evidence)
     columns = [(each.title, each.key, each.show) for each in shown]
@@ -69,45 +69,45 @@ def choose_columns(result: EvalResult, *, wide: bool = True) -> list[Column]:
 
 
 def tell_apart(columns: Sequence[Column]) -> list[Column]:
-    """Name the tokens saved of contexts apart where those of whole prompts are shown too."""
+    """Rename the saved tokens of contexts if those of whole prompts are shown too."""
     both = any(key == PROMPT_SAVINGS for _, key, _ in columns)
     of_context = {COMPRESSION_RATIO: "context saved"} if both else {}
     return [(of_context.get(key, title), key, show) for title, key, show in columns]
 
 
 def own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
-    """List the numbers of metrics that do not ship with the package, with how each is written."""
+    """List the numbers of a user's metrics, with the function that writes each."""
     columns = result.settings.columns
     return {key: format_as(form) for key, form in columns.items() if _is_shown(Number(key), result.summary)}
 
 
 def _is_shown(number: Number, summary: dict[str, dict[str, float]]) -> bool:
     values = [own[number.key] for own in summary.values() if number.key in own]
-    if number.key.endswith("_usd"):  # where nothing is priced there is nothing to compare
+    if number.key.endswith("_usd"):  # without a price there is nothing to compare
         return not all(map(math.isnan, values))
     return any(values) if number.hide_zero else bool(values)
 
 
 def is_replaced(number: Number, result: EvalResult) -> bool:
-    """Whether every system has a number that says more, such as what a tap saw."""
+    """Whether every system has a more informative number, such as one from a tap."""
     better = number.replaced_by
     return bool(better and result.summary) and all(better in values for values in result.summary.values())
 
 
 def is_answered_by_script(result: EvalResult) -> bool:
-    """Whether a script answered in place of a model."""
+    """Whether a script answered instead of a model."""
     reports = result.settings.reports.values()
     return any(str(report.get("answered_by", "")).startswith("scripted/") for report in reports)
 
 
 def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:
-    """List the tables of systems, each with its title: those whose scores are of one kind stand together.
+    """List the tables of systems with their titles, one table for each kind of score.
 
-    Memory systems that answer by themselves stand apart from those with a reader, and contexts that no model has read
-    apart from answers. The baseline's table comes first, with the systems of which no kind is known.
+    Memory systems that answer by themselves are separate from those with a reader, and contexts that no model has read
+    from answers. The baseline's table comes first; it includes systems of unknown kind.
     """
     reports, returns = result.settings.reports, result.settings.returns
-    default = result.settings.score_field == "score"  # else it is one score for all
+    default = result.settings.score_field == "score"  # otherwise all systems have one score
     unread = result.settings.unread if default else ()
     kinds = {}
     for name in result.summary:
@@ -124,21 +124,20 @@ def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:
 
 Show = Callable[[float], str]
 
-BEST = "★"  # stands before the best value of a column; it needs no colour
+BEST = "★"  # marks the best value of a column without colour
 HEADLINES = {key for key, number in NUMBERS.items() if number.headline}
-"""The numbers that are read first; the others have their intervals in JSON."""
-_INSTEAD = ("not priced", "not claimed")  # notes that begin with these words are shown in place of the number
+"""The most important numbers; the intervals of all others are in JSON."""
+_INSTEAD = ("not priced", "not claimed")  # notes with these first words replace the number
 _MARK = "*"
 
 
 def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | None = None) -> set[str]:
-    """Find the systems with the best value of a column, among all or among those named; equal texts share it.
+    """Find the systems with the best value of a column, among all or the named ones; equal texts share the star.
 
-    Floors, ceilings and controls do not compete, nor do systems whose quality was not measured and memories that stored
-    nothing: to save at no quality is easy. A system that is shown to fail more often than another does not compete by
-    numbers that leave failures out. There is none where nothing is told apart, where neither more nor less is better,
-    where the examples do not need their context, where the best has too few examples for an interval, or where the
-    intervals of times overlap.
+    Controls do not compete, nor do systems without measured quality and memories that stored nothing: saving without
+    quality is easy. A system that is shown to fail more often than another does not compete in numbers that leave
+    failures out. There is no best if all values are equal, if neither more nor less is better, if the examples do not
+    need their context, if the best has too few examples for an interval, or if the intervals of times overlap.
     """
     number = get_number(key)
     sign = {"more": 1, "less": -1, "": 0}[number.better]
@@ -166,20 +165,20 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
 
 
 def _leave_out_failing(result: EvalResult, names: Sequence[str]) -> list[str]:
-    """Leave out systems whose share of failures is shown to be above that of another one."""
+    """Leave out systems that are shown to fail more often than another one."""
     rates = {name: each for name in names if (each := result.intervals.get(name, {}).get(ERROR_RATE)) is not None}
     least = min((rate.high for rate in rates.values() if rate.known), default=math.inf)
     return [name for name in names if name not in rates or not rates[name].low > least]
 
 
 def _find_dataset(key: str) -> str | None:
-    """Find the dataset that a number is of; None for one over all datasets."""
+    """Return the dataset of a number; None for a number over all datasets."""
     tag = key.partition("@")[2]
     return tag or (key.removeprefix("dataset:") if key.startswith("dataset:") else None)
 
 
 def _list_aside(result: EvalResult, dataset: str | None) -> set[str]:
-    """List the systems that do not compete for stars, in a column over all datasets or of one."""
+    """List the systems that do not compete for stars in a column over all datasets or one."""
     aside = set(result.settings.controls)
     if (comparison := result.comparison) is not None:
         places = (None, dataset)
@@ -196,7 +195,7 @@ def _list_aside(result: EvalResult, dataset: str | None) -> set[str]:
 
 
 def _find_unjudged(result: EvalResult) -> set[str]:
-    """Find the systems on whose score no verdict is given, though systems are compared."""
+    """Find the systems without a verdict in a run that compares systems."""
     comparison = result.comparison
     if comparison is None:
         return set(result.summary) if result.settings.unread else set()
@@ -204,9 +203,9 @@ def _find_unjudged(result: EvalResult) -> set[str]:
 
 
 def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: bool = False, limits: bool = False) -> str:
-    """Write a number of a system, with a star where it is the best, an asterisk where a note explains it.
+    """Write a number of a system, with a star if it is the best and an asterisk if a note explains it.
 
-    With `limits`, its interval stands beside it.
+    With `limits`, append the interval.
     """
     values, notes = result.summary[name], result.notes.get(name, {})
     if key not in values:
@@ -219,20 +218,22 @@ def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: boo
     interval = result.intervals.get(name, {}).get(key) if key in HEADLINES else None
     text = show(value)
     if interval is not None and interval.known and show is score:
-        text = f"{value:.{max(3, interval.find_decimals())}f}"  # with fewer digits than its limits it may seem outside
-    marked = key in notes and key != PARETO_FRONT  # every system off the front has a note
+        text = (
+            f"{value:.{max(3, interval.find_decimals())}f}"  # with fewer digits it may seem to be outside its interval
+        )
+    marked = key in notes and key != PARETO_FRONT  # every system that is off the front has a note
     shown = (BEST if best else "") + text + (_MARK if marked else "")
     return shown if interval is None or not limits else f"{shown} {write_limits(interval, show)}"
 
 
 def write_limits(interval: Interval, show: Show) -> str:
-    """Write an interval as in `[0.70, 0.78]`, or as in `± 0.04` where it is symmetric; a unit is not repeated."""
+    """Write an interval as `[0.70, 0.78]`, or as `± 0.04` if it is symmetric; the unit is not repeated."""
     if not interval.known or interval.mark == TOO_FEW:
         return f"({TOO_FEW})"
     if show is score:
         show = f"{{:.{interval.find_decimals()}f}}".format
     half = interval.high - interval.value
-    even = interval.symmetric and show(interval.high) != show(interval.value)  # ± 0.0 would say too much
+    even = interval.symmetric and show(interval.high) != show(interval.value)  # ± 0.0 would claim certainty
     ends = [half] if even else [interval.low, interval.high]
     units = {"".join(re.findall(r"(?<=\d)\D*$", show(each))) for each in (*ends, interval.value)}
     unit = units.pop() if len(units) == 1 else ""
@@ -242,7 +243,7 @@ def write_limits(interval: Interval, show: Show) -> str:
 
 
 def has_intervals(result: EvalResult) -> bool:
-    """Whether any number that is read first has an interval."""
+    """Whether any of the most important numbers has an interval."""
     return any(
         HEADLINES & known.keys() & result.summary.get(name, {}).keys() for name, known in result.intervals.items()
     )

@@ -1,4 +1,4 @@
-"""The conclusion of a run: who is as good as the baseline and for how much less, who is worse, what is undecided."""
+"""The conclusion of a run: which systems are as good as the baseline, their savings, and the rest."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _MAX_NAMES = 6
 THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
 _SAVINGS = {PROMPT_SAVINGS: "the prompt", COMPRESSION_RATIO: "the tokens"}
 _ALL = "the examples"
-_LEAST_SHARE = -0.0005  # a share that is written as 0.0%, though it is below 0
+_LEAST_SHARE = -0.0005  # a negative share that rounds to 0.0%
 
 
 class Standing(NamedTuple):
-    """The systems of a run that can be chosen, by what their verdicts say; each stands in one list."""
+    """The systems of a run that can be chosen, by verdict; each is in one list."""
 
-    failed: list[Verdict]  # that failed on every example
-    zeros: list[Verdict]  # with a score of 0 everywhere, as the baseline has
-    good: list[Verdict]  # shown not worse, the one that saves most first
+    failed: list[Verdict]  # failed on every example
+    zeros: list[Verdict]  # score 0 everywhere, like the baseline
+    good: list[Verdict]  # shown not worse, by savings
     blind: list[Verdict]  # shown not worse on data that could not have shown a loss
     worse: list[Verdict]
     undecided: list[Verdict]
 
 
 def sort_verdicts(result: EvalResult, comparison: Comparison) -> Standing:
-    """Sort the systems that can be chosen by what their verdicts say."""
+    """Sort the systems that can be chosen by verdict."""
     standing = Standing([], [], [], [], [], [])
     for verdict in comparison.verdicts:
         if verdict.control:
@@ -64,19 +64,17 @@ def sort_verdicts(result: EvalResult, comparison: Comparison) -> Standing:
 
 
 def conclude(result: EvalResult, curves: Sequence[Curve] | None = None) -> str:
-    """Say in a few sentences what follows for a choice; empty where there is no verdict on a system to choose.
+    """Write in a few sentences what follows for a choice; empty without a verdict on a system that can be chosen.
 
-    The curves are those of the result's own rows unless they are given.
-
-    Floors, ceilings and controls are left out: they cannot be chosen. What a system saves is told only where its
-    quality was shown not to be worse.
+    Controls are left out, as they cannot be chosen. A saving is stated only for a system that is shown not worse.
+    By default, the curves are computed from the result's rows.
     """
     comparison = result.comparison
     unneeded = "" if comparison is None else comparison.context_unneeded
     if comparison is None or all(each.control for each in comparison.verdicts):
         return unneeded and f"{unneeded[0].upper()}{unneeded[1:]}."
     if _has_only_errors(result, comparison.baseline):
-        return f"{comparison.baseline} failed on every example, and cannot tell how good another is."
+        return f"{comparison.baseline} failed on every example, so no system can be compared with it."
     failed, zeros, good, blind, worse, undecided = sort_verdicts(result, comparison)
     sentences = []
     if good or worse or undecided or not (blind or zeros):
@@ -85,7 +83,7 @@ def conclude(result: EvalResult, curves: Sequence[Curve] | None = None) -> str:
     here = _list_reasons((each.name, each.reason) for each in undecided if each.scope == THESE_GROUPS)
     sentences = [*([] if here and not good else sentences), *here]
     if result.settings.fixed_groups and any(each.scope == THESE_GROUPS for each in good):
-        sentences.append("This holds for these conversations or documents alone (--fixed-groups).")
+        sentences.append("This holds only for these conversations or documents (--fixed-groups).")
     undecided = [each for each in undecided if each.scope != THESE_GROUPS]
     if unneeded:
         better = {each.name: _set_errors_apart(each) for each in good}
@@ -93,7 +91,7 @@ def conclude(result: EvalResult, curves: Sequence[Curve] | None = None) -> str:
         sentences += [f"Better: {_list_systems(better)}."] if better else []
     if zeros:
         names = list_names(join_settings([each.name for each in zeros]))
-        sentences.append(f"Nothing can be said of {names}: every score is 0, of {comparison.baseline} too.")
+        sentences.append(f"No verdict on {names}: every score is 0, also for {comparison.baseline}.")
     sentences += [f"Worse: {_list_systems({each.name: _set_errors_apart(each) for each in worse})}."] if worse else []
     sentences += [_list_undecided(result, undecided)] if undecided else []
     sentences += _list_failed(result, [each.name for each in failed])
@@ -110,17 +108,17 @@ def conclude(result: EvalResult, curves: Sequence[Curve] | None = None) -> str:
     if not unneeded:
         sentences += filter(None, [compare_curves(result.curves() if curves is None else curves)])
     if result.settings.read_by_script:
-        sentences.append("A script read, not a model: recall and probes tell more than these words.")
+        sentences.append("No model answered in this run: judge by recall and probes.")
     return " ".join(sentences)
 
 
 def _list_blind(comparison: Comparison, blind: Sequence[Verdict]) -> list[str]:
-    """Say which systems cannot be told from a naive cut of their size, and why."""
+    """Name the systems that this data cannot distinguish from a naive cut of equal size, with the reason."""
     return _list_reasons((each.name, comparison.sensitivity[each.name].reason) for each in blind)
 
 
 def _list_reasons(told: Iterable[tuple[str, str]]) -> list[str]:
-    """Say what each system is; systems of which the same is said share a sentence."""
+    """Write the reason of each system; systems with the same reason share a sentence."""
     reasons: dict[str, list[str]] = {}
     for name, reason in told:
         reasons.setdefault(reason, []).append(name)
@@ -131,7 +129,7 @@ def _list_reasons(told: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _list_failed(result: EvalResult, failed: Sequence[str]) -> list[str]:
-    """List the systems that failed on every example, apart from those that were stopped after one request."""
+    """List the systems that failed on every example, separately from those stopped after one request."""
     stopped = [name for name in failed if name in result.settings.stopped_systems]
     failed = [name for name in failed if name not in stopped]
     told = {"Failed on every example": failed, "Stopped, as the first request failed": stopped}
@@ -139,7 +137,7 @@ def _list_failed(result: EvalResult, failed: Sequence[str]) -> list[str]:
 
 
 def find_monthly_saving(result: EvalResult, name: str) -> Interval | None:
-    """Find the dollars that a system saves in a month of `--volume`; None where they are not known, or not claimed."""
+    """Compute the dollars that a system saves per month of `--volume`; None if unknown or not claimed."""
     saving = None if result.comparison is None else result.comparison.savings.get(name)
     volume = result.settings.volume
     if saving is None or volume is None or not saving.per_1k.known:
@@ -149,7 +147,7 @@ def find_monthly_saving(result: EvalResult, name: str) -> Interval | None:
 
 
 def _tell_volume(result: EvalResult, good: Sequence[Verdict]) -> list[str]:
-    """Say what the first of the good systems saves in a month."""
+    """Write the monthly savings of the first good system."""
     month = find_monthly_saving(result, good[0].name) if good else None
     if month is None:
         return []
@@ -162,9 +160,9 @@ def _tell_volume(result: EvalResult, good: Sequence[Verdict]) -> list[str]:
 
 
 def describe_alone(result: EvalResult) -> str:
-    """Say of the one system of a run what it lost and saved, and that there is no verdict; empty without a tap.
+    """Describe losses and savings of the only system of a run, without a verdict; empty without a tap.
 
-    A saving is told beside what was lost, as nothing says that the answers are as good.
+    A saving is stated together with the losses, because equal answer quality is not shown.
     """
     if result.comparison is not None or len(result.systems) != 1:
         return ""
@@ -178,9 +176,9 @@ def describe_alone(result: EvalResult) -> str:
 
 
 def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Say in what share of the examples systems lost the evidence, where that was looked at; apart, who lost none.
+    """Write in which share of the examples systems lost the evidence, and separately which lost none.
 
-    Where a model answered, its answers are told too: a reader may do without the words that a system dropped.
+    With a model, its answers are stated too: it may not need the dropped words.
     """
     found = {name: fate for name in names if (fate := _describe_fate(result, name)) is not None}
     harmed = {name: fate for name, fate in found.items() if fate}
@@ -196,7 +194,7 @@ def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str],
 
 
 def _describe_fate(result: EvalResult, name: str) -> str | None:
-    """Describe what a system did to the evidence; empty where all of it is there word for word, None if not known."""
+    """Describe how a system changed the evidence; empty if all is verbatim, None if unknown."""
     values = result.summary.get(name, {})
     lost, dropped = 1 - values.get(EVIDENCE_SURVIVAL, math.nan), values.get("evidence_recoverable", 0.0)
     if math.isnan(lost):
@@ -209,7 +207,7 @@ def _describe_fate(result: EvalResult, name: str) -> str | None:
 
 
 def _count_right(result: EvalResult, name: str, fate: str) -> str:
-    """Count the right answers before what became of their evidence; only the latter where no model answered."""
+    """Prepend the count of right answers to the state of the evidence, if a model answered."""
     values = result.summary[name]
     rows = values.get("evidence_rows", math.nan)
     right = rows * (1 - values.get("lost_by_system", 0.0) - values.get("failed_anyway", 0.0))
@@ -219,10 +217,10 @@ def _count_right(result: EvalResult, name: str, fate: str) -> str:
 
 
 def _count_looked_at(result: EvalResult, name: str) -> str:
-    """Say in how many examples it is known whether the evidence reached the model, where it is not all."""
+    """Name the number of examples with a known state of the evidence, if not all."""
     values = result.summary.get(name, {})
     seen, every = values.get("evidence_rows", math.nan), values.get(NUM_EXAMPLES, math.nan)
-    return f"the {seen:,.0f} of {every:,.0f} examples where that is known" if seen < every else _ALL
+    return f"the {seen:,.0f} of {every:,.0f} examples where this is known" if seen < every else _ALL
 
 
 def _has_only_errors(result: EvalResult, name: str) -> bool:
@@ -231,7 +229,7 @@ def _has_only_errors(result: EvalResult, name: str) -> bool:
 
 
 def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparison) -> str:
-    """Name the systems that are at least as good as the baseline, the one that saves most first."""
+    """Name the systems that are at least as good as the baseline, ordered by savings."""
     baseline = comparison.baseline
     if not good:
         working = [each for each in comparison.verdicts if not _has_only_errors(result, each.name)]
@@ -252,18 +250,18 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
 
 
 def _set_errors_apart(verdict: Verdict) -> str:
-    """Say what the word is without the pairs in which a side failed, where that is another."""
+    """Add the verdict without failed pairs, if it differs."""
     return f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
 
 
 def _find_worse_datasets(result: EvalResult, name: str) -> list[str]:
-    """Find the datasets on which a system is worse, whatever it is over all of them."""
+    """Find the datasets on which a system is worse, regardless of its overall verdict."""
     by_dataset = {} if result.comparison is None else result.comparison.by_dataset
     return [tag for tag, found in by_dataset.items() for each in found if (each.name, each.word) == (name, "worse")]
 
 
 def find_saving(result: EvalResult, name: str) -> tuple[str, float]:
-    """Find the share of tokens that a system saves, with the words for it: what a tap or reader saw comes first."""
+    """Return the share of tokens that a system saves with its name; prefer the numbers of a tap or reader."""
     values, notes = result.summary.get(name, {}), result.notes.get(name, {})
     for key, words in _SAVINGS.items():
         if math.isfinite(values.get(key, math.nan)) and not notes.get(key, "").startswith(NO_CONTEXT):
@@ -272,7 +270,7 @@ def find_saving(result: EvalResult, name: str) -> tuple[str, float]:
 
 
 def _write_saving(result: EvalResult, name: str) -> str:
-    """Write the share of tokens that a system saves or adds; its bounds where some calls may not be its own."""
+    """Write the share of tokens that a system saves or adds, with bounds if some calls may belong to others."""
     what, share = find_saving(result, name)
     low, high = (percent(bound) for bound in _find_bounds(result, name, PROMPT_SAVINGS))
     if what == _SAVINGS[PROMPT_SAVINGS] and low != high:
@@ -281,14 +279,14 @@ def _write_saving(result: EvalResult, name: str) -> str:
 
 
 def _find_bounds(result: EvalResult, name: str, key: str) -> tuple[float, float]:
-    """Find the least and the most that a number may be; the number itself where it is sure."""
+    """Return the bounds of a number; the number itself if it is certain."""
     values = result.summary.get(name, {})
     ends = [values.get(f"{key}_{case}", values.get(key, math.nan)) for case in ("best", "worst")]
     return min(ends), max(ends)
 
 
 def compare_tokens(result: EvalResult, name: str) -> float | None:
-    """Return by what share of the baseline's tokens a system reads more; None where the baseline saves nothing."""
+    """Return the relative change from the baseline's tokens; None if the baseline saves nothing."""
     if result.comparison is None:
         return None
     words, share = find_saving(result, name)
@@ -306,7 +304,7 @@ def write_token_change(change: float) -> str:
 
 
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
-    """Tell what a system saves, and apart from it what it takes more of; against a baseline that saves tokens too."""
+    """Write what a system saves, and what it adds; against a baseline that also saves tokens, the change."""
     words, share = find_saving(result, name)
     change = compare_tokens(result, name)
     saving = _write_saving(result, name) if words else ""
@@ -327,9 +325,9 @@ def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
 
 
 def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, float]:
-    """Compare the dollars of a system with those of the baseline; also by how many dollars they are more.
+    """Compare the dollars of a system with the baseline's; also return the difference.
 
-    Where costs are not known of the same examples, those that are known of both count, as in `saved_per_1k_usd`.
+    Only examples with known costs on both sides count, as in `saved_per_1k_usd`.
     """
     own, base = (result.summary.get(each, {}).get(COST_PER_1K_USD, math.nan) for each in (name, baseline))
     if not (math.isfinite(own) and math.isfinite(base)) or own == base == 0:
@@ -338,11 +336,11 @@ def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, f
     change = own - base
     unsure = ""
     if saving is not None and saving.per_1k.known:
-        unsure = "" if saving.per_1k.low > 0 or saving.per_1k.high < 0 else " (a difference that may be chance)"
+        unsure = "" if saving.per_1k.low > 0 or saving.per_1k.high < 0 else " (not significant)"
         if not math.isclose(-saving.per_1k.value, change, rel_tol=1e-6, abs_tol=1e-9):
             change = -saving.per_1k.value
             less = f"{dollars(abs(change))} {'more' if change > 0 else 'less'} for 1,000 examples"
-            return f"{less}, by the {saving.pairs:,} whose cost is known of both{unsure}", change
+            return f"{less}, over the {saving.pairs:,} with known costs on both sides{unsure}", change
     paid = _write_dollars(result, name)
     if paid == _write_dollars(result, baseline):
         return f"the same {dollars(own)} for 1,000 examples", 0.0
@@ -350,7 +348,7 @@ def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, f
 
 
 def _write_dollars(result: EvalResult, name: str) -> str:
-    """Write what 1,000 examples cost; its bounds where some calls may not be the system's own."""
+    """Write the cost of 1,000 examples, with bounds if some calls may belong to others."""
     low, high = (dollars(bound) for bound in _find_bounds(result, name, COST_PER_1K_USD))
     return low if low == high else f"{low} to {high}"
 
@@ -371,7 +369,7 @@ def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
 
 
 def _list_systems(asides: Mapping[str, str]) -> str:
-    """List systems, each with what is said of it beside its name; the settings of a sweep share a name."""
+    """List systems with their remarks in parentheses; the settings of a sweep share a name."""
     shown: list[str] = []
     for aside in dict.fromkeys(asides.values()):
         own = [name for name, each in asides.items() if each == aside]

@@ -1,8 +1,7 @@
-"""HTML elements whose every text is escaped: the only way in which the report makes markup.
+"""HTML elements with escaped texts; all markup of the report is made here.
 
-Whatever comes from data is a plain `str` and becomes text; only elements and filled templates are markup. Characters
-that act on their surroundings instead of being shown (controls, changes of writing direction, lone surrogates) become
-signs.
+Data is plain `str` and becomes text; only elements and filled templates are markup. Control characters, changes of
+writing direction and lone surrogates become visible signs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Child = Markup | str | None
 
 
 def clean_text(text: object) -> str:
-    """Return a text with signs in place of the characters that act on their surroundings; lines and tabs stay."""
+    """Replace control characters in a text by visible signs; line ends and tabs stay."""
     return _ACTING.sub(_show, str(text).replace("\r\n", "\n"))
 
 
@@ -39,7 +38,7 @@ def _show(found: re.Match[str]) -> str:
 
 
 def element(tag: str, attributes: Mapping[str, object] | None = None, *children: Child) -> Markup:
-    """Make an element; children are texts unless they are markup. An attribute of None is left out, True is bare."""
+    """Make an element; children are texts unless they are markup. None omits an attribute, True gives it no value."""
     parts = [f"<{tag}"]
     for name, value in (attributes or {}).items():
         if value is True:
@@ -68,7 +67,7 @@ def read_asset(name: str) -> str:
 
 
 def fill_template(name: str, **children: Child) -> Markup:
-    """Fill the places of a template, such as `{found}`; what is filled in is text unless it is markup."""
+    """Fill the placeholders of a template, such as `{found}`; values are text unless they are markup."""
     return Markup(re.sub(r"\{(\w+)\}", lambda place: join(children[place[1]]), read_asset(name)))
 
 
@@ -98,7 +97,7 @@ def _cell(child: Child) -> Markup:
 
 
 def section(name: str, title: str, *children: Child, of: str = "") -> Markup:
-    """Make a part of the page with its heading; `of` names what it is about where several parts have that heading."""
+    """Make a part of the page with its heading; `of` distinguishes parts with the same heading."""
     more = element("span", {"class": "sr"}, f" of {of}") if of else None
     return element(
         "section",

@@ -55,15 +55,15 @@ _LATEX_ACTIVE = re.compile("|".join(re.escape(each) for each in sorted(_LATEX, k
 
 
 def escape_latex(text: str) -> str:
-    """Write text so that LaTeX prints it as it is: names of systems and datasets come from users."""
+    """Escape text for LaTeX, as names of systems and datasets come from users."""
     return _LATEX_ACTIVE.sub(lambda found: _LATEX[found.group()], printable(text))
 
 
 class LatexReporter:
     """A table of systems that fits a page, and one of scores by dataset, with `booktabs`; the best of a column is bold.
 
-    The score and its difference to the baseline have intervals. Systems and datasets have short names; what those stand
-    for, and the notes of the run, follow as comments: an asterisk in a cell refers to them.
+    The score and its difference to the baseline have intervals. Systems and datasets have short names; their
+    full names and the notes of the run follow as comments, to which an asterisk in a cell refers.
     """
 
     name = "latex"
@@ -93,9 +93,9 @@ class LatexReporter:
 
 
 _PAPER_COSTS = (COST_PER_1K_USD, "cost_of_pass_usd", UPSTREAM_COST_OF_PASS, COST_OF_PASS)
-"""Of these a table has the first that is known."""
+"""Candidate costs; the table shows the first known one."""
 _NOT_FOR_PAPERS = (PASS_RATE, PARETO_FRONT, PARETO_RANK, LATENCY_MEDIAN, "latency_p95")
-"""Numbers of the main table that a table in a paper has no room for; `csv-summary` has them all."""
+"""Numbers left out of the table for lack of space; `csv-summary` has all."""
 
 
 def _choose_columns(result: EvalResult) -> list[Column]:
@@ -107,7 +107,7 @@ def _choose_columns(result: EvalResult) -> list[Column]:
 
 
 def _add_differences(result: EvalResult, lines: list[list[str]]) -> list[list[str]]:
-    """Add the difference of each system to the baseline with its interval, and the word of the verdict."""
+    """Add each system's difference from the baseline with its interval and verdict."""
     comparison = result.comparison
     if comparison is None or not comparison.verdicts:
         return lines
@@ -160,12 +160,12 @@ def _write_rows_latex(result: EvalResult) -> str:
 
 
 def export_csv(result: EvalResult, path: str | Path | None, part: Part) -> str:
-    """Return the rows or the summary as CSV, and write it to `path` if there is one."""
+    """Return the rows or the summary as CSV; also write it to `path`, if given."""
     return _export_text(path, part, {"rows": CsvReporter().render, "summary": SummaryCsvReporter().render}, result)
 
 
 def export_latex(result: EvalResult, path: str | Path | None, part: Part) -> str:
-    """Return the rows or the summary as LaTeX, and write it to `path` if there is one."""
+    """Return the rows or the summary as LaTeX; also write it to `path`, if given."""
     return _export_text(path, part, {"rows": _write_rows_latex, "summary": LatexReporter().render}, result)
 
 
@@ -207,8 +207,7 @@ def export_frame(result: EvalResult, part: Part) -> pandas.DataFrame:
 def export_parquet(result: EvalResult, path: str | Path, part: Part) -> None:
     """Write the rows or the summary as Parquet.
 
-    A column with values of several types holds texts, and one with nested values holds JSON, so that every result can
-    be written.
+    A column with mixed types becomes text, and one with nested values becomes JSON, so every result can be written.
     """
     _check_part(part)
     try:
@@ -225,7 +224,7 @@ _LARGEST_INTEGER = 2**63 - 1
 
 
 def _choose_type(pyarrow: Any, name: str, values: Iterable[Any]) -> tuple[list[Any], Any]:
-    """Choose the type that holds all values of a column, and return them so that they fit."""
+    """Choose a type for all values of a column, and return the converted values."""
     listed = list(values)
     present = [value for value in listed if value is not None]
     if not present:

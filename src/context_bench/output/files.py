@@ -1,4 +1,4 @@
-"""Write a result as JSON or CSV and a gate as JUnit XML or Markdown, and build the reporter that `--output` names."""
+"""Write a result as JSON or CSV and a gate as JUnit XML or Markdown; build the reporter of `--output`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from context_bench.types import Reporter
 
 
 class JsonReporter:
-    """Write the JSON that `EvalResult.from_json` reads back."""
+    """Writes JSON that `EvalResult.from_json` can read."""
 
     name = "json"
 
@@ -34,13 +34,13 @@ class JsonReporter:
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-"""A text that is a number is no formula that could do anything."""
+"""A number is not a dangerous formula."""
 
 
 class CsvReporter:
     """A line for each row, with the columns of `list_row_columns`.
 
-    Nested values are JSON. A text that a spreadsheet would take for a formula gets an apostrophe in front.
+    Nested values are JSON. A text that a spreadsheet would read as a formula gets a leading apostrophe.
     """
 
     name = "csv"
@@ -51,7 +51,7 @@ class CsvReporter:
 
 
 class SummaryCsvReporter:
-    """A line for each system: every number of its summary, with the limits of its interval where there is one.
+    """A line for each system: every number of its summary, with the limits of its interval if known.
 
     A number that was not measured is an empty cell.
     """
@@ -64,7 +64,7 @@ class SummaryCsvReporter:
 
 
 class GithubReporter:
-    """Markdown for a comment or a job's page on GitHub: text from data cannot act there, or mention people."""
+    """Markdown for a comment or a job's page on GitHub; text from data cannot become markup or mention people."""
 
     name = "github"
 
@@ -75,7 +75,7 @@ class GithubReporter:
 
 
 def list_summary_columns(result: EvalResult) -> dict[str, list[Any]]:
-    """List the summary by column: the system, and each number with `<key>:low` and `<key>:high` behind it."""
+    """List the summary by column: the system, and each number followed by `<key>:low` and `<key>:high`."""
     columns: dict[str, list[Any]] = {"system": list(result.summary)}
     for key in dict.fromkeys(key for values in result.summary.values() for key in values):
         values = [own.get(key, math.nan) for own in result.summary.values()]
@@ -112,7 +112,7 @@ def _write_csv(columns: Mapping[str, Sequence[Any]]) -> str:
     quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for line in (columns, *zip(*columns.values())):
         cells = [_cell(value) for value in line]
-        # A reader takes a bare carriage return for the end of a record, and the writer does not quote it.
+        # readers take a bare carriage return for the end of a record, and the writer does not quote it
         (quoting if any("\r" in cell for cell in cells if isinstance(cell, str)) else writer).writerow(cells)
     return text.getvalue()
 
@@ -127,7 +127,7 @@ def _cell(value: Any) -> Any:
 
 
 class FunctionReporter:
-    """A plain function as a reporter: it gets the result and returns the text."""
+    """Uses a plain function as a reporter: it takes the result and returns the text."""
 
     def __init__(self, function: Callable[[EvalResult], str]) -> None:
         self.function = function
@@ -141,13 +141,13 @@ class FunctionReporter:
 def build_reporter(
     text: str, width: int | None = None, store: str | None = None, *, color: bool = False, wide: bool = False
 ) -> Reporter:
-    """Build the reporter that a reference names.
+    """Build the reporter of a reference.
 
-    One that takes a `width` gets that of the terminal, one that takes `color` whether it shows colours, one that takes
-    `wide` whether everything is to be shown, and one that takes a `store` the folder of the run's store.
+    Its constructor may take `width` (of the terminal), `color` (whether to show colours), `wide` (whether to show
+    everything) and `store` (the folder of the run's store).
 
     Raises:
-        UsageError: Nothing has that name, or it is not a reporter.
+        UsageError: The name is unknown, or not of a reporter.
     """
     refs = parse("reporter", text)
     if len(refs) > 1:
@@ -158,12 +158,12 @@ def build_reporter(
             call_with(found, _add_known(found, refs[0], {"width": width, "store": store, "color": color, "wide": wide}))
         )
     if refs[0].parameters or refs[0].argument:
-        raise UsageError(f"{text!r}: this reporter is made already and takes no parameters")
+        raise UsageError(f"{text!r}: this reporter is already an instance and takes no parameters")
     return adapt_reporter(found)
 
 
 def _add_known(kind: type, ref: Ref, known: Mapping[str, Any]) -> Ref:
-    """Add what is known of where the report goes and comes from, as far as the constructor takes it."""
+    """Add the known parameters that the constructor accepts."""
     try:
         takes = set(inspect.signature(kind).parameters)
     except (TypeError, ValueError):
@@ -173,7 +173,7 @@ def _add_known(kind: type, ref: Ref, known: Mapping[str, Any]) -> Ref:
 
 
 def adapt_reporter(reporter: Any) -> Reporter:
-    """Accept a reporter as it is, or a function of a result; anything else is an error that says what is missing."""
+    """Return a reporter unchanged and wrap a function of a result; refuse anything else."""
     if isinstance(reporter, Reporter) and not isinstance(reporter, type):
         check_plain(reporter, "render")
         return reporter
@@ -185,14 +185,14 @@ def adapt_reporter(reporter: Any) -> Reporter:
 
 
 _ELEMENTS = {FAILS: "failure", TOO_FEW: "error"}
-"""How an outcome that is not good is called; too few examples are an error, as nothing was found out."""
+"""The XML element of each outcome other than passed; too few examples are an error, as nothing was decided."""
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold in any form."""
 
 
 def render_junit(outcomes: Sequence[GateOutcome]) -> str:
-    """Write the outcomes; text from systems and conditions is escaped."""
+    """Write the outcomes as JUnit XML, with escaped texts."""
     failures = sum(each.outcome == FAILS for each in outcomes)
     errors = sum(each.outcome == TOO_FEW for each in outcomes)
     counts = f'tests="{len(outcomes)}" failures="{failures}" errors="{errors}" skipped="0"'
@@ -217,7 +217,7 @@ def _quote(text: str) -> str:
 
 
 def _clean_xml(text: str) -> str:
-    """Replace what XML cannot hold; line breaks become spaces, as attributes have them."""
+    """Replace characters that XML cannot hold; line breaks become spaces, as in attributes."""
     return " ".join(_NOT_XML.sub("�", text).split())
 
 
@@ -243,7 +243,7 @@ def render_summary(report: str, outcomes: Sequence[GateOutcome]) -> str:
 
     Args:
         report: Tables in Markdown with lines of notes between them; all of it is escaped but the bars of the tables.
-        outcomes: Of the gate; empty where there is none.
+        outcomes: The outcomes of the gate; empty without a gate.
     """
     parts = ["## context-bench", *_separate_lines(report)]
     if outcomes:
@@ -256,7 +256,7 @@ _LEVELS = {FAILS: "error", TOO_FEW: "warning"}
 
 
 def render_annotations(outcomes: Sequence[GateOutcome]) -> str:
-    """Write outcomes that are not good as workflow commands, which GitHub shows on the page of the job."""
+    """Write all outcomes but passed as workflow commands, which GitHub shows on the page of the job."""
     return "".join(
         f"::{_LEVELS[each.outcome]} title=context-bench::{printable(each.sentence).replace('%', '%25')}\n"
         for each in outcomes
@@ -265,7 +265,7 @@ def render_annotations(outcomes: Sequence[GateOutcome]) -> str:
 
 
 def _separate_lines(report: str) -> list[str]:
-    """Make a paragraph of each line outside tables: Markdown would join them."""
+    """Make each line outside tables a paragraph, as Markdown would join them."""
     parts: list[str] = []
     for block in report.strip().split("\n\n"):
         escaped = escape_markdown(undo_escapes(block))

@@ -1,11 +1,10 @@
 """Lay out text for a terminal: escaped names, tables whose columns line up, and tables that fit a width.
 
-Names come from users and servers. None may end its cell, open a link, load an image, become HTML, or speak to the
-terminal. Only characters that would act are escaped: `headroom[level=low]` and `my_system` stay as they are.
+Names come from users and servers. None may end its cell, open a link, load an image, become HTML, or control the
+terminal. Only active characters are escaped: `headroom[level=low]` and `my_system` stay unchanged.
 
-Without a width everything is whole. With one, a table of systems leaves out its least important columns and names
-them; a grid (systems by datasets) loses nothing: it is turned, or split into several; texts are wrapped in their
-column.
+Without a width nothing is cut. With a width, a table of systems leaves out its least important columns and names
+them; a grid (systems by datasets) loses nothing: it is transposed, or split; texts are wrapped in their column.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ _CONTROLS = re.compile(
 
 
 def replace_controls(text: str) -> str:
-    """Put a sign in place of every character that is not shown: none may end a line, or speak to the terminal."""
+    """Replace every invisible character by a sign, so none ends a line or controls the terminal."""
     return "".join(char if char.isprintable() else "�" for char in text)
 
 
 def escape_cell(text: str) -> str:
-    """Write a text as a cell of a Markdown table: it does not end its column, and is shown as it is."""
+    """Escape a text as a cell of a Markdown table, shown unchanged."""
     text = replace_controls(text)
     escaped = _CELL.sub(_escape, text)
     return escaped.replace("*", "\\*") if text.count("*") > 1 else escaped
 
 
 def escape_note(text: str) -> str:
-    """Write a line of text in Markdown: no HTML, no link, no start of another block; our own marks stay."""
+    """Escape a line of text in Markdown: no HTML, no link, no start of another block; our own marks stay."""
     escaped = _ACTS.sub(_escape, printable(text))
     return f"\\{escaped}" if _BEGINS_BLOCK.match(escaped) else escaped
 
@@ -60,7 +59,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def undo_escapes(text: str) -> str:
-    """Undo what the functions above put before a character, but for the bars of a table."""
+    """Undo the escapes of the functions above, except those of a table's bars."""
     return _ESCAPED.sub(r"\1", text)
 
 
@@ -70,12 +69,12 @@ def show_controls(text: str) -> str:
 
 
 def format_as(form: str) -> Callable[[float], str]:
-    """Return what writes a number in a format of `format()`; an empty or unknown one shows four digits."""
+    """Return a function that writes a number with a format of `format()`; four digits if empty or unknown."""
 
     def write(value: float) -> str:
         try:
             return format(value, form or ".4g")
-        except ValueError:  # from the record of a run that somebody else made
+        except ValueError:  # from a run record of unknown origin
             return f"{value:.4g}"
 
     return write
@@ -90,12 +89,12 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
 
 
 def markdown_width(lines: Sequence[Sequence[str]]) -> int:
-    """Columns that `markdown` takes for them."""
+    """Compute the width of the table that `markdown` makes."""
     return 1 + sum(3 + max(3, *(display_width(escape_cell(cell)) for cell in column)) for column in zip(*lines))
 
 
 def plain_table(lines: Sequence[Sequence[str]]) -> str:
-    """Columns of text side by side, for listings."""
+    """Lay out columns of text side by side, for listings."""
     cells = [[replace_controls(cell) for cell in line] for line in lines]
     widths = [max(display_width(line[column]) for line in cells) for column in range(len(cells[0]))]
     return "\n".join(
@@ -113,7 +112,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def display_width(text: str) -> int:
-    """Columns on a terminal: wide characters take two, combining ones none."""
+    """Count the columns on a terminal: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -123,14 +122,14 @@ def display_width(text: str) -> int:
 
 Lines = Sequence[Sequence[str]]
 
-_MIN_NAME_WIDTH = 6  # columns that a name keeps, however narrow the terminal is
-_MIN_TEXT_WIDTH = 30  # columns that a text keeps while another column can give way
-_TITLE_WIDTHS = (20, 16, 12)  # widths that are tried for the titles of a grid, one after the other
+_MIN_NAME_WIDTH = 6  # least columns of a name on a narrow terminal
+_MIN_TEXT_WIDTH = 30  # least columns of a text while another column can give way
+_TITLE_WIDTHS = (20, 16, 12)  # widths to try for the titles of a grid, in order
 _GAP = 2
 
 
 def fits(text: str, width: int) -> bool:
-    """Whether no line of the text is longer."""
+    """Whether no line of the text is longer than the width."""
     return all(display_width(line) <= width for line in text.splitlines())
 
 
@@ -141,21 +140,21 @@ def fit_columns(
     needs: Mapping[str, str] | None = None,
     left_out: Sequence[str] = (),
 ) -> str:
-    """A Markdown table that leaves out columns until it fits, and says which.
+    """Make a Markdown table that leaves out columns until it fits, and names them.
 
     Args:
         lines: The first one holds the titles; the first column holds names.
         width: Columns of the terminal; None leaves the table whole.
-        give_way: Titles of the columns that may give way, the least important first.
-        needs: Titles that say nothing without another one.
-        left_out: What was left out already, to be named too.
+        give_way: Titles of the columns that may be left out, the least important first.
+        needs: Titles that need another title.
+        left_out: Titles that were left out already, to be named too.
     """
     if width is None or markdown_width(lines) <= width:
         return "\n".join([markdown(lines), *(_name_left_out(left_out, width) if width is not None else ())])
     lines = _shorten_names(lines, max(24, width // 3))
     others = [place for place, title in enumerate(lines[0]) if place and title not in give_way]
     kept = {0, *others}
-    for title in reversed(give_way):  # the most important first; a narrow one fills what a wide one leaves
+    for title in reversed(give_way):  # the most important first; a narrow column may fit where a wide one did not
         place, needed = lines[0].index(title, 1), (needs or {}).get(title)
         if needed in lines[0] and lines[0].index(needed) not in kept:
             continue
@@ -166,17 +165,17 @@ def fit_columns(
 
 
 def _choose(lines: Lines, places: set[int]) -> Lines:
-    """Choose these columns of each line."""
+    """Select these columns of each line."""
     return [[line[place] for place in sorted(places)] for line in lines]
 
 
 def _name_left_out(titles: Sequence[str], width: int) -> list[str]:
-    """A line with what gave way, the most important first."""
+    """Name the left-out columns, the most important first."""
     return [wrap(f"left out: {', '.join(reversed(titles))} (--wide shows all)", width)] if titles else []
 
 
 def fit_grid(lines: Lines, width: int | None) -> str:
-    """A Markdown table as it is, turned, or split: whatever fits, with every number in it."""
+    """Make a Markdown table with every number in it, transposed or split if needed to fit."""
     if width is None or markdown_width(lines) <= width:
         return markdown(lines)
     turned = [list(column) for column in zip(*lines)]
@@ -194,7 +193,7 @@ def fit_grid(lines: Lines, width: int | None) -> str:
 
 
 def _split(lines: Lines, width: int) -> list[Lines]:
-    """Several tables with the same names, each with as many columns as fit."""
+    """Split into tables with the same names, each with as many columns as fit."""
     parts: list[Lines] = []
     start = 1
     while start < len(lines[0]):
@@ -211,7 +210,7 @@ def _columns(lines: Lines, start: int, end: int) -> list[list[str]]:
 
 
 def _narrow_names(lines: Lines, width: int) -> Lines:
-    """Shorten the names as far as it takes, where the other columns have given way already."""
+    """Shorten the names as far as needed, after the other columns were left out."""
     for limit in range(max(display_width(line[0]) for line in lines), _MIN_NAME_WIDTH - 1, -1):
         if markdown_width(lines) <= width:
             break
@@ -225,13 +224,13 @@ def _shorten_names(lines: Lines, limit: int) -> Lines:
 
 
 def _drop_parameters(names: Sequence[str]) -> list[str]:
-    """`needle:…` for `needle:length=4000,n=40`, where that tells the names apart."""
+    """Shorten `needle:length=4000,n=40` to `needle:…`, if the names stay distinct."""
     bare = [f"{name.partition(':')[0]}:…" if ":" in name else name for name in names]
     return bare if len(set(bare)) == len(set(names)) else list(names)
 
 
 def _shorten_all(names: Sequence[str], limit: int) -> list[str]:
-    """Shorten names, and number those that would look alike."""
+    """Shorten names, and number those that would be equal."""
     short = [shorten(name, limit) for name in names]
     for place, name in enumerate(short):
         alike = [before for before in range(place) if short[before] == name and names[before] != names[place]]
@@ -242,7 +241,7 @@ def _shorten_all(names: Sequence[str], limit: int) -> list[str]:
 
 
 def shorten(text: str, width: int) -> str:
-    """A text without its middle, for so many columns."""
+    """Cut the middle out of a text to fit a number of columns."""
     if display_width(text) <= width:
         return text
     head, tail = "", ""
@@ -259,14 +258,14 @@ def shorten(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int | None, indent: str = "  ") -> str:
-    """The lines of a text, none wider; what continues one is indented."""
+    """Wrap a text into lines of at most this width; continuation lines are indented."""
     if width is None:
         return text
     return "\n".join(piece for line in text.split("\n") for piece in _wrap_line(line, width, indent))
 
 
 def _wrap_line(line: str, width: int, indent: str = "") -> list[str]:
-    """The pieces of one line; a word that is longer than a line is cut."""
+    """Wrap one line into pieces; cut a word that is longer than a line."""
     pieces: list[str] = []
     indent = indent[: width // 2]
     first, *words = line.lstrip(" ").split(" ")
@@ -281,7 +280,7 @@ def _wrap_line(line: str, width: int, indent: str = "") -> list[str]:
 
 
 def _cut_off(text: str, width: int, indent: str, pieces: list[str]) -> str:
-    """Cut whole lines off a text that is too long, into `pieces`; return the rest."""
+    """Move whole lines of a text that is too long to `pieces`; return the rest."""
     while display_width(text) > width:
         end = _fill(text, width)
         pieces.append(text[:end])
@@ -290,7 +289,7 @@ def _cut_off(text: str, width: int, indent: str, pieces: list[str]) -> str:
 
 
 def _fill(text: str, width: int) -> int:
-    """How many characters fill so many columns."""
+    """Count the characters that fill this many columns."""
     end = 0
     while end < len(text) and display_width(text[: end + 1]) <= width:
         end += 1
@@ -300,13 +299,13 @@ def _fill(text: str, width: int) -> int:
 def fit_listing(
     lines: Lines, width: int | None, *, wrapped: Sequence[int] = (-1,), give_way: Sequence[str] = (), head: bool = True
 ) -> str:
-    """Columns of text side by side; long ones are wrapped in their column, and others give way to them.
+    """Lay out columns of text; wrap long texts in their column, and leave out other columns if needed.
 
     Args:
         lines: The first one holds the titles, if there is a `head`.
         width: Columns of the terminal; None leaves the listing whole.
         wrapped: The columns that may be wrapped.
-        give_way: Titles in the order in which their columns give way.
+        give_way: Titles of columns in the order in which they are left out.
     """
     whole = plain_table(lines)
     if width is None or not lines or fits(whole, width):
@@ -329,7 +328,7 @@ def _widest(lines: Lines, place: int) -> int:
 
 
 def _room(lines: Lines, kept: Sequence[int], texts: set[int], width: int) -> int:
-    """Columns that are left for the texts."""
+    """Compute the columns left for the texts."""
     longest = _longest_name(kept, texts, width)
     names = sum(min(_widest(lines, place), longest) for place in kept if place not in texts)
     return width - names - _GAP * (len(kept) - 1)
@@ -341,7 +340,7 @@ def _longest_name(kept: Sequence[int], texts: set[int], width: int) -> int:
 
 
 def _wrap_cells(lines: Lines, kept: Sequence[int], texts: set[int], width: int) -> list[list[str]]:
-    """The lines with their names shortened and their texts wrapped, which takes further lines."""
+    """Shorten the names of the lines and wrap their texts onto further lines."""
     wanted = {place: _widest(lines, place) for place in kept if place in texts}
     widths = _share(_room(lines, kept, texts, width), wanted)
     longest = _longest_name(kept, texts, width)
@@ -357,7 +356,7 @@ def _wrap_cells(lines: Lines, kept: Sequence[int], texts: set[int], width: int) 
 
 
 def _share(room: int, wanted: dict[int, int]) -> dict[int, int]:
-    """Columns for each text: what it wants where that is little, and the rest in equal parts."""
+    """Divide columns between texts: short texts get their width, the others equal parts of the rest."""
     shares: dict[int, int] = {}
     left = dict(wanted)
     while left:

@@ -1,4 +1,4 @@
-"""Tables and notes of a run of memory systems: who leads, what was found, what it cost, what to beware of."""
+"""Tables and notes of a run of memory systems: ranking, retrieval, probes, costs and caveats."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from context_bench.results import EvalResult, EvalRow
 CLAIMED = "retrieval_recall_claimed"
 
 Cells = dict[tuple[str, int], "array[float]"]
-"""Numbers by system, and by which of the lengths of history they belong to."""
+"""Numbers by system and by length class of the history."""
 
 
 class MemoryGrid(NamedTuple):
     """A table as texts: its lines, titles first.
 
-    Where not all fit, the columns that are named give way in this order; without names it is continued below. One that
-    may turn has a column for each system then.
+    If not all columns fit, the named ones are left out in this order; without names the table continues below. A table
+    that may turn is transposed: one column for each system.
     """
 
     lines: list[list[str]]
@@ -61,7 +61,7 @@ class MemoryGrid(NamedTuple):
 
 
 _COSTS, _RETRIEVAL, _STORE = (make_columns(table) for table in (WRITING, RETRIEVAL, STORE))
-"""`claimed` is shown where a system names turns that it does not show."""
+"""`claimed` is shown if a system names turns without showing them."""
 _OFFICIAL: dict[str, tuple[Column, ...]] = {
     "LoCoMo": (
         ("F1, categories 1 to 4", "locomo_f1", score),
@@ -80,29 +80,29 @@ _LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
 
 
 def describe_memory(result: EvalResult, name: str) -> dict[str, Any]:
-    """Return what a run noted about the memory behind a line of its result."""
+    """Return the run's record about the memory behind a line of its result."""
     report = result.settings.reports.get(name) or {}
     return report.get("memory") or {}
 
 
 def is_read_by_script(result: EvalResult) -> bool:
-    """Whether a script answered from what was retrieved, and not a model; where none was to be read, nobody did."""
+    """Whether a script, not a model, answered from the retrieved text; False if nothing was read."""
     read = any(describe_memory(result, name).get("answers") == "reader" for name in result.summary)
     return read and result.settings.read_by_script
 
 
 def is_claimed(values: Mapping[str, float]) -> bool:
-    """Whether a system names turns that it does not show: its recall is then somewhere between the two."""
+    """Whether a system names turns without showing them; its recall then lies between both numbers."""
     return score(values.get(CLAIMED, 0.0)) > score(values.get(RETRIEVAL_RECALL, 0.0))
 
 
 def list_leading_grids(result: EvalResult) -> list[MemoryGrid]:
-    """List what comes before the scores where a script reads: they say less than what was retrieved."""
+    """List the tables before the scores if a script reads: retrieval is then more informative than scores."""
     return list_found_grids(result) if is_read_by_script(result) else []
 
 
 def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[MemoryGrid]:
-    """List the tables that only memory systems have, after the scores."""
+    """List the tables for memory systems that follow the scores."""
     by_type: list[Column] = [(key.partition(":")[2], key, score) for key in _list_keys(result, "type:")]
     grids = [
         _lay_out(result, "score by type", by_type, result.summary),
@@ -128,7 +128,7 @@ def list_found_grids(result: EvalResult) -> list[MemoryGrid]:
 
 
 def _lay_out_retrieval(result: EvalResult) -> MemoryGrid | None:
-    """Lay out recall with its interval, and the best of those that compete."""
+    """Lay out recall with its interval, marking the best competing system."""
     keys = {key for _, key, _ in _RETRIEVAL if any(key in values for values in result.summary.values())}
     keys -= set() if any(map(is_claimed, result.summary.values())) else {CLAIMED}
     shown = [column for column in _RETRIEVAL if column[1] in keys]
@@ -147,7 +147,7 @@ def _lay_out_retrieval(result: EvalResult) -> MemoryGrid | None:
 
 
 def _list_answer_columns(result: EvalResult) -> list[Column]:
-    """List the probes of answers; of a script that reads, its answers tell nothing that the retrieved text does not."""
+    """List the probes of answers; a script's answers add nothing to the retrieved text."""
     if is_read_by_script(result):
         return []
     return [
@@ -166,14 +166,14 @@ def _lay_out(
     names: Iterable[str],
     describe: Callable[[EvalResult, str], str] = lambda _, name: name,
 ) -> MemoryGrid | None:
-    """Lay out a table of those columns that some system has, and of the systems that have a number in any."""
+    """Lay out a table without empty columns and without systems that have no number."""
     values = {name: result.summary[name] for name in names}
     shown = [column for column in columns if any(column[1] in each for each in values.values())]
     lines = [
         [describe(result, name), *(_write(each.get(key), show) for _, key, show in shown)]
         for name, each in values.items()
         if not all(math.isnan(each.get(key, math.nan)) for _, key, _ in shown)
-        or (columns is _STORE and any(key in each for _, key, _ in shown))  # to be cleared of nothing is a result
+        or (columns is _STORE and any(key in each for _, key, _ in shown))  # 0 cleared is a result
     ]
     return MemoryGrid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
 
@@ -185,7 +185,7 @@ def _write(value: float | None, show: Callable[[float], str]) -> str:
 
 
 def choose_one_each(result: EvalResult) -> list[str]:
-    """Choose one line for each memory system: what it took to write does not depend on how it is asked."""
+    """Choose one line for each memory system, as the cost of writing does not depend on the questions."""
     chosen: dict[str, str] = {}
     for name in result.summary:
         chosen.setdefault(name_system(result, name), name)
@@ -197,7 +197,7 @@ def name_system(result: EvalResult, name: str) -> str:
 
 
 def _lay_out_costs(result: EvalResult) -> MemoryGrid | None:
-    """Lay out what writing and asking took, one line for each system, with how it was written and got its dates."""
+    """Lay out the costs of writing and asking, one line for each system, with granularity and source of dates."""
     names = choose_one_each(result)
     shown = [column for column in _COSTS if any(column[1] in result.summary[name] for name in names)]
     lines = [["costs of memory", "ingested by", "dates", *(title for title, _, _ in shown)]]
@@ -236,7 +236,7 @@ def write_repayment(each: Repayment) -> list[str]:
 
 
 class HistoryLengths:
-    """Gathers how long questions took, and what was kept on disk, by system and length of the history."""
+    """Gathers question times and disk usage by system and length of the history."""
 
     def __init__(self, rows: Iterable[EvalRow] = ()) -> None:
         self.times: Cells = {}
@@ -256,7 +256,7 @@ class HistoryLengths:
 
 
 def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> MemoryGrid | None:
-    """Lay out the time of a question, and what is kept on disk, against the length of the history."""
+    """Lay out question time and disk usage by length of the history."""
     names = choose_one_each(result)
     places = sorted({place for name, place in lengths.times if name in names})
     if len(places) < 2:
@@ -277,18 +277,18 @@ def _write_medians(name: str, places: Sequence[int], known: Cells, show: Callabl
 
 _QUALITY = ("type:", "abstention")
 _OWN_TABLES = (*_QUALITY, "ingest_", "query_", "store_", "searchable_", "memories")
-"""How the numbers begin that stand in tables of memory alone."""
+"""Key prefixes of numbers that only memory tables show."""
 
 
 def list_doubts(result: EvalResult) -> list[str]:
-    """Say what has never been tried as it was used in this run."""
+    """List parts of this run that were never tested on real data."""
     name = result.settings.memory.get("unverified")
-    said = f"{name} was made after its authors' layout, and has never read a real record: look at some with diff."
+    said = f"{name} follows its authors' format but was never tested on real records: check some with diff."
     return [said] if name else []
 
 
 def list_outcomes(result: EvalResult) -> list[str]:
-    """Say who stored nothing, who leads, and what was found out about each, before all tables."""
+    """Write which systems stored nothing, the ranking, and findings about each system, before all tables."""
     return [
         *list_doubts(result),
         *dict.fromkeys(find_empty_stores(result).values()),
@@ -298,10 +298,10 @@ def list_outcomes(result: EvalResult) -> list[str]:
 
 
 def list_memory_notes(result: EvalResult) -> list[str]:
-    """Say how the memory systems were compared, and what was not measured."""
+    """Write how the memory systems were compared, and which numbers were not measured."""
     about, lines = result.settings.memory, []
     granularity = list(about.get("granularity") or ())
-    beside = " (a published table has turn beside it: --granularity session,turn)" if granularity == ["session"] else ""
+    beside = " (published tables also have turn: --granularity session,turn)" if granularity == ["session"] else ""
     if is_read_by_script(result):
         lines.append(
             "read by a script, not a model: scores tell what it could find in the retrieved text; retrieval and probes "
@@ -317,22 +317,24 @@ def list_memory_notes(result: EvalResult) -> list[str]:
         )
     if any(map(is_claimed, result.summary.values())):
         lines.append(
-            "claimed: share of these turns that were named (ids), whether their text was returned or not; facts in a "
+            "claimed: share of these turns that were named (ids), with or without their text; facts in a "
             "memory's own words count as claimed, and its recall lies between the two."
         )
     if any("probe_forget" in values for values in result.summary.values()):
-        lines.append("probes: who finds nothing passes forget, leak and secret; fact and forget_neighbour tell.")
+        lines.append(
+            "probes: a system that finds nothing passes forget, leak and secret; check fact and forget_neighbour too."
+        )
     if any("ingest_calls" in values for values in result.summary.values()):
-        lines.append("costs: background work until it was quiet is in them; what no tap counted is not measured.")
+        lines.append("costs include background work; calls that no tap counted are not measured.")
     lines += _explain_repayment(result)
     lines += _explain_unmeasured(result)
     return lines
 
 
 def list_rankings(result: EvalResult) -> list[str]:
-    """Rank the systems at each budget, the best first: by recall where a script reads, else by score.
+    """Rank the systems at each budget, the best first: by recall if a script reads, else by score.
 
-    Controls are not ranked, nor is a system that was not measured. What is claimed and not shown earns no rank.
+    Controls and unmeasured systems are not ranked. Turns that are claimed but not shown do not count.
     """
     key, what = (RETRIEVAL_RECALL, "recall") if is_read_by_script(result) else (MEAN_SCORE, "score")
     budgets: dict[int, list[tuple[float, str]]] = {}
@@ -357,26 +359,26 @@ def _explain_repayment(result: EvalResult) -> list[str]:
     if not found:
         return []
     units = {each.unit for each in found.values() if each.unit}
-    said = ["questions to repay: about one conversation, against sending its whole history each time"]
+    said = ["questions to repay: per conversation, compared with sending its whole history each time"]
     if "dollars" in units:
         said.append("in dollars, at the reader's own prices for its cache")
     if "tokens" in units:
         said.append(
-            f"in tokens where something has no price: all cost the same, {READ_PRICE:g} of it read from a warm cache, "
+            f"in tokens if a price is unknown: all cost the same, {READ_PRICE:g} of it read from a warm cache, "
             f"{WRITE_PRICE:g} written to a cold one"
         )
-    priced = "$ / right answer: writing, asking and reading together, for each answer that passed."
+    priced = "$ / right answer: cost of writing, asking and reading for each answer that passed."
     return [f"{'; '.join(said)}.", priced]
 
 
 def _explain_unmeasured(result: EvalResult) -> list[str]:
-    """Say why numbers of these tables are not measured: a line for each reason."""
+    """Write why numbers of these tables are not measured, one line for each reason."""
     reasons: dict[str, dict[str, None]] = {}
     for name, notes in result.notes.items():
         for key, note in notes.items():
             values = result.summary[name]
             if math.isnan(values.get(MEAN_SCORE, 0.0)) and key.startswith(_QUALITY):
-                continue  # it is said of the system as a whole
+                continue  # stated for the system as a whole
             if key.startswith(_OWN_TABLES) and math.isnan(values.get(key, 0.0)):
                 title = key.partition(":")[2] or key.replace("_", " ")
                 reasons.setdefault(note.removeprefix("not measured: "), {})[title] = None

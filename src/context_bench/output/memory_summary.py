@@ -1,7 +1,7 @@
-"""The report of a run of memory systems as it is shown by default: four tables at most. `--wide` has all of them.
+"""The default report of a run of memory systems: at most four tables. `--wide` shows all of them.
 
-Who leads at each budget, what was found out about each system, what writing and asking cost, and scores by type of
-question; controls stand last, since they are not ranked.
+The ranking at each budget, findings about each system, costs of writing and asking, and scores by type of question.
+Controls come last, as they are not ranked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def list_summary(result: EvalResult, width: int | None) -> list[str]:
 
 
 def _list_ranking(result: EvalResult) -> list[list[str]]:
-    """List the systems at each budget, the best first: by recall while a script reads, else by score."""
+    """List the systems at each budget, the best first: by recall if a script reads, else by score."""
     key = RETRIEVAL_RECALL if is_read_by_script(result) else MEAN_SCORE
     comparison, places = result.comparison, []
     for place, (name, values) in enumerate(result.summary.items()):
@@ -88,7 +88,7 @@ def _list_ranking(result: EvalResult) -> list[list[str]]:
 
 
 def _list_costs(result: EvalResult) -> list[list[str]]:
-    """List what writing and asking took, and after how many questions that has paid for itself."""
+    """List the costs of writing and asking, and the number of questions that repays them."""
     repaid = find_repayments(result)
     columns: tuple[tuple[str, str, Callable[[float], str]], ...] = (
         ("calls", "ingest_calls", tokens),

@@ -1,4 +1,4 @@
-"""Notes beneath the table of systems: what the score is, what each mark means, how verdicts are made."""
+"""Notes under the table of systems: the score, the marks, and the method of the verdicts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from context_bench.results import EvalResult
 from context_bench.text import count_things
 
 _MARK = "*"
-_LOCAL = "smoke test: the model `local` is a small one on this machine; its scores say nothing about a real model"
+_LOCAL = "smoke test: `local` is a small model on this machine; its scores do not predict those of a real model"
 
 
 def list_notes(result: EvalResult) -> list[str]:
-    """List the notes of a run, a sentence or two each."""
+    """List the notes of a run, one or two sentences each."""
     given: set[str] = set().union(*result.summary.values())
     settings = result.settings
     notes = [*_tell_stop(result), _score_note(result)]
@@ -59,7 +59,7 @@ def list_notes(result: EvalResult) -> list[str]:
     return [note for note in notes if note]
 
 
-_MAX_CAVEAT_CHARS = 400  # length of the caveats beneath the main table; `--wide` shows those that are left out
+_MAX_CAVEAT_CHARS = 400  # most characters of the caveats under the main table; `--wide` shows all
 
 
 def sum_up_notes(result: EvalResult) -> list[str]:
@@ -67,37 +67,38 @@ def sum_up_notes(result: EvalResult) -> list[str]:
     comparison, columns = result.comparison, choose_columns(result, wide=False)
     reading = [_score_note(result).removesuffix(".")]
     if any(MACRO_SCORE in values for values in result.summary.values()):
-        reading.append("macro score = mean over the datasets")
+        reading.append("macro score = mean over datasets")
     if any({MACRO_SCORE, MEAN_SCORE} & own.keys() for own in result.intervals.values()):
         reading.append("[low, high]: 95% interval")
     if _has_best(result, columns):
-        reading.append(f"{BEST} best value of its column")
+        reading.append(f"{BEST} = best in column")
+    about_verdicts = []
     if comparison is not None and comparison.verdicts:
-        reading.append(f"verdict: against {comparison.baseline}, margin ±{comparison.margin:g}")
-        if is_open_by_dataset(comparison):
-            reading.append("undecided by dataset: too few examples of it alone")
+        single = "; undecided: too few examples in one dataset" if is_open_by_dataset(comparison) else ""
+        about_verdicts.append(f"verdict: against {comparison.baseline}, margin ±{comparison.margin:g}{single}.")
     lines = ["; ".join([*filter(None, reading), "more: --wide"]) + "."]
     caveats = list(dict.fromkeys(list_caveats(result)))
     shown = list(caveats)
     while len(shown) > 1 and sum(map(len, shown)) > _MAX_CAVEAT_CHARS:
         shown.pop()
     more = [f"{len(caveats) - len(shown)} more notes: --wide."] if len(shown) < len(caveats) else []
-    lines += [" ".join([*shown, *more])] if shown else []
+    about = " ".join([*about_verdicts, *shown, *more])
+    lines += [about] if about else []
     return [*lines, *_sum_up_curves(result)]
 
 
 def list_caveats(result: EvalResult) -> list[str]:
-    """List what a reader of the main table has to know of this run alone."""
+    """List the caveats that are specific to this run."""
     columns = [column for column in choose_columns(result, wide=False) if column[1] != PARETO_FRONT]
     caveats = [*_tell_stop(result), *_explain_no_score(result), *_explain_marks(result, columns)]
     if result.settings.memory and result.settings.read_by_script and result.comparison is None:
-        caveats.append("read by a script, not a model.")  # with a comparison, the conclusion says so
+        caveats.append("no model answered; a script did.")  # with a comparison, the conclusion states this
     caveats += [
         *_tell_engagement(result),
         *list_tap_notes(result),
         *list_verdict_caveats(result),
         describe_lock(result.config),
-        *_explain_seeds(result),  # last: one for each system, which must not crowd out the others
+        *_explain_seeds(result),  # last, as one note for each system could crowd out the others
     ]
     return [caveat for caveat in caveats if caveat]
 
@@ -116,33 +117,29 @@ def _sum_up_curves(result: EvalResult) -> list[str]:
 
 
 def _tell_stop(result: EvalResult) -> list[str]:
-    """Say that the run stopped before its end."""
+    """Write that the run stopped before its end."""
     stopped = result.settings.stopped
-    return [f"stopped early: {stopped}; the numbers are those of the rows that were done by then."] if stopped else []
+    return [f"stopped early: {stopped}; the numbers cover the finished rows."] if stopped else []
 
 
 def _explain_no_score(result: EvalResult) -> list[str]:
-    """Say why nothing has a score, where nothing could have one."""
+    """Explain why a run has no scores, if none were possible."""
     gold, values = result.settings.gold, result.summary.values()
     if not gold or any(each.get(NUM_EXAMPLES) != each.get(NUM_UNSCORED) for each in values):
         return []
-    if not any(gold.values()):
-        return ["no gold answers: tokens and time only."]
-    if set(result.summary) == set(result.settings.unread):
-        return ["no score fits a context alone: tokens and time only; --reader URL has a model answer."]
-    return []
+    return [] if any(gold.values()) else ["no gold answers: tokens and time only."]
 
 
 def _explain_seeds(result: EvalResult) -> list[str]:
-    """Say which systems are means over seeds."""
+    """Name the systems that are means over seeds."""
     return [
-        f"{name}: mean over seeds {', '.join(seeds)}; --no-merge-seeds shows them one by one."
+        f"{name}: mean over seeds {', '.join(seeds)}; --no-merge-seeds shows each."
         for name, seeds in result.settings.seeds.items()
     ]
 
 
 def _tell_engagement(result: EvalResult) -> list[str]:
-    """Say of each system that left some rows as they were on how many it acted, and what it saved and scored there."""
+    """Write for each system that left rows unchanged on how many it acted, with savings and score there."""
     notes = []
     for name, values in result.summary.items():
         share = values.get("acted_share", 1.0)
@@ -152,16 +149,14 @@ def _tell_engagement(result: EvalResult) -> list[str]:
         there = [f"{percent(values['acted_savings'])} saved"] if "acted_savings" in values else []
         there += [f"score {score(values['acted_score'])}"] if "acted_score" in values else []
         aside = f" ({', '.join(there)} on those)" if there else ""
-        notes.append(
-            f"{name} acted on {acted:,.0f} of {acted / share:,.0f} rows{aside}; it left the others as they were."
-        )
+        notes.append(f"{name} acted on {acted:,.0f} of {acted / share:,.0f} rows{aside}.")
     return notes
 
 
 def _explain_marks(result: EvalResult, columns: Sequence[Column]) -> list[str]:
-    """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
+    """Explain each mark and each "not measured": a line for each reason, with its numbers and systems."""
     titles = {key: title for title, key, _ in columns}
-    # where nothing is priced there is no column, and these say why
+    # these explain why a run without prices has no such column
     titles = {COST_PER_1K_USD: "dollars", EMBEDDING_COST_USD: "embedding $", **titles}
     titles[TIMED_OUT_COST_USD] = "timed out"
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
@@ -191,17 +186,17 @@ def _score_note(result: EvalResult) -> str:
     answers = _name_scores(result) if own else ""
     contexts = _name_scores(result, of_contexts=True)
     if answers and contexts:
-        return f"score = {answers}; of contexts that no model has read {contexts}."
+        return f"score = {answers}; for contexts that no model has read: {contexts}."
     return f"score = {answers or contexts}." if answers or contexts else ""
 
 
 def _name_scores(result: EvalResult, *, of_contexts: bool = False) -> str:
-    """Name the score of answers, or of contexts that no model has read: for each dataset where they differ."""
+    """Name the score of answers, or of contexts that no model has read; by dataset if they differ."""
     settings, names = result.settings, {}
     primaries = settings.context_primary if of_contexts else settings.primary
     for tag in settings.datasets:
         card = card_for(tag)
-        if tag in primaries or (card is not None and not of_contexts):  # else nothing of it was scored
+        if tag in primaries or (card is not None and not of_contexts):  # else the dataset has no scores
             names[tag] = _name_score(primaries.get(tag), card)
     if len(set(names.values())) == 1:
         return next(iter(names.values()))
@@ -209,12 +204,12 @@ def _name_scores(result: EvalResult, *, of_contexts: bool = False) -> str:
 
 
 def _explain_best(result: EvalResult) -> str:
-    """Say what the star means, where there is one."""
+    """Explain the star, if the table has one."""
     if not _has_best(result, choose_columns(result)):
         return ""
-    aside = " that compete" if result.settings.controls else ""
-    decided = "; whether a difference is real, the verdict says" if result.comparison is not None else ""
-    return f"{BEST} best value of its column among the systems{aside}{decided}."
+    aside = ", controls excluded" if result.settings.controls else ""
+    decided = " The verdict says whether the difference is significant." if result.comparison is not None else ""
+    return f"{BEST} = best in column{aside}.{decided}"
 
 
 def _has_best(result: EvalResult, columns: Sequence[Column]) -> bool:
@@ -224,20 +219,20 @@ def _has_best(result: EvalResult, columns: Sequence[Column]) -> bool:
 
 
 def _explain_front(result: EvalResult) -> str:
-    """Say what the front is, and by which cost."""
+    """Explain the front and its cost."""
     cost = choose_cost(result)
     if cost is None:
         return ""
     failed = any(values.get(NUM_ERRORS) for values in result.summary.values())
-    charged = " A failure costs what the dearest system paid for that example." if failed else ""
+    charged = " A failed row costs as much as the most expensive system's row for that example." if failed else ""
     return (
-        "Pareto: off = another system is shown better in score or cost, and not shown worse in the other (paired 95% "
+        "Pareto: off = another system is shown to be better in score or cost, and not worse in the other (paired 95% "
         f"intervals). Cost: {cost.title}.{charged}"
     )
 
 
 def _tell_workers(result: EvalResult) -> str:
-    """Say under how much load latencies were measured: with more examples in flight, each takes longer."""
+    """State the load during latency measurements: with more requests in flight, each takes longer."""
     workers = result.settings.workers
     if not any(LATENCY_MEDIAN in values for values in result.summary.values()):
         return ""
@@ -259,7 +254,7 @@ def _name_score(primary: str | None, card: Card | None) -> str:
 
 
 def list_tap_notes(result: EvalResult) -> list[str]:
-    """List what must be known to read the numbers of a tap."""
+    """List the notes needed to read the numbers of a tap."""
     notes = []
     for name, report in result.settings.reports.items():
         if report.get("unmatched"):

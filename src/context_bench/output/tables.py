@@ -1,9 +1,8 @@
-"""A result as Markdown tables that line up in a terminal.
+"""Markdown tables of a result, aligned for a terminal.
 
 By default one table of systems, the scores by dataset, at most three notes and the conclusion. `--wide` adds all
 columns and intervals, tables of verdicts, datasets, tokens, evidence and curves, and all notes. A number with a note is
-marked with an asterisk; one that was not measured says so. With a width, no line is longer: columns give way by
-importance, and a line names them.
+marked with an asterisk. With a width, no line is longer: less important columns are left out, and a line names them.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
 
 
-MEMORY_WIDTH = 120  # columns of the default report of memory systems, at most
+MEMORY_WIDTH = 120  # most columns of the default report of memory systems
 
 _BOLD, _DIM, _CYAN, _YELLOW, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[33m", "\x1b[0m"
 _WORDS = {"better": _CYAN, "equivalent": _CYAN, "not worse": _CYAN, "worse": _YELLOW, "undecided": _DIM}
@@ -65,7 +64,7 @@ _PARTS = re.compile(
 def color_table(text: str) -> str:
     """Colour the lines of Markdown tables: titles and best values bold, intervals dim, verdicts by their word.
 
-    Names, which stand in the first column, stay as they are.
+    Names, in the first column, stay uncoloured.
     """
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -92,7 +91,7 @@ class TableReporter:
     """One table of systems, the scores by dataset, at most three notes, and the conclusion.
 
     Args:
-        width: Columns of the terminal that it is for; None leaves no column out for want of room.
+        width: Columns of the terminal; None leaves no column out for lack of space.
         color: Whether the terminal shows colours.
         wide: Whether all columns, intervals, tables and notes are shown.
     """
@@ -103,7 +102,7 @@ class TableReporter:
         self._width, self._color, self._wide = width, color, wide
 
     def render(self, result: EvalResult) -> str:
-        """Render the tables, the notes, and at the end the conclusion."""
+        """Render the tables, the notes, and finally the conclusion."""
         is_memory = bool(result.settings.memory)
         if is_memory and not self._wide and (self._width is None or self._width > MEMORY_WIDTH):
             return TableReporter(MEMORY_WIDTH, self._color).render(result)
@@ -149,7 +148,7 @@ class TableReporter:
         return list_summary(result, self._width)
 
     def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
-        """Lay out all tables that only a run of memory systems has."""
+        """Lay out all tables specific to memory systems."""
         if not result.settings.memory:
             return []
         from context_bench.output.memory import (
@@ -167,7 +166,7 @@ class TableReporter:
         return [text, *tables] if lead else [*tables, text]
 
     def _lay_out(self, result: EvalResult, title: str, names: Sequence[str]) -> str:
-        """Lay out a table of systems; where it is too wide, intervals but the first give way before numbers do."""
+        """Lay out a table of systems; if it is too wide, leave out all intervals but the first before numbers."""
         columns = choose_columns(result, wide=self._wide)
         first = next((key for _, key, _ in columns if key in _SCORES), None)
         first = first or next((key for _, key, _ in columns if key in HEADLINES), "")
@@ -192,7 +191,7 @@ _SCORES = (MACRO_SCORE, MEAN_SCORE)
 
 
 def _add_verdicts(result: EvalResult, lines: list[list[str]]) -> list[list[str]]:
-    """Add the column of verdicts to a table of systems, where systems are compared."""
+    """Add the column of verdicts to a table of systems, if systems are compared."""
     comparison = result.comparison
     if comparison is None or not comparison.verdicts:
         return lines
@@ -203,7 +202,7 @@ def _add_verdicts(result: EvalResult, lines: list[list[str]]) -> list[list[str]]
 def list_dataset_scores(result: EvalResult, *, verdicts: bool = False) -> list[list[list[str]]]:
     """List the scores by dataset, a table for each kind of system, titles first.
 
-    With `verdicts`, the word of a verdict stands beside the score where it is not the one over all datasets.
+    With `verdicts`, append the dataset's verdict to a score if it differs from the overall one.
     """
     scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
     tags = [key.partition(":")[2] for key in scores]
@@ -211,7 +210,7 @@ def list_dataset_scores(result: EvalResult, *, verdicts: bool = False) -> list[l
     for kind, names in list_tables(result) if len(scores) > 1 else []:
         title = "score by dataset" if kind == "system" else f"{kind}: score by dataset"
         head, *lines = list_lines(result, title, names, [(tag, key, score) for tag, key in zip(tags, scores)])
-        if verdicts:  # which then say more than the stars
+        if verdicts:  # more informative than the stars
             lines = [
                 [name, *(_add_word(result, name, tag, cell.removeprefix(BEST)) for tag, cell in zip(tags, cells))]
                 for name, *cells in lines
@@ -221,7 +220,7 @@ def list_dataset_scores(result: EvalResult, *, verdicts: bool = False) -> list[l
 
 
 def _add_word(result: EvalResult, name: str, tag: str, cell: str) -> str:
-    """Add the verdict on one dataset to a cell, where it is not the one over all."""
+    """Add the verdict on one dataset to a cell, if it differs from the overall one."""
     comparison = result.comparison
     return cell if comparison is None else f"{cell} {write_dataset_verdict(comparison, name, tag)}".rstrip()
 
@@ -240,7 +239,7 @@ def list_dataset_numbers(result: EvalResult) -> list[list[list[str]]]:
 
 
 def list_slices(result: EvalResult) -> list[list[list[str]] | str]:
-    """List the scores by each field of `--slice`, titles first; of a field that no row has, why there are none."""
+    """List the scores by each field of `--slice`, titles first; for a field that no row has, the reason."""
     found: list[list[list[str]] | str] = []
     for field in result.settings.slices if result.rows else ():
         try:
@@ -251,7 +250,7 @@ def list_slices(result: EvalResult) -> list[list[list[str]] | str]:
 
 
 class MarkdownReporter(TableReporter):
-    """The same tables in Markdown, without colour and for any width, also on a terminal."""
+    """The same tables in Markdown, without colour and width limit, even on a terminal."""
 
     name = "md"
 
@@ -262,7 +261,7 @@ class MarkdownReporter(TableReporter):
 def list_lines(
     result: EvalResult, title: str, names: Collection[str], columns: Sequence[Column], limits: Collection[str] = ()
 ) -> list[list[str]]:
-    """List a line for each of these systems, titles first; the numbers of `limits` have their intervals."""
+    """List a line for each of these systems, titles first; numbers in `limits` get their intervals."""
     best = {key: find_best(result, key, show, names) for _, key, show in columns}
     lines = [[title, *(column for column, _, _ in columns)]]
     for name in names:
@@ -278,11 +277,11 @@ _SAVED = ("tokens saved, by the tap", "tokens saved, as sent")  # titles of the 
 
 
 def _write_cells(values: Mapping[str, float], table: str) -> dict[str, str]:
-    """Write the numbers of a table that a system has, by their titles."""
+    """Write a system's numbers of a table, by title."""
     cells = {}
     for each in list_numbers(table):
         title, value = each.title, values.get(each.key)
-        if each.key == "downstream_tokens" and value is None:  # without a tap, of the rows whose savings are known
+        if each.key == "downstream_tokens" and value is None:  # without a tap: over the rows with known savings
             value = values.get("sent_tokens")
         elif each.key == "counted_tokens_saved":
             title = _SAVED["downstream_tokens" not in values]
@@ -292,23 +291,23 @@ def _write_cells(values: Mapping[str, float], table: str) -> dict[str, str]:
 
 
 def meters(result: EvalResult, width: int | None = None) -> str:
-    """Tokens as the tap counted them, as the proxy claims them, and as the API bills them."""
+    """List tokens as counted by the tap, claimed by the proxy and billed by the API."""
     return "\n\n".join(fit_grid(lines, width) for lines in list_meters(result))
 
 
 def list_meters(result: EvalResult) -> list[list[list[str]]]:
-    """List the tables of tokens and of the prompt cache as texts, titles first, where there is anything in them."""
+    """List the non-empty tables of tokens and of the prompt cache as texts, titles first."""
     return [lines for table in (TOKENS, CACHE) if (lines := _list_table_lines(result, table))]
 
 
 def evidence(result: EvalResult, width: int | None = None) -> str:
-    """Whether what the answer needs reached the model, against whether the answer was right."""
+    """List whether the evidence reached the model against whether the answer was right."""
     lines = _list_table_lines(result, EVIDENCE)
     return fit_grid(lines, width) if lines else ""
 
 
 def _list_table_lines(result: EvalResult, table: str) -> list[list[str]]:
-    """List the systems that have the first number of a table, titles first; nothing when none has."""
+    """List the systems that have the first number of a table, titles first; empty if none has."""
     counted = "counted_tokens_saved"
     titles = [title for each in list_numbers(table) for title in (_SAVED if each.key == counted else (each.title,))]
     systems = {name: _write_cells(values, table) for name, values in result.summary.items()}
@@ -322,7 +321,7 @@ _GIVE_WAY = ("against the baseline", "saved", "tokens")
 
 
 def curve_tables(result: EvalResult, width: int | None = None) -> list[str]:
-    """Give a table and a few lines for each curve of a result."""
+    """Yield a table and a few lines for each curve of a result."""
     return [_render(curve, width) for curve in result.curves()]
 
 
@@ -346,7 +345,7 @@ def write_difference(interval: Interval) -> str:
 
 
 def sum_up_curve(curve: Curve) -> list[str]:
-    """Say in a few sentences what the whole curve tells."""
+    """Summarize the curve in a few sentences."""
     name = get_number(curve.metric).title
     lines = [f"{curve.tokens_title}; {name} with 95% intervals; baseline: {curve.baseline}."]
     if curve.area is not None and curve.span is not None:

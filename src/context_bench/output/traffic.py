@@ -1,4 +1,4 @@
-"""An overview of recorded sessions: as tables for a terminal, and as a page that opens offline."""
+"""An overview of recorded sessions: tables for a terminal, and a page that opens offline."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Listing(NamedTuple):
 
 
 def list_tables(overview: Overview, findings: Findings, by: str | None, mask: Mask) -> Iterator[Listing]:
-    """Yield the tables of an overview; `by` names the one that is shown in place of the usual ones."""
+    """Yield the tables of an overview; `by` selects one table instead of the usual ones."""
     if by == "tool":
         yield _list_tools(overview, mask)
     elif by == "session":
@@ -54,7 +54,7 @@ def list_tables(overview: Overview, findings: Findings, by: str | None, mask: Ma
 
 
 def summarize(overview: Overview, findings: Findings) -> list[str]:
-    """Say in sentences what was found, the cost first."""
+    """Summarize the sessions in sentences."""
     total = overview.total
     recorded = count_things(len(overview.sessions), "session")
     sentences = [
@@ -79,12 +79,12 @@ def summarize(overview: Overview, findings: Findings) -> list[str]:
         )
     if findings.others:
         others = count_things(len(findings.others), "file")
-        sentences.append(f"Not counted, as they are no sessions: {others} ({name_others(findings)}).")
+        sentences.append(f"Not counted, because they are not sessions: {others} ({name_others(findings)}).")
     return sentences
 
 
 def name_others(findings: Findings) -> str:
-    """Name the files that are no recordings by what they are."""
+    """Name the files that are not recordings, by kind."""
     reasons = Counter(each.reason for each in findings.others)
     return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
 
@@ -122,7 +122,7 @@ def _list_kinds(overview: Overview) -> Listing:
             lines.append([_KIND_TITLES[kind], f"{tokens:,}", percent(tokens / whole)])
     if whole:
         lines.append(["(in the same prompt twice)", f"{overview.repeated:,}", percent(overview.repeated / whole)])
-    return Listing("Tokens by kind", lines, "Our own count of what was recorded, over all requests.")
+    return Listing("Tokens by kind", lines, "context-bench's own token count of the recordings, over all requests.")
 
 
 def _list_tools(overview: Overview, mask: Mask) -> Listing:
@@ -139,7 +139,7 @@ def _list_contents(overview: Overview, mask: Mask) -> Listing:
         start = mask(each.preview)
         start = start if len(start) <= _MAX_PREVIEW_CHARS else f"{start[: _MAX_PREVIEW_CHARS - 1]}…"
         lines.append([start, mask(each.tool or each.kind), f"{each.tokens:,}", f"{each.copies:,}", f"{each.sent:,}"])
-    return Listing("Largest repeated contents", lines, "Texts that stood in a prompt that had them already.")
+    return Listing("Largest repeated contents", lines, "Texts that occur more than once in the same prompt.")
 
 
 def _list_skipped(findings: Findings, mask: Mask) -> Iterator[Listing]:

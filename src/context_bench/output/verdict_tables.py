@@ -1,4 +1,4 @@
-"""Verdicts as tables: each system against the baseline of its run, compared runs, and what intervals and words mean."""
+"""Tables of verdicts: each system against the baseline, compared runs, and notes on intervals and words."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, N
 from context_bench.text import count_things
 
 NEEDED = (
-    "n ≥ A; B: a verdict takes at least A examples if the difference stays as it is, and B if there is none. No number "
+    "n ≥ A; B: a verdict needs at least A examples if the difference stays the same, and B if there is none. No number "
     "is promised where the 90% interval holds the margin."
 )
-"""Explains the numbers beside an open verdict."""
+"""Explains the numbers next to an undecided verdict."""
 
 FIXED = "these groups: equivalent and not worse hold for the conversations or documents of this run (--fixed-groups)."
-"""Explains a verdict that speaks of no other groups."""
+"""Explains a verdict that holds only for these groups."""
 
-EACH_TOO_FEW = "undecided by dataset: each dataset alone has too few examples; the verdict over all of them stands."
-"""Explains an open verdict by dataset beside one over all of them."""
+EACH_TOO_FEW = "undecided by dataset: each dataset alone has too few examples; the overall verdict is valid."
+"""Explains an undecided verdict by dataset next to an overall verdict."""
 
-NARROWER = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
+NARROWER = "equivalent and not worse are decided by the 90% interval, which is narrower than the 95% one shown."
 """Explains a verdict whose 95% interval is wider than the margin."""
 
 
 def _goes_beyond_margin(verdict: Verdict) -> bool:
-    """Whether the interval that is shown seems to contradict the word."""
+    """Whether the shown interval seems to contradict the verdict."""
     shown, margin = verdict.interval, verdict.margin
     if not shown.known or verdict.word not in ("equivalent", "not worse"):
         return False
@@ -44,7 +44,7 @@ def _goes_beyond_margin(verdict: Verdict) -> bool:
 
 
 def verdict_table(result: EvalResult, width: int | None) -> str:
-    """Lay out the verdicts, a line for each system but the baseline; nothing where there are none."""
+    """Lay out the verdicts, one line for each system except the baseline; empty if there are none."""
     comparison = result.comparison
     if comparison is None or not comparison.verdicts:
         return ""
@@ -80,7 +80,7 @@ def write_verdict(comparison: Comparison, name: str) -> str:
 
 
 def write_dataset_verdict(comparison: Comparison, name: str, tag: str) -> str:
-    """Write the verdict on one dataset in a few words, where it is not the one over all datasets; else nothing."""
+    """Write the verdict on one dataset in a few words; empty if it equals the overall one."""
     verdict = next((each for each in comparison.by_dataset.get(tag, ()) if each.name == name), None)
     if verdict is None or verdict.control:
         return ""
@@ -89,7 +89,7 @@ def write_dataset_verdict(comparison: Comparison, name: str, tag: str) -> str:
 
 
 def write_blindness(verdict: Verdict, sensitivity: Mapping[str, Sensitivity]) -> str:
-    """Write which naive cut of the same size is as good, where one is; empty where the data could show a loss."""
+    """Name the naive cut of equal size that does equally well; empty if the data could show a loss."""
     known = sensitivity.get(verdict.name)
     is_blind = verdict.not_worse and known is not None and known.word == "none"
     return f", and so is {known.name_blind_cuts()}" if is_blind and known else ""
@@ -102,7 +102,7 @@ def _write_briefly(verdict: Verdict | None, sensitivity: Mapping[str, Sensitivit
 
 
 def _write_difference(verdict: Verdict) -> tuple[str, str]:
-    """Write the difference, and its interval with the mark that it has."""
+    """Write the difference, and its interval with its mark."""
     interval = verdict.interval
     limits = f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
     limits += f" {interval.mark}" if interval.known and interval.mark else ""
@@ -116,7 +116,7 @@ def _write_p(verdict: Verdict) -> str:
 
 
 def _write_word(verdict: Verdict, sensitivity: Mapping[str, Sensitivity] | None = None, *, brief: bool = False) -> str:
-    """Write the word, with the number of examples that would decide where it is open and this is not to be `brief`."""
+    """Write the word; if undecided and not `brief`, add the number of examples that would decide."""
     word = verdict.word + ("" if brief and verdict.word == "undecided" else write_aside(verdict))
     if sensitivity is not None:
         blindness = write_blindness(verdict, sensitivity)
@@ -125,7 +125,7 @@ def _write_word(verdict: Verdict, sensitivity: Mapping[str, Sensitivity] | None 
 
 
 def write_aside(verdict: Verdict) -> str:
-    """Write what stands behind the word: that it is a control, its scope, or the examples that would decide."""
+    """Write the remark after the word: control, scope, or the number of examples that would decide."""
     if verdict.control:
         return " (control)"
     if verdict.scope == THESE_GROUPS:
@@ -137,23 +137,24 @@ def write_aside(verdict: Verdict) -> str:
 
 
 def _tells_needed_n(verdict: Verdict) -> bool:
-    """Whether the number of examples that would decide stands beside the word."""
+    """Whether the number of examples that would decide follows the word."""
     open_one = verdict.word == "undecided" and not verdict.control and verdict.scope != THESE_GROUPS
     return open_one and verdict.needed_n is not None
 
 
 def explain_too_few(verdicts: Sequence[Verdict], margin: float) -> str:
-    """Say that there are too few examples, or groups, for any verdict of equivalence; empty where there are not."""
+    """Explain that there are too few examples or groups for any verdict of equivalence; empty if there are enough."""
     sizes = [(each.groups or each.n, each.groups) for each in verdicts if each.scope != THESE_GROUPS]
     if not sizes or max(sizes)[0] >= (least := least_n(margin)):
         return ""
     count, groups = max(sizes)
     what = f"{count:,} conversations or documents" if groups else count_things(count, "example")
-    return f"{what} cannot show any system equivalent within ±{margin:g}: that takes at least {least:,}"
+    are = "is" if count == 1 else "are"
+    return f"{what} {are} too few to show equivalence within ±{margin:g}: at least {least:,} are needed"
 
 
 def _explain_words(verdicts: Sequence[Verdict], margin: float) -> Iterator[str]:
-    """Explain the marks and words that stand in a table of verdicts."""
+    """Explain the marks and words in a table of verdicts."""
     if any(map(_goes_beyond_margin, verdicts)):
         yield NARROWER
     if any(map(_tells_needed_n, verdicts)):
@@ -165,15 +166,13 @@ def _explain_words(verdicts: Sequence[Verdict], margin: float) -> Iterator[str]:
 
 
 def explain_verdicts(result: EvalResult) -> list[str]:
-    """Say what the intervals and the words mean, once, beneath the tables."""
+    """Explain the intervals and the words, once, under the tables."""
     notes = []
     if has_intervals(result):
-        notes.append("[low, high] or ±: 95% interval of the number before it, for examples drawn at random.")
+        notes.append("[low, high] or ±: 95% confidence interval, assuming randomly drawn examples.")
     comparison = result.comparison
     if any(each.mark == ROUGH for each in _list_shown(result)):
-        notes.append(
-            f"{ROUGH}: a few long examples outweigh the rest, and the interval misses more often than it says."
-        )
+        notes.append(f"{ROUGH}: a few long examples dominate, so this interval is less reliable than 95%.")
     if first := find_first_samples(result.config):
         notes.append(f"{FIRST}: {explain_first_samples(first)}.")
     notes += _explain_clusters(result)
@@ -198,7 +197,7 @@ def explain_verdicts(result: EvalResult) -> list[str]:
 
 
 def list_verdict_caveats(result: EvalResult) -> list[str]:
-    """List what limits the verdicts and the intervals of this run."""
+    """List the caveats of this run's verdicts and intervals."""
     first = find_first_samples(result.config)
     notes = [f"{FIRST}: {explain_first_samples(first)}."] if first else []
     comparison = result.comparison
@@ -213,7 +212,7 @@ def list_verdict_caveats(result: EvalResult) -> list[str]:
 
 
 def is_open_by_dataset(comparison: Comparison) -> bool:
-    """Whether a system with a verdict over all datasets has none on one of them, for want of examples."""
+    """Whether a system with an overall verdict has none on some dataset, for lack of examples."""
     decided = {each.name for each in comparison.verdicts if each.word != "undecided"}
     return any(
         each.word == "undecided" and each.name in decided and each.narrow is not None and each.narrow.known
@@ -223,14 +222,14 @@ def is_open_by_dataset(comparison: Comparison) -> bool:
 
 
 def _explain_looks(result: EvalResult) -> list[str]:
-    """Say how far each system was run, where they were stopped when they were decided."""
+    """Write how far each system was run, if systems were stopped when decided."""
     looked = result.settings.looks
     if not looked:
         return []
     sizes = ", ".join(f"{size:,}" for size in looked["sizes"])
     notes = [
-        f"stopped when decided: {looked['looks']} looks, at {sizes} examples in an order by seed {looked['seed']}; "
-        "a difference at which a system stops early is somewhat too large."
+        f"stopped when decided: {looked['looks']} looks, at {sizes} examples in random order (seed {looked['seed']}); "
+        "the difference of a system that stopped early is slightly overestimated."
     ]
     for name, each in looked["systems"].items():
         left = f"; {each['not_run']:,} examples were not run" if each["not_run"] else "; all were run"
@@ -240,12 +239,12 @@ def _explain_looks(result: EvalResult) -> list[str]:
         notes.append(f"{name}: {how}{left}.")
     others = [f"{name} ({left:,})" for name, left in looked["not_run"].items() if left]
     if others:
-        notes.append(f"nothing was left to decide, so that examples were not run of {', '.join(others)}.")
+        notes.append(f"examples not run, as nothing was left to decide: {', '.join(others)}.")
     return notes
 
 
 def _explain_clusters(result: EvalResult) -> list[str]:
-    """Say how many clusters the intervals and the verdicts go by, where they do not go by rows."""
+    """Name the number of clusters behind intervals and verdicts, if they are not computed by row."""
     shared = max((each for each in _list_shown(result) if each.groups), key=lambda each: each.n, default=None)
     notes = []
     if shared is not None:
@@ -258,12 +257,12 @@ def _explain_clusters(result: EvalResult) -> list[str]:
 
 
 def _list_shown(result: EvalResult) -> list[Interval]:
-    """List the intervals of the numbers that are read first."""
+    """List the intervals of the most important numbers."""
     return [each for own in result.intervals.values() for key, each in own.items() if key in HEADLINES]
 
 
 def _describe_clusters(n: int, groups: int, what: str) -> str:
-    """Describe by how many clusters so many examples or rows are counted."""
+    """Describe how many clusters the examples or rows form."""
     clusters = count_things(groups, "cluster")
     if what == "rows":
         return f"{n:,} rows count as {clusters} (rows of one document, conversation or example go together)"
@@ -271,19 +270,19 @@ def _describe_clusters(n: int, groups: int, what: str) -> str:
 
 
 def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
-    """Say what the baseline differs from itself by, and which systems differ by no more."""
+    """Describe the noise of the baseline, and name the systems that differ by no more."""
     share = noise.share
     if noise.nothing_seen:
         most = f", so at most {share.high:.1%}" if share.known else ""
         name = comparison.baseline
-        return f"noise: no disagreement seen: {name} agrees with itself on all of {noise.n:,} examples{most}."
+        return f"noise: no disagreement seen: {name} agrees with itself on all {noise.n:,} examples{most}."
     limits = f" [{share.low:.1%}, {share.high:.1%}]" if share.known else ""
     within = [each.name for each in comparison.verdicts if abs(each.difference) <= noise.floor]
     which = f"; {', '.join(within)} {'differ' if len(within) > 1 else 'differs'} by no more" if within else ""
-    floor = "too few examples to tell a floor" if math.isnan(noise.floor) else f"differences up to {noise.floor:.3f}"
+    floor = "too few examples for a noise floor" if math.isnan(noise.floor) else f"differences up to {noise.floor:.3f}"
     return (
         f"noise: {comparison.baseline} disagrees with itself on {share.value:.1%}{limits} of pairs of answers "
-        f"(n = {noise.n:,}); that alone gives {floor}{which}."
+        f"(n = {noise.n:,}); noise alone gives {floor}{which}."
     )
 
 
@@ -297,10 +296,10 @@ def render_comparison(
     """Lay out a comparison.
 
     Args:
-        comparison: What was found.
+        comparison: The compared runs.
         width: Columns of the terminal; None leaves the tables whole.
-        listed: So many fixed and broken examples of each system are listed.
-        store: The folder of the store, where it is not the usual one, for the commands.
+        listed: Most fixed and broken examples to list for each system.
+        store: The folder of the store for the commands, if not the default.
     """
     parts = [_render_verdicts(comparison, width), _render_datasets(comparison, width)]
     parts += [
@@ -351,7 +350,7 @@ def _write_saved(values: Mapping[str, float]) -> str:
 
 
 def _render_datasets(comparison: RunComparison, width: int | None) -> str:
-    """Lay out the difference on each dataset, where there are several."""
+    """Lay out the difference on each dataset, if there are several."""
     tags = sorted({tag for each in comparison.contests for tag in each.by_dataset})
     if len(tags) < 2:
         return ""
@@ -361,7 +360,7 @@ def _render_datasets(comparison: RunComparison, width: int | None) -> str:
 
 
 def _list_changes(contest: Contest, fixed: bool, width: int | None, listed: int, store: str | None) -> Iterator[str]:
-    """List examples that pass on one side alone, each with the command that shows it."""
+    """List examples that pass on only one side, each with the command that shows it."""
     changes = contest.fixed if fixed else contest.broken
     more = f", the first {listed}" if changes.count > listed else ""
     yield wrap(escape_note(f"{'fixed' if fixed else 'broken'} by {contest.name} ({changes.count:,}{more}):"), width)
@@ -370,7 +369,7 @@ def _list_changes(contest: Contest, fixed: bool, width: int | None, listed: int,
 
 
 def build_diff_command(contest: Contest, tag: str, identity: str, store: str | None = None) -> str | None:
-    """Build the command that shows what the system did to an example; None where the run is in no store."""
+    """Build the command that shows how the system changed an example; None if the run is in no store."""
     if contest.source.run is None:
         return None
     words = ["context-bench", "diff", contest.source.run, identity, "--system", contest.system]
@@ -408,18 +407,18 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
     yield from (f"{name} is missing in {run}." for name, run in comparison.missing)
     yield from (f"{note}." for note in comparison.notes)
     if comparison.left_out:
-        yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."
+        yield f"left out, because the baseline does not have them: {', '.join(comparison.left_out)}."
 
 
 def _name_scores(settings: RunSettings, system: str) -> str:
-    """Name what is scored of a system: the field that was asked for, else what counts for the datasets."""
+    """Name the score of a system: the requested field, else the primary scores of the datasets."""
     primary = settings.context_primary if system in settings.unread else settings.primary
     primaries = dict.fromkeys(map(str, primary.values()))
     return ", ".join(primaries) if settings.score_field == "score" and primaries else settings.score_field
 
 
 def _explain_pairs(contests: Sequence[Contest]) -> Iterator[str]:
-    """Say how many examples are paired and by what; the same for several systems once."""
+    """Describe the pairing of examples, once for systems with equal pairing."""
     said: dict[str, list[str]] = {}
     for contest in contests:
         said.setdefault(describe_pairs(contest), []).append(contest.name)
@@ -428,18 +427,18 @@ def _explain_pairs(contests: Sequence[Contest]) -> Iterator[str]:
 
 
 def describe_pairs(contest: Contest) -> str:
-    """Describe how examples were paired: how many, by what, and what was left out."""
+    """Describe the pairing of examples: number, key and omissions."""
     pairs = contest.pairs.n
     by = (
         "id and content"
         if contest.same_content == pairs
-        else "id alone (a JSON file holds no examples, so that their content is not checked)"
+        else "id only (a JSON file holds no examples, so their content is not compared)"
     )
     if contest.source is contest.baseline:
         by = "id, within one run"
     parts = [f"{pairs:,} examples are paired by {by}"] if pairs else ["no examples are paired"]
     if contest.other_content:
-        parts.append(f"{contest.other_content:,} have the same id and another content")
+        parts.append(f"{contest.other_content:,} have the same id but different content")
     for count, label in (
         (contest.only_here, contest.source.label or contest.system),
         (contest.only_in_baseline, contest.baseline.label or contest.baseline_system),

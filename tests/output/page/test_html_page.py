@@ -83,7 +83,7 @@ def test_savings_lead_where_nothing_else_is_known() -> None:
     result = EvalResult([], summary, {}, {"systems": {"mine": None}, "returns": {"mine": "context"}})
     assert write_headline(result) == "mine saves 42.3% of the tokens; its quality was not measured."
     summary["mine"].pop("compression_ratio")
-    assert write_headline(result) == "Nothing could be scored: there are tokens, times and errors only."
+    assert write_headline(result) == "Nothing could be scored: only tokens, times and errors were measured."
 
 
 def test_against_a_baseline_that_saves_tokens_quality_and_tokens_are_both_against_it() -> None:
@@ -287,8 +287,8 @@ def test_needles_are_averaged_by_length_and_depth(page: str) -> None:
 def test_what_was_not_measured_is_said(page: str) -> None:
     """All of it stands folded at the end of the run, a line for each part."""
     part = page.partition('<details class="missing">')[2].partition("</details>")[0]
-    titles = ["Curve of a sweep", "Where the evidence stands", "Evidence: survived or lost, right or wrong"]
-    titles += ["Three meters of tokens", "Overhead of the proxy"]
+    titles = ["Curve of a sweep", "Position of the evidence", "Evidence: survived or lost, right or wrong"]
+    titles += ["Tokens saved, by three meters", "Overhead of the proxy"]
     assert re.findall("<b>(.*?)</b>", part) == titles
     assert "<summary>Not measured (5)</summary>" in part
     assert page.index('<section id="method"') < page.index('<details class="missing">')

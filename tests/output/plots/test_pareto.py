@@ -50,7 +50,7 @@ def test_a_baseline_that_puts_all_off_is_said_so() -> None:
     data = read_quality_cost(EvalResult([], summary, config={"controls": ["direct"]}))
     assert data is not None
     assert data.trace_front(0, 9) == []
-    assert title_pareto(data, {name: name for name in summary}) == "The baseline puts a and b off the Pareto front"
+    assert title_pareto(data, {name: name for name in summary}) == "The baseline dominates a and b"
 
 
 def test_the_axis_says_that_failures_are_in_it() -> None:

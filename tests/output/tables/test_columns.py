@@ -85,7 +85,7 @@ def test_the_best_is_starred_and_ties_share_it() -> None:
     text = TableReporter(wide=True).render(result)
     starred = [_columns(text, row)["score"].startswith(BEST) for row in range(3)]
     assert starred == [True, False, True]
-    assert "★ best value of its column among the systems; whether a difference is real, the verdict says." in text
+    assert "★ = best in column. The verdict says whether the difference is significant." in text
 
 
 def test_values_that_are_written_alike_tie() -> None:

@@ -76,7 +76,7 @@ def test_a_verdict_that_the_interval_shown_seems_to_contradict_is_explained() ->
         for place, name in enumerate(("whole", "third"))
         for number in range(820)
     ]
-    said = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
+    said = "equivalent and not worse are decided by the 90% interval, which is narrower than the 95% one shown."
     assert said in TableReporter(wide=True).render(make_result(rows, margin=0.014))
     assert said not in TableReporter(wide=True).render(_result(300, {"whole": 0, "third": 0}))
 
@@ -94,7 +94,7 @@ def test_what_a_worse_system_saves_is_not_told() -> None:
     text = conclude(_result(200, {"whole": 0, "lossy": 80}))
     assert text == "No system is shown to be as good as whole. Worse: lossy."
     text = conclude(_result(100, {"whole": 0, "lossy": 80}))
-    few = "100 examples cannot show any system equivalent within ±0.02: that takes at least 149."
+    few = "100 examples are too few to show equivalence within ±0.02: at least 149 are needed."
     assert text == f"{few} Worse: lossy."
 
 
@@ -104,15 +104,15 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     (verdict,) = result.comparison.verdicts
     assert verdict.word == "undecided"
     assert conclude(result) == (
-        "50 examples cannot show any system equivalent within ±0.02: that takes at least 149. Undecided: third; that "
+        "50 examples are too few to show equivalence within ±0.02: at least 149 are needed. Undecided: third; that "
         f"takes at least {verdict.needed_n:,} examples if the difference stays as it is, "
         f"{verdict.needed_n_if_equal:,} if there is none; even these may not decide."
     )
-    assert few_notes(result) == ["50 examples cannot show any system equivalent within ±0.02: that takes at least 149."]
+    assert few_notes(result) == ["50 examples are too few to show equivalence within ±0.02: at least 149 are needed."]
 
 
 def few_notes(result: EvalResult) -> list[str]:
-    return [note for note in explain_verdicts(result) if "cannot show" in note]
+    return [note for note in explain_verdicts(result) if "too few to show" in note]
 
 
 def test_what_holds_for_these_conversations_alone_is_said_so() -> None:
@@ -126,7 +126,7 @@ def test_what_holds_for_these_conversations_alone_is_said_so() -> None:
     assert "undecided (equivalent on these 10 conversations or documents)" in TableReporter(wide=True).render(again)
     fixed = make_result(result.rows, fixed_groups=True, **known)
     said = "third is equivalent to whole, with 70.0% of the tokens saved. "
-    assert conclude(fixed) == f"{said}This holds for these conversations or documents alone (--fixed-groups).{UNSHOWN}"
+    assert conclude(fixed) == f"{said}This holds only for these conversations or documents (--fixed-groups).{UNSHOWN}"
     assert "equivalent (these groups)" in TableReporter(wide=True).render(fixed)
     assert "hold for the conversations or documents of this run (--fixed-groups)." in TableReporter(wide=True).render(
         fixed
@@ -135,7 +135,7 @@ def test_what_holds_for_these_conversations_alone_is_said_so() -> None:
 
 def test_what_no_number_would_decide_says_why() -> None:
     said = conclude(_result(1, {"whole": 0, "third": 0}))
-    few = "1 example cannot show any system equivalent within ±0.02: that takes at least 149."
+    few = "1 example is too few to show equivalence within ±0.02: at least 149 are needed."
     assert said == f"{few} Undecided: third (too few examples: 1)."
 
 
@@ -194,7 +194,7 @@ def test_what_is_better_than_a_baseline_that_needs_no_context_is_named() -> None
 def test_a_baseline_that_failed_on_every_example_tells_nothing() -> None:
     rows = [make_row(1.0, system="good", example_id=number) for number in range(40)]
     rows += [failed_row(system="whole", example_id=number) for number in range(40)]
-    said = "whole failed on every example, and cannot tell how good another is."
+    said = "whole failed on every example, so no system can be compared with it."
     assert conclude(make_result(rows, baseline="whole")) == said
 
 
@@ -243,10 +243,10 @@ def test_where_nobody_scored_anything_nothing_is_equivalent() -> None:
     assert any(note.startswith("no verdict on third: every score is 0") for note in result.comparison.notes)
     assert conclude(result) == (
         "half is better than whole, with 50.0% of the tokens saved. "
-        "Nothing can be said of third: every score is 0, of whole too."
+        "No verdict on third: every score is 0, also for whole."
     )
     alone = _result(200, {"whole": 200, "third": 200})
-    assert conclude(alone) == "Nothing can be said of third: every score is 0, of whole too."
+    assert conclude(alone) == "No verdict on third: every score is 0, also for whole."
     again = alone.compare(margin=0.1)
     assert again is not None
     assert [each.word for each in again.verdicts] == ["undecided"]
@@ -303,16 +303,16 @@ def test_bills_are_compared_over_the_examples_whose_cost_is_known_of_both() -> N
     # 1,000, while the 190 others differ by $0.001 - $0.0005 each, which is $0.50 for 1,000
     direct: list[float | None] = [0.001 + (number >= 190) * 0.099 for number in range(200)]
     mine: list[float | None] = [0.0005] * 190 + [None] * 10
-    told = "mine is equivalent to direct, with $0.50 less for 1,000 examples, by the 190 whose cost is known of both."
+    told = (
+        "mine is equivalent to direct, with $0.50 less for 1,000 examples, over the 190 with known costs on both sides."
+    )
     assert conclude(_priced({"direct": direct, "mine": mine})) == told
 
 
 def test_a_bill_that_differs_by_chance_is_said_to() -> None:
     # 100 pairs differ by +$0.002 and 100 by -$0.0019: the mean, $0.05 for 1,000, is far within ±1.97 · 1.95 / √200
     result = _priced({"direct": [0.01] * 200, "mine": [0.012, 0.0081] * 100})
-    assert conclude(result).endswith(
-        ", but with $10.05 instead of $10.00 for 1,000 examples (a difference that may be chance)."
-    )
+    assert conclude(result).endswith(", but with $10.05 instead of $10.00 for 1,000 examples (not significant).")
 
 
 def test_a_word_that_errors_decide_is_told_with_the_other_one() -> None:
@@ -435,14 +435,14 @@ def test_evidence_that_was_not_looked_at_everywhere_is_not_said_to_be_kept() -> 
     result = _tapped(direct=[1.0] * 8, cached=[1.0] * 8, lossy=[1.0] * 8)
     result.config |= SCRIPT
     result.summary["cached"]["evidence_rows"] = 2.0
-    assert conclude(result).endswith("No evidence lost: cached (in the 2 of 8 examples where that is known) and lossy.")
+    assert conclude(result).endswith("No evidence lost: cached (in the 2 of 8 examples where this is known) and lossy.")
     result.summary["lossy"] |= {"evidence_survival": 0.75, "evidence_rows": 4.0}
-    assert "lossy: evidence was lost in 25.0% of the 4 of 8 examples where that is known" in conclude(result)
+    assert "lossy: evidence was lost in 25.0% of the 4 of 8 examples where this is known" in conclude(result)
 
 
 def test_what_a_script_read_is_said_to_be_that() -> None:
     said = conclude(_result(200, {"whole": 0, "lossy": 80}, memory={"read_by_script": True}))
-    assert said.endswith(" Worse: lossy. A script read, not a model: recall and probes tell more than these words.")
+    assert said.endswith(" Worse: lossy. No model answered in this run: judge by recall and probes.")
 
 
 def test_one_system_alone_is_told_to_have_no_verdict() -> None:

@@ -65,7 +65,7 @@ def test_a_reporter_of_ones_own_by_reference(ref: str, text: str, folder: Path) 
     [
         ("tabel", "unknown reporter 'tabel': did you mean table?"),
         ("own.py:number", "int is not a reporter"),
-        ("own.py:made:mark=+", "this reporter is made already and takes no parameters"),
+        ("own.py:made:mark=+", "this reporter is already an instance and takes no parameters"),
         ("own.py:Short:mark=a|b", "stands for 2 reporters"),
         ("own.py:Nothing", "own.py has no 'Nothing'"),
     ],

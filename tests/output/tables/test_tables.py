@@ -51,7 +51,7 @@ FULL = {
 
 def test_a_run_that_was_stopped_says_that_its_numbers_are_of_a_part() -> None:
     text = render({"mine": FULL}, stopped="interrupted")
-    assert "\nstopped early: interrupted; the numbers are those of the rows that were done by then.\n" in text
+    assert "\nstopped early: interrupted; the numbers cover the finished rows.\n" in text
     assert "stopped early" not in render({"mine": FULL})
 
 
@@ -75,11 +75,11 @@ def test_errors_and_unscored_rows_stand_beside_the_score() -> None:
 
 
 def test_what_is_not_a_number_was_not_measured_and_a_note_says_why() -> None:
-    notes = {"proxy": {"compression_ratio": "not measured: it forwards its request"}}
+    notes = {"proxy": {"compression_ratio": "not measured: no tap"}}
     text = render({"proxy": {**FULL, "compression_ratio": math.nan}, "mine": FULL}, notes)
     assert columns(text)["saved"] == "not measured"
     assert columns(text, 1)["saved"] == "50.0%"
-    assert "* saved of proxy: not measured: it forwards its request." in text
+    assert "* saved of proxy: not measured: no tap." in text
 
 
 def test_a_number_that_needs_explaining_is_marked() -> None:
@@ -270,7 +270,7 @@ def test_scores_by_dataset_name_the_verdicts_that_differ_from_the_overall_one() 
     some = _measured("a", "b", "c").filter(lambda row: int(str(row.example_id)[1:]) < 70)
     few = TableReporter().render(some)
     assert "| halve            | 1.000 undecided | 1.000 undecided | 1.000 undecided |" in few
-    assert "undecided by dataset: too few examples of it alone" in few
+    assert "undecided: too few examples in one dataset" in few
 
 
 def test_caveats_beyond_one_line_are_counted() -> None:

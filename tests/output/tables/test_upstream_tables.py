@@ -37,7 +37,7 @@ def test_losses_and_cached_answers_are_shown_when_there_are_any() -> None:
     assert list(_cells(proxy={**TAPPED, **none})["proxy"]) == titles
     cells = _cells(proxy={**TAPPED, **some}, other={**TAPPED, **none})
     assert list(cells["proxy"].values())[4:] == ["2", "2,100", "5"]
-    assert list(cells["proxy"])[4:] == ["lost calls", "tokens lost with them", "cached answers"]
+    assert list(cells["proxy"])[4:] == ["lost calls", "tokens in lost calls", "cached answers"]
     assert list(cells["other"].values())[4:] == ["–"] * 3
 
 

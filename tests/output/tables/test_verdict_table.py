@@ -54,7 +54,7 @@ def test_the_verdicts() -> None:
     assert rows[3][0] == "a/b \\`name\\` with_marks"
     assert rows[4][-1].startswith("undecided (n ≥ ")
     assert "p corrected for 3 comparisons (Holm), intervals not." in text
-    assert "n ≥ A; B: a verdict takes at least A examples" in text
+    assert "n ≥ A; B: a verdict needs at least A examples" in text
 
 
 @pytest.mark.parametrize("width", [80, 60])
@@ -128,7 +128,7 @@ def test_a_baseline_that_agrees_with_itself_has_no_floor() -> None:
     rows = [row for row in _rows() if row.system in NAMES[:2]]
     again = [make_row(row.scores["score"], system="again", example_id=row.example_id) for row in rows[:60]]
     text = TableReporter(wide=True).render(_result([*rows, *again], baseline="passthrough", twin="again"))
-    assert "noise: no disagreement seen: passthrough agrees with itself on all of 60 examples, so at most 6." in text
+    assert "noise: no disagreement seen: passthrough agrees with itself on all 60 examples, so at most 6." in text
     assert "differences up to" not in text
 
 
@@ -174,4 +174,4 @@ def test_a_rough_interval_is_explained() -> None:
             row.input_tokens, row.output_tokens = 500_000, 100_000
     text = TableReporter(wide=True).render(_result(rows))
     assert " rough |" in text
-    assert "rough: a few long examples outweigh the rest" in text
+    assert "rough: a few long examples dominate" in text

@@ -184,7 +184,7 @@ def test_every_server_has_a_token_of_its_own(server: ViewServer, folder: Path) -
 
 
 def test_a_port_that_is_taken_is_one_sentence(server: ViewServer, folder: Path) -> None:
-    with pytest.raises(UsageError, match=f"^port {server.port} cannot be had: another program uses it"):
+    with pytest.raises(UsageError, match=f"^port {server.port} is not available: another program uses it"):
         ViewServer(folder, server.port)
 
 
@@ -319,7 +319,7 @@ def test_a_run_of_a_tap_without_rows_is_shown(tmp_path: Path) -> None:
     with ViewServer(tmp_path) as server:
         reply = Reply(server, f"/{server.token}/run/{run.id}")
         assert reply.status == 200, reply.text
-        assert "did not come to its end" in reply.text
+        assert "did not finish" in reply.text
         assert ask(server, "runs")["runs"][0]["status"] == "interrupted"
         assert ask(server, "rows", runs=find_run(server)) == {"rows": [], "found": 0, "total": 0, "reading": ""}
 
@@ -355,7 +355,7 @@ def test_a_store_that_vanishes_is_said_and_one_that_comes_back_is_shown(folder: 
         (tmp_path / "store").rename(tmp_path / "away")
         reply = Reply(server, f"/{server.token}/api/rows?runs={run}")
         assert reply.status == 503
-        assert "is not there any more" in reply.json["error"]
+        assert "no longer exists" in reply.json["error"]
         assert Reply(server, f"/{server.token}/run/{run}").status == 503
         (tmp_path / "away").rename(tmp_path / "store")
         assert ask(server, "rows", runs=run)["found"] == 40

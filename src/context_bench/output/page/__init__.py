@@ -1,4 +1,4 @@
-"""The report: a run, or several, as one HTML file that opens offline and asks nothing of anybody."""
+"""The report: one or several runs as one HTML file that opens offline and makes no request."""
 
 from context_bench.output.page.html_page import HtmlReporter
 

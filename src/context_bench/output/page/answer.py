@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from context_bench.compare.blind_spots import VOID
 from context_bench.compare.curves import Curve, choose_own_curve, compare_curves
 from context_bench.compare.sweeps import find_sweeps, join_settings, name_briefly, write_briefly
 from context_bench.compare.verdicts import Comparison
@@ -36,13 +37,13 @@ from context_bench.results import EvalResult
 from context_bench.stats import Interval, Verdict
 from context_bench.text import count_things, dump_json, list_names
 
-_MAX_SYSTEMS_TOLD = 6  # systems whose numbers are told
+_MAX_SYSTEMS_TOLD = 6  # systems whose numbers the sentence states
 _KEEPS = {
     "equivalent": "keeps the quality",
     "better": "improves the quality",
     "not worse": "does not lower the quality",
 }
-_LEAST_SHARE = 0.0005  # a smaller share is written as 0.0%
+_LEAST_SHARE = 0.0005  # a smaller share rounds to 0.0%
 
 
 def show_answer(facts: RunFacts) -> Markup:
@@ -70,32 +71,32 @@ def show_answer(facts: RunFacts) -> Markup:
 
 
 def write_headline(result: EvalResult, curves: Sequence[Curve] = ()) -> str:
-    """Write the conclusion for a reader who knows no statistics; a saving is claimed only as `conclude` claims it."""
+    """Write the conclusion for readers without statistics; it claims a saving only if `conclude` does."""
     comparison = result.comparison
     if comparison is None or all(each.control for each in comparison.verdicts):
         return _tell_without_verdict(result)
     brief = name_briefly(result.summary)
     if comparison.context_unneeded:
-        return "These examples can be answered without their context: they cannot tell what a system loses."
+        return "These examples can be answered without their context, so they cannot show a loss."
     standing = sort_verdicts(result, comparison)
     if standing.good:
         return _tell_good(result, standing.good[0], comparison, brief)
     if standing.blind:
         names = list_names([brief[each.name] for each in standing.blind], 3)
-        return f"This data cannot tell whether {names} loses anything: cutting the text blindly does as well."
+        return f"These examples cannot show whether {names} loses anything: blind truncation does equally well."
     if standing.undecided:
-        return f"Not decided: {count_things(max(each.n for each in standing.undecided), 'example')} are too few."
+        return _tell_undecided([brief[each.name] for each in standing.undecided], standing.undecided)
     if standing.worse:
         if len(standing.worse) > 1 and (compared := compare_curves(curves)):
             return write_briefly(compared, result.summary)
         return _tell_worse(result, standing.worse, comparison, brief)
     if standing.zeros:
-        return "Every answer is wrong, with the whole context too: check the model and the gold answers."
+        return "Every answer is wrong, even with the whole context: check the model and the gold answers."
     return "Every system failed on every example."
 
 
 def _tell_good(result: EvalResult, verdict: Verdict, comparison: Comparison, brief: Mapping[str, str]) -> str:
-    """Tell what the system keeps and saves, and at once what speaks against it."""
+    """Write quality and savings of the system, followed by its disadvantages."""
     found = [each.name for own in comparison.by_dataset.values() for each in own if each.word == "worse"]
     share, change = find_saving(result, verdict.name)[1], compare_tokens(result, verdict.name)
     against: list[str] = []
@@ -122,6 +123,16 @@ def _compare_with_baseline(verdict: Verdict, baseline: str, change: float, brief
     return f"{brief[verdict.name]} is {word} and reads {write_token_change(change)}"
 
 
+def _tell_undecided(names: Sequence[str], undecided: Sequence[Verdict]) -> str:
+    listed, several = list_names(names, 3), len(names) > 1
+    if all(each.reason == VOID for each in undecided):
+        return f"{listed} changed nothing, so nothing was tested."
+    count = max(each.n for each in undecided)
+    are = "is" if count == 1 else "are"
+    lower = "lower" if several else "lowers"
+    return f"{count_things(count, 'example')} {are} too few to say whether {listed} {lower} the quality."
+
+
 def _tell_worse(result: EvalResult, worse: list[Verdict], comparison: Comparison, brief: Mapping[str, str]) -> str:
     change = compare_tokens(result, worse[0].name)
     if len(worse) > 1:
@@ -135,7 +146,7 @@ def _tell_worse(result: EvalResult, worse: list[Verdict], comparison: Comparison
 
 
 def _tell_without_verdict(result: EvalResult) -> str:
-    """Tell savings where they are known, also where nothing was scored; else the score; else that there is none."""
+    """Write the savings if known, even without scores; else the score; else that there is none."""
     brief, key = name_briefly(result.summary), choose_quality(result)
     chosen = _choose_system(result)
     value = math.nan if chosen is None else result.summary[chosen].get(key, math.nan)
@@ -146,21 +157,21 @@ def _tell_without_verdict(result: EvalResult) -> str:
         more = f", and {lost[0]}" if lost else f", with {scored}" if scored else "; its quality was not measured"
         return f"{brief[chosen]} {saved}{more}."
     if chosen is not None and scored:
-        return f"{brief[chosen]} has {scored}; there is no second system to compare it with."
-    return "Nothing could be scored: there are tokens, times and errors only."
+        return f"{brief[chosen]} has {scored}; there is no second system to compare with."
+    return "Nothing could be scored: only tokens, times and errors were measured."
 
 
 def _tell_lost(result: EvalResult, name: str) -> list[str]:
-    """Tell the share of examples whose evidence was lost, where a script answered or nothing compares the answers."""
+    """Write the share of examples with lost evidence, if a script answered or nothing compares the answers."""
     lost = 1 - result.summary[name].get(EVIDENCE_SURVIVAL, math.nan)
     told = lost > 0 and (result.comparison is None or is_answered_by_script(result))
     return [f"loses the evidence in {percent(lost)} of the examples"] if told else []
 
 
 def _choose_system(result: EvalResult, curves: Sequence[Curve] = ()) -> str | None:
-    """Choose the system that the three numbers are of; None where no single one can be named.
+    """Choose the system of the three numbers; None if no single one stands out.
 
-    Where all settings of several curves are worse, it is the setting of the user's own curve that loses least.
+    If all settings of several curves are worse, choose the best setting of the user's own curve.
     """
     comparison = result.comparison
     names = [name for name in result.summary if name not in result.settings.controls]
@@ -186,7 +197,7 @@ class _Figure(NamedTuple):
     title: str
     value: str
     notes: list[str]
-    kinds: tuple[str, ...]  # the kinds of examples behind it
+    kinds: tuple[str, ...]  # the kinds of examples to link to
 
 
 def _show_figures(facts: RunFacts, name: str) -> Markup:
@@ -242,12 +253,12 @@ def _write_interval(result: EvalResult, name: str, key: str) -> str:
 
 
 def _tell_dollars(facts: RunFacts, name: str) -> Iterator[_Figure]:
-    """Tell the dollars that 1,000 examples save, and in a month those of `--volume`."""
+    """Write the dollars saved for 1,000 examples, and per month of `--volume`."""
     result = facts.result
     saving = None if result.comparison is None else result.comparison.savings.get(name)
     cost = result.summary[name].get(COST_PER_1K_USD, math.nan)
     if saving is None:
-        why = result.notes.get(name, {}).get(COST_PER_1K_USD, "no model was paid, or its price is not known")
+        why = result.notes.get(name, {}).get(COST_PER_1K_USD, "no model was paid, or its price is unknown")
         title, value = ("dollars per 1,000", dollars(cost)) if math.isfinite(cost) else ("dollars saved", "not known")
         yield _Figure(title, value, [why], ())
         return
@@ -272,13 +283,13 @@ KINDS = {
     "failed": "failed",
     "untouched": "untouched",
 }
-"""The kinds of examples that numbers link to, as the links call them."""
+"""The kinds of examples that numbers link to, with the texts of the links."""
 
 
 def link_counts(
     facts: RunFacts, name: str, kinds: tuple[str, ...] = tuple(KINDS), *, brief: bool = False
 ) -> list[Child]:
-    """Link to the examples of each kind that a system has any of."""
+    """Link to the examples of each kind that a system has."""
     counts = facts.counts.get(clean_name(name), {})
     links: list[Child] = []
     for kind in kinds:
@@ -294,7 +305,7 @@ def link_counts(
 
 
 def ask_sentence(facts: RunFacts) -> str:
-    """Say what was asked, with short names."""
+    """Write the question of the run, with short names."""
     tags = facts.result.settings.datasets
     brief = name_briefly([*tags, *facts.result.systems])
     data = list_names([f"{brief[tag] or 'the data'} ({count_things(count, 'example')})" for tag, count in tags.items()])
@@ -316,14 +327,14 @@ def _name_all(names: list[str]) -> list[str]:
 
 
 def answer_sentence(facts: RunFacts, curves: Sequence[Curve] | None = None) -> str:
-    """Say what came out: what the verdicts conclude, or the numbers where there is nothing to hold them against."""
+    """Write the result: the conclusion of the verdicts, or the numbers if there is no comparison."""
     result, key = facts.result, choose_quality(facts.result)
     concluded = conclude(result, curves) or describe_alone(result)
     if concluded:
         return concluded
     scored = [name for name in result.systems if math.isfinite(result.summary[name].get(key, math.nan))]
     if not scored:
-        return "No row has a score: there are tokens, times and errors only."
+        return "No row has a score: only tokens, times and errors were measured."
     told = [
         f"{name} has a {key.replace('_', ' ')} of {_write_score(facts, name, key)}"
         for name in scored[:_MAX_SYSTEMS_TOLD]
@@ -332,15 +343,15 @@ def answer_sentence(facts: RunFacts, curves: Sequence[Curve] | None = None) -> s
 
 
 def _explain_silence(facts: RunFacts) -> str:
-    """Say why there is no verdict."""
+    """Explain why there is no verdict."""
     comparison, unread = facts.result.comparison, facts.result.settings.unread
     if comparison is None and 0 < len(unread) < len(facts.result.systems):
-        return "no score that contexts and answers have in common"
+        return "no common score of contexts and answers"
     if comparison is None or not comparison.verdicts:
         return "no second system with the same examples"
     if all(verdict.control for verdict in comparison.verdicts):
-        return "no system beside the baseline and the controls"
-    return "no score that tells of quality"
+        return "no system besides the baseline and the controls"
+    return "no score that measures quality"
 
 
 def _write_score(facts: RunFacts, name: str, key: str) -> str:

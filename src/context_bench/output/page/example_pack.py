@@ -1,8 +1,8 @@
-"""The examples of a report, packed: columns that are loaded at once, and details in blocks that are loaded when opened.
+"""The examples of a report, packed: columns loaded at once, and details in blocks loaded on demand.
 
-Everything is JSON, compressed. A block that grows over its share of the page is made again with less of each context,
-so that a page has a bounded size for each row, whatever the contexts are; what was cut says so. Rows wait in temporary
-files until the page is written, so that many of them take no more memory than few.
+Everything is JSON, compressed. A block that exceeds its share of the page is packed again with shorter contexts,
+so the page size for each row is bounded; cut texts are marked. Rows wait in temporary files until the page is
+written, so memory use does not grow with their number.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from context_bench.output.page.row_index import PLACES, RowIndex
 from context_bench.output.page.run_facts import OUTCOMES, RowValues, Source, clean_name, read_values
 from context_bench.text import dump_json
 
-MAX_BLOCK_ROWS = 100  # rows whose details are loaded together, at most
+MAX_BLOCK_ROWS = 100  # most rows whose details are loaded together
 _MAX_WAITING_CHARS = 4_000_000
-"""Characters of contexts and responses that wait for their block at most, but for one row."""
+"""Most characters of contexts and responses that wait for their block, except for a single row."""
 _PART_ROWS = 2_000  # rows whose columns are packed together
 _MAX_DETAIL_BYTES, _MAX_ROW_BYTES, _MIN_ROW_BYTES = 20_000_000, 1_300, 200
-"""Bytes of all details together, and the most and the least of them that a row may take."""
+"""Bytes of all details together, and the upper and lower bound for one row."""
 _TEXT_LIMITS = ((24_000, 8_000), (8_000, 4_000), (3_000, 1_500), (1_000, 600), (300, 250), (100, 100), (0, 40))
-"""Characters for the context of a row, and for each other text of it: the first that fit are taken."""
+"""Candidate lengths for a row's context and for each of its other texts; the first pair that fits is used."""
 
 
 def pack_json(value: Any) -> str:
-    """Write a value as JSON, compressed and as text that HTML leaves alone; the same value gives the same text."""
+    """Write a value as compressed JSON in HTML-safe text; equal values give equal texts."""
     return base64.b64encode(gzip.compress(dump_json(value).encode(), 6, mtime=0)).decode("ascii")
 
 
 class ExamplePack:
-    """Takes rows in, one after another, and gives what the page embeds.
+    """Takes in rows one by one, and returns the data that the page embeds.
 
     Args:
-        rows: About how many there will be: the more, the less room each has.
+        rows: The approximate number of rows; more rows leave less space for each.
     """
 
     def __init__(self, rows: int) -> None:
@@ -63,12 +63,12 @@ class ExamplePack:
         self._blocks.close()
 
     def begin_run(self, name: str, baseline: str | None) -> None:
-        """Begin a run: the rows that follow are its own."""
+        """Begin a run, to which the following rows belong."""
         self._runs.append(clean_name(name))
         self._index.set_baseline(len(self._runs), None if baseline is None else clean_name(baseline))
 
     def add(self, source: Source, score: float | None, threshold: float) -> None:
-        """Take in one row of the run that was begun last; a score of at least `threshold` is right."""
+        """Add a row to the current run; a score of at least `threshold` counts as right."""
         run = len(self._runs)
         self._values.append(read_values(run << PLACES | self._rows, run, source, score, threshold))
         self._rows += 1
@@ -92,22 +92,22 @@ class ExamplePack:
         self._waiting, self._values, self._size = [], [], 0
 
     def close(self) -> None:
-        """Pack what is left: all rows were added."""
+        """Pack the remaining rows, after all were added."""
         if self._waiting:
             self._close_block()
         self._index.find_flips()
 
     def count_kinds(self, run: int) -> dict[str, dict[str, int]]:
-        """Count the rows of each kind by system, of the run in that place from 1."""
+        """Count the rows of each kind by system, for the run with this number (from 1)."""
         return self._index.count_kinds(run)
 
     def pack_index(self) -> str:
-        """Pack what the page's script has to know first; `starts` has the first row of each block."""
+        """Pack the data that the page's script needs first; `starts` has the first row of each block."""
         names = {**self._index.list_names(range(1, len(self._runs) + 1)), "run": self._runs, "outcome": OUTCOMES}
         return pack_json({"rows": self._rows, "starts": self._starts, "names": names})
 
     def pack_columns(self) -> Iterator[str]:
-        """Pack the columns of all rows, part by part; the run of a row is its place among the runs."""
+        """Pack the columns of all rows, part by part; a row's run is given by its position."""
         for part in self._index.read_parts(_PART_ROWS):
             yield pack_json(_number_runs(part))
 

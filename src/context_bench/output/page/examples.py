@@ -1,6 +1,6 @@
 """The examples of a page: the list, the dialog that shows one, and its context before and after.
 
-Contexts are cut to what a page can carry: evidence stays, long stretches fold.
+Contexts are shortened to limit the page size: evidence stays, long stretches fold.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from context_bench.traffic.text_diff import Segment, mark_evidence
 Piece = tuple[str, str, bool]
 """Kind (`k`ept, `d`ropped, `a`dded, `l`eft for another place, `m`oved here), text, and whether it is evidence."""
 
-Stretch = tuple[str, list[Piece]]  # a title and the pieces beneath it
+Stretch = tuple[str, list[Piece]]  # a title and its pieces
 
 _MAX_COMPARED_CHARS = 4_000_000
-"""Characters of both sides above which they are not compared: it would take several seconds."""
+"""Most characters of both sides to compare; more would take several seconds."""
 _MAX_EVIDENCE_CHARS = 1_000
 _MOST_PARTS = 40
 
 
 def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[Stretch]:
-    """Compare the context of an example with what a system made of it, part by part."""
+    """Compare the context of an example with a system's version, part by part."""
     if isinstance(example.get("memory"), Mapping):
         return list(_show_retrieved(example, processed or {}))
     context = example.get("context")
@@ -48,12 +48,12 @@ def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | N
             stretches.append((title, list(_to_pieces(mark_evidence(part.segments, evidence)))))
     if isinstance(context, str) and context and not any(pieces for _, pieces in stretches):
         kept = mark_evidence([Segment("kept", context, context)], evidence)
-        stretches.append(("context as it was given", list(_to_pieces(kept))))
+        stretches.append(("original context", list(_to_pieces(kept))))
     return stretches
 
 
 def _show_retrieved(example: Mapping[str, Any], processed: Mapping[str, Any]) -> Iterator[Stretch]:
-    """Show what a memory found for a question, and what the reader got of it; the evidence is marked in both."""
+    """Show the text that a memory retrieved for a question and the reader's part of it, with marked evidence."""
     wanted = [str(each) for each in example["memory"].get("evidence_ids") or ()]
     found = processed.get("retrieved")
     items = [([str(each) for each in item.get("ids") or ()], str(item.get("text") or "")) for item in found or ()]
@@ -64,7 +64,7 @@ def _show_retrieved(example: Mapping[str, Any], processed: Mapping[str, Any]) ->
         for each in wanted
     ]
     if found is None:
-        states = [f"turn {each}: not known, the system does not say what it retrieved\n" for each in wanted]
+        states = [f"turn {each}: unknown, as the system does not report what it retrieved\n" for each in wanted]
     yield "evidence", [("k", "".join(states) or "none is named", False)]
     if found is not None:
         pieces = [
@@ -92,9 +92,9 @@ def _to_pieces(segments: Iterable[Segment]) -> Iterable[Piece]:
 
 
 def shorten(stretches: Iterable[Stretch], room: int) -> list[tuple[str, list[tuple[str, str, int]]]]:
-    """Cut pieces so that all of them have about `room` characters; what is left out is a piece of kind `f`, a number.
+    """Shorten pieces to about `room` characters; a piece of kind `f` gives the number of omitted characters.
 
-    Evidence is kept as long as there is room; other stretches keep their two ends.
+    Evidence is kept if there is room; other stretches keep their two ends.
     """
     stretches = list(stretches)
     pieces = sum(len(each) for _, each in stretches)
@@ -184,7 +184,7 @@ def cut_details(details: Mapping[str, Any], stretches: list[Stretch], room: int,
 
 
 def _cut(value: Any, length: int) -> Any:
-    """Cut the texts in a value; each says how much of it is missing."""
+    """Shorten the texts in a value; each states how much is missing."""
     if isinstance(value, str):
         if len(value) <= length:
             return clean_text(value)
@@ -197,9 +197,9 @@ def _cut(value: Any, length: int) -> Any:
 
 
 def examples_section(rows: int | None) -> Markup:
-    """Make the list; `rows` is None where it is not known yet how many there are."""
+    """Make the list; `rows` is None if their number is not yet known."""
     if rows == 0:
-        return section("examples", "Examples", element("p", {"class": "missing"}, "The rows were not kept."))
+        return section("examples", "Examples", element("p", {"class": "missing"}, "The rows were not stored."))
     outcomes, evidence = (
         join(*(element("option", {"value": number}, text) for number, text in enumerate(texts)))
         for texts in (OUTCOMES, EVIDENCE)

@@ -30,13 +30,13 @@ _APART = {
     "own query": "Own query: systems that answer by themselves",
     "context, not read": "Contexts that no model has read",
 }
-"""The heading of a table that stands apart."""
+"""The headings of separate tables."""
 
 
 def headline_table(facts: RunFacts) -> Markup:
-    """Lay out a line for each system: its verdict, and its numbers with their intervals; the best has a star.
+    """Lay out a line for each system: verdict, and numbers with intervals; the best has a star.
 
-    Systems whose scores are of another kind than the first ones' have a table apart.
+    Systems with another kind of score get a separate table.
     """
     first, *others = list_tables(facts.result) or [("system", [])]
     apart = [(_APART.get(title, "Systems that answer"), names) for title, names in others]
@@ -47,7 +47,7 @@ def headline_table(facts: RunFacts) -> Markup:
 
 
 def _lay_out(facts: RunFacts, title: str, names: Sequence[str]) -> Markup:
-    """Lay out the columns that the terminal shows by default, and below them all columns, folded."""
+    """Lay out the default columns of the terminal, and all columns in a fold below."""
     main, every = (_list_systems(facts, title, names, wide=wide) for wide in (False, True))
     folded = element("details", {"class": "all", "open": facts.wide}, element("summary", None, "All columns"), every)
     return join(main, folded if every != main else None)
@@ -69,7 +69,7 @@ def _list_systems(facts: RunFacts, title: str, names: Sequence[str], *, wide: bo
 
 
 def compare_headlines(runs: Sequence[RunFacts]) -> Markup:
-    """Lay out a line for each system of each run; systems of the same name stand beneath one another."""
+    """Lay out a line for each system of each run, grouped by system."""
     columns = _choose_columns(runs, wide=False)
     numbers = number_series(dict.fromkeys(name for facts in runs for name in facts.result.summary))
     brief = name_briefly(numbers)
@@ -85,7 +85,7 @@ def compare_headlines(runs: Sequence[RunFacts]) -> Markup:
 
 
 def _choose_columns(runs: Sequence[RunFacts], *, wide: bool) -> list[Column]:
-    """Choose the columns that the terminal shows of any of the runs, in its order."""
+    """Choose the columns that the terminal shows for any of the runs, in its order."""
     found: list[Column] = []
     for facts in runs:
         place = 0
@@ -102,7 +102,7 @@ def _name_system(number: int, name: str, brief: str) -> Markup:
 
 
 def _write_value(facts: RunFacts, name: str, key: str, show: Callable[[float], str], *, best: bool) -> Child:
-    """Write a number as the terminal does, with its interval beneath it."""
+    """Write a number like the terminal, with its interval below."""
     values, note = facts.result.summary[name], facts.result.notes.get(name, {}).get(key)
     text = write_cell(facts.result, name, key, show, best=best)
     if math.isnan(values.get(key, math.nan)):
@@ -116,7 +116,7 @@ _SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not worse": "≥"
 
 
 def verdict_words(verdict: Verdict) -> Markup:
-    """Write the word of a verdict with a sign, so that it does not depend on colour."""
+    """Write a verdict with a sign, readable without colour."""
     kind = verdict.word.replace(" ", "-")
     return element("span", {"class": f"verdict {kind}"}, f"{_SIGNS.get(verdict.word, '')} {verdict.word}".strip())
 
@@ -149,7 +149,7 @@ def _write_verdict(facts: RunFacts, name: str) -> Child:
 
 
 def note_headline(facts: RunFacts) -> Markup:
-    """List the caveats of this run; what the columns and marks mean is folded."""
+    """List the caveats of this run; explanations of columns and marks are folded."""
     names = facts.result.systems
     caveats = list(dict.fromkeys(list_caveats(facts.result)))
     meanings = [note for note in list_notes(facts.result) if note not in caveats]
@@ -165,7 +165,7 @@ def note_headline(facts: RunFacts) -> Markup:
 
 
 def describe_memory(facts: RunFacts) -> Markup:
-    """Lay out what only a run of memory systems has: what was found and probed, what it cost, what to beware of."""
+    """Lay out the parts specific to memory systems: retrieval, probes, costs and caveats."""
     from context_bench.output.memory import (
         HistoryLengths,
         list_leading_grids,

@@ -1,4 +1,4 @@
-"""The report as one HTML file, which holds everything and asks nothing of any server; plots as files (`--plots`)."""
+"""The report as one self-contained HTML file that makes no request; plots as files (`--plots`)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _hash(text: str) -> str:
 def write_policy(*scripts: str, served: bool = False) -> str:
     """Write the content policy of a page with these parts of the script.
 
-    A page that is served may ask its own server, and nobody else; one in a file may ask nobody.
+    A served page may contact only its own server; a page in a file may contact no server.
     """
     return "; ".join(
         [
@@ -70,7 +70,7 @@ def write_policy(*scripts: str, served: bool = False) -> str:
 
 
 def page_head(title: str, policy: str | None) -> Markup:
-    """Make the head; without a `policy`, the server sends it."""
+    """Make the head; without a `policy`, the server sends the policy."""
     policies = [] if policy is None else [element("meta", {"http-equiv": "Content-Security-Policy", "content": policy})]
     return element(
         "head",
@@ -87,12 +87,12 @@ def page_head(title: str, policy: str | None) -> Markup:
 
 
 def page_script(*scripts: str) -> Markup:
-    """Make the script of a page of its parts."""
+    """Join the parts of a page's script."""
     return element("script", None, Markup(_join_scripts(*scripts)))
 
 
 def banner(links: dict[str, str], home: str | None = None) -> Markup:
-    """Make the line at the top: links to the parts of the page, and the switch of the theme."""
+    """Make the top line: links to the parts of the page, and the theme switch."""
     brand = element("a", {"href": home, "class": "brand"}, "context-bench") if home else None
     shown = [element("a", {"href": address}, text) for address, text in links.items()]
     return element(
@@ -104,13 +104,13 @@ def banner(links: dict[str, str], home: str | None = None) -> Markup:
     )
 
 
-Run = tuple[RunFacts, Iterable[Source]]  # the facts of a run that are known before its rows are read, and its rows
+Run = tuple[RunFacts, Iterable[Source]]  # the facts of a run known before reading its rows, and its rows
 
 
 def make_page(runs: Sequence[Run], rows: int) -> Iterator[str]:
     """Make the page, piece by piece.
 
-    The rows of each run are read once; `rows` is about how many there are in all.
+    The rows of each run are read once; `rows` is their approximate total.
     """
     with ExamplePack(rows) as pack:
         read = []
@@ -139,7 +139,7 @@ _SCRIPTS = ("common", "embedded", "examples")
 
 
 def plain_page(title: str, parts: Mapping[str, tuple[str, Markup]], *top: Child) -> str:
-    """Make a page without examples: what stands at its top, then its parts by name, each with a heading."""
+    """Make a page without examples: its top, then its parts by name, each with a heading."""
     links = {f"#{name}": heading for name, (heading, _) in parts.items()}
     sections = [section(name, heading, content) for name, (heading, content) in parts.items()]
     body = element(
@@ -158,7 +158,7 @@ def _embed(packed: str, attributes: dict[str, str]) -> str:
 
 
 def name_page(runs: Sequence[RunFacts]) -> str:
-    """Name a page for the browser: its systems."""
+    """Make the title of a page from its systems."""
     return f"{list_names([name for facts in runs for name in facts.result.systems], 3)}: context-bench report"
 
 
@@ -169,10 +169,10 @@ def page_body(
     home: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> Markup:
-    """Make everything that is seen: the runs one after another, then the list of all examples.
+    """Make the visible page: the runs one after another, then the list of all examples.
 
-    `rows` is None where they are still being read; `home` is the address of the list of runs, where there is one;
-    `about` is what the script of the page has to know, as attributes.
+    `rows` is None while they are being read; `home` is the address of the list of runs, if any; `about` has attributes
+    for the page's script.
     """
     many = len(runs) > 1
     links = {f"#r{number}-run": facts.name for number, facts in enumerate(runs, 1)}
@@ -189,7 +189,7 @@ def page_body(
 
 
 def describe_runs(runs: Sequence[RunFacts]) -> list[Markup]:
-    """Describe runs one after another; several are first put side by side."""
+    """Describe runs one after another; a comparison comes first if there are several."""
     if len(runs) == 1:
         return [_describe_run(runs[0], "")]
     articles = [_describe_run(facts, f"r{number}-", f"run {facts.name}") for number, facts in enumerate(runs, 1)]
@@ -205,7 +205,7 @@ def _put_side_by_side(runs: Sequence[RunFacts]) -> Markup:
 
 
 def _list_parts(facts: RunFacts) -> tuple[dict[str, Markup], dict[str, str]]:
-    """List the parts of a run with their content, and apart those that were not measured with the reason."""
+    """List the parts of a run with their content, and separately the parts not measured, with the reason."""
     parts: dict[str, Markup | str] = {
         "headline": join(headline_table(facts), note_headline(facts)),
         **({"memory": describe_memory(facts)} if facts.is_memory else {}),
@@ -234,19 +234,19 @@ def _describe_run(facts: RunFacts, prefix: str, of: str = "") -> Markup:
 
 
 _FROM_ROWS = ("curve", "needles", "depth", "times", "overhead", "errors")
-"""Parts that are known when all rows were read; the others come from the summary of the run."""
+"""Parts that need all rows; the others come from the summary of the run."""
 
 
 _PARTS = {
     "headline": ("Headline", "Headline numbers"),
-    "memory": ("Memory", "Memory: found, probed, paid for"),
+    "memory": ("Memory", "Memory: retrieval, probes and costs"),
     "pareto": ("Cost", "Quality against cost"),
     "datasets": ("Datasets", "Quality by dataset"),
     "curve": ("Curve", "Curve of a sweep"),
     "needles": ("Needles", "Depth and length"),
-    "depth": ("Evidence depth", "Where the evidence stands"),
+    "depth": ("Evidence depth", "Position of the evidence"),
     "evidence": ("Evidence", "Evidence: survived or lost, right or wrong"),
-    "meters": ("Meters", "Three meters of tokens"),
+    "meters": ("Meters", "Tokens saved, by three meters"),
     "times": ("Times", "Latency"),
     "overhead": ("Overhead", "Overhead of the proxy"),
     "errors": ("Errors", "Errors by kind"),
@@ -262,9 +262,9 @@ class HtmlReporter:
     """One self-contained page: numbers, plots and all examples.
 
     Args:
-        store: The folder of the store that the run was recorded in, which has the contexts; without it, the page
-            shows of each example what its row holds.
-        wide: Whether the table with all columns is open at first.
+        store: The folder of the run's store, which has the contexts; without it, the page shows only the data of
+            each row.
+        wide: Whether the table with all columns is initially open.
     """
 
     name = "html"
@@ -277,11 +277,11 @@ class HtmlReporter:
         return "".join(self.write_runs([result]))
 
     def render_parts(self, result: EvalResult) -> Iterator[str]:
-        """Render the page piece by piece: the memory that this takes hardly grows with the rows."""
+        """Render the page piece by piece; memory use hardly grows with the number of rows."""
         return self.write_runs([result])
 
     def write_runs(self, results: Sequence[EvalResult]) -> Iterator[str]:
-        """Write several runs as one page, piece by piece; in the list of examples they stand together."""
+        """Write several runs as one page, piece by piece, with one list of examples."""
         with ExitStack() as open_stores:
             runs = [_open_run(result, self._store, number, open_stores) for number, result in enumerate(results, 1)]
             for facts, _ in runs:
@@ -291,9 +291,9 @@ class HtmlReporter:
 
 
 def _open_run(result: EvalResult, folder: str | None, number: int, open_stores: ExitStack) -> Run:
-    """Open a run for reading: its facts, and its rows with their examples where the store has them.
+    """Open a run for reading: its facts, and its rows with their examples if the store has them.
 
-    `number` names a run that has neither an id nor a file; `open_stores` closes the store at last.
+    `number` names a run that has neither an id nor a file; `open_stores` closes the store in the end.
     """
     run = result.settings.run
     if folder is not None and run is not None and Path(folder).is_dir():
@@ -305,7 +305,7 @@ def _open_run(result: EvalResult, folder: str | None, number: int, open_stores: 
 
 
 def _read_sources(result: EvalResult, records: Iterable[RunRecord]) -> Iterator[Source]:
-    """Read the rows of a run with their examples; those of merged seeds under the name that they share."""
+    """Read the rows of a run with their examples; merged seeds use their common name."""
     seeds = result.settings.seeds
     repeats = result.settings.repeats // max(map(len, seeds.values()), default=1)
     for source in map(to_source, records):
@@ -318,10 +318,10 @@ def _count_rows(result: EvalResult) -> int:
 
 
 def check_plots(folder: str) -> None:
-    """Refuse before any work a folder that cannot be written to."""
+    """Refuse an unwritable folder before any work."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=folder, prefix=".context-bench-"):  # a folder may be there, and closed
+        with NamedTemporaryFile(dir=folder, prefix=".context-bench-"):  # the folder may exist without write permission
             pass
     except OSError as error:
         raise UsageError(f"cannot write to --plots {folder}: {error.strerror or error}") from error
@@ -332,11 +332,11 @@ def write_plots(result: EvalResult, folder: str, store: str | None = None) -> li
 
     Args:
         result: The run.
-        folder: Where the files go; it is made where it is not there.
-        store: The folder of the store that the run was recorded in, which has the examples.
+        folder: The folder of the files; created if missing.
+        store: The folder of the run's store, which has the examples.
 
     Returns:
-        Sentences on what was written and what is missing.
+        Sentences that name the written and the missing plots.
     """
     check_plots(folder)
     with ExitStack() as open_stores:

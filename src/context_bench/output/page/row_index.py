@@ -1,7 +1,7 @@
-"""The rows of runs as columns that can be filtered, sorted and searched, in a temporary file of SQLite.
+"""The rows of runs as columns to filter, sort and search, in a temporary SQLite file.
 
-A page that is written and a viewer that is served both list their examples from it. However many rows there are, little
-of it is in memory; the file goes with the connection.
+Both the page and the viewer list their examples from it. Memory use does not grow with the rows; the file is deleted
+with the connection.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from context_bench.numbers import MEAN_SCORE, NUM_ERRORS, NUM_EXAMPLES, NUM_UNSC
 from context_bench.output.page.run_facts import OUTCOMES, RowValues
 from context_bench.store.database import open_temporary
 
-PLACES = 32  # bits for the place of a row in its run, in its id
+PLACES = 32  # bits of an id for the position of the row in its run
 
 SORTED = ("id", "run", "system", "dataset", "outcome", "score", "evidence", "input", "output", "latency", "question")
-"""Columns that a list can be sorted by, as the page calls them."""
+"""Columns to sort a list by, with the page's names."""
 
 _LIKE_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 
@@ -29,25 +29,25 @@ Names = Mapping[str, Mapping[str, int]]
 class RowQuery:
     """Conditions that all must hold, and an order."""
 
-    runs: tuple[int, ...] = ()  # the numbers of the runs that rows are from; all where there is none
-    # the value of a column; None asks for rows in which it was not measured
+    runs: tuple[int, ...] = ()  # the numbers of the runs; empty for all
+    # required value of a column; None selects rows without a measurement
     equal: tuple[tuple[str, int | None], ...] = ()
     low: float | None = None  # the lowest score
     high: float | None = None  # the highest score
-    words: tuple[str, ...] = ()  # each must stand in the id, system, dataset, question, answer or error kind
+    words: tuple[str, ...] = ()  # words that must occur in the id, system, dataset, question, answer or error kind
     sort: str | None = None  # one of `SORTED`; None keeps the order of the run
-    down: bool = False  # from the highest to the lowest
+    down: bool = False  # in descending order
 
     @property
     def is_plain(self) -> bool:
-        """Whether it asks for all rows of its runs."""
+        """Whether the query selects all rows of its runs."""
         return not (self.equal or self.words) and self.low is None and self.high is None
 
     def write_condition(self, names: Names) -> tuple[str, list[Any]]:
         """Write the condition as SQL, with its values."""
         parts, values = ["1"], list[Any]()
         if self.runs:
-            # Rows are stored by run: the plus keeps SQLite from another index, which it would have to sort after.
+            # rows are stored by run; the plus keeps SQLite from using another index, which would need a sort
             parts.append(f"id >= ? AND id < ? AND +run IN ({','.join('?' * len(self.runs))})")
             values += [min(self.runs) << PLACES, (max(self.runs) + 1) << PLACES, *self.runs]
         for column, value in self.equal:
@@ -64,7 +64,7 @@ class RowQuery:
         return " AND ".join(parts), values
 
     def write_order(self, names: Names) -> str:
-        """Write the order as SQL: what was not measured comes last, and equals stay in the order of the run."""
+        """Write the order as SQL: unmeasured values come last, and ties keep the order of the run."""
         if self.sort not in SORTED:
             return "id"
         key: str = self.sort
@@ -83,7 +83,7 @@ class RowQuery:
 
 
 def _write_search(word: str, names: Names) -> tuple[str, list[Any]]:
-    """Write the condition that a word stands in a row; the letters of ASCII are compared by SQLite itself, fast."""
+    """Write the condition that a row contains a word; SQLite itself compares ASCII letters, which is fast."""
     if word.isascii():
         text, value = "{} LIKE ? ESCAPE '\\'", f"%{word.translate(_LIKE_SIGNS)}%"
     else:
@@ -97,10 +97,10 @@ def _write_search(word: str, names: Names) -> tuple[str, list[Any]]:
     return f"({' OR '.join(parts)})", values
 
 
-NAMED = ("system", "dataset", "error")  # columns that hold the number of a name, as few names stand in many rows
+NAMED = ("system", "dataset", "error")  # columns that store the number of a name, as few names occur in many rows
 
-_MAX_NAMES = 2_000  # names of a kind that are told apart; later ones share the last
-_CACHE_KILOBYTES = 8_000  # kilobytes of the file that SQLite keeps in memory
+_MAX_NAMES = 2_000  # distinct names of a kind; later ones share the last number
+_CACHE_KILOBYTES = 8_000  # kilobytes of SQLite's cache
 _FLIPS_AT_ONCE = 20_000  # rows whose change against the baseline is found by one statement
 
 _TABLE = """
@@ -124,7 +124,7 @@ KINDS = {
     "failed": f"outcome = {OUTCOMES.index('error')}",
     "untouched": "untouched = 1",
 }
-"""The conditions of the kinds of rows that numbers of the page link to."""
+"""The conditions of the kinds of rows that the page's numbers link to."""
 _RIGHT, _UNSCORED = OUTCOMES.index("right"), OUTCOMES.index("unscored")
 _FIND_FLIPS = f"""
 UPDATE rows SET flip = coalesce((
@@ -136,7 +136,7 @@ WHERE flip IS NULL AND id >= ? AND id < ?
 
 
 class Found(NamedTuple):
-    """One page of the rows that a query found, and how many it found in all."""
+    """One page of a query's rows, and the total count."""
 
     rows: list[dict[str, Any]]
     total: int
@@ -158,17 +158,17 @@ class RowIndex:
         self._with_evidence: set[int] = set()
 
     def close(self) -> None:
-        """Close it; its file goes."""
+        """Close the index and delete its file."""
         with self._lock:
             self._database.close()
 
     def set_baseline(self, run: int, name: str | None) -> None:
-        """Name the system of a run that the others are held against, before its rows are added."""
+        """Set the baseline of a run, before its rows are added."""
         if name is not None:
             self._baselines[run] = name
 
     def add(self, rows: Iterable[RowValues]) -> None:
-        """Take rows of one run in; one that is there already stays as it is."""
+        """Add rows of one run; existing rows stay unchanged."""
         with self._lock:
             given = list(rows)
             if not given:
@@ -205,7 +205,7 @@ class RowIndex:
         return number
 
     def find_flips(self) -> None:
-        """Find what changed against the baseline where its row came later; the lock is given back in between."""
+        """Find changes against the baseline for rows that came before the baseline's; release the lock in between."""
         while True:
             with self._lock:
                 (first,) = self._database.execute("SELECT min(id) FROM rows WHERE flip IS NULL").fetchone()
@@ -216,7 +216,7 @@ class RowIndex:
                 self._database.execute(_FIND_FLIPS.format(otherwise="0"), (first, last + 1))
 
     def list_names(self, runs: Iterable[int]) -> dict[str, dict[int, str]]:
-        """List the names of each kind that rows of these runs have, by their numbers."""
+        """List the names of each kind in these runs, by number."""
         with self._lock:
             used: dict[str, set[int]] = {kind: set() for kind in NAMED}
             for run in runs:
@@ -232,17 +232,17 @@ class RowIndex:
         return sum(self._totals.get(run, 0) for run in runs)
 
     def list_ids(self, first: int, last: int) -> set[int]:
-        """List the ids that are there, from one up to another."""
+        """List the existing ids in a range."""
         with self._lock:
             found = self._database.execute("SELECT id FROM rows WHERE id >= ? AND id < ?", (first, last))
             return {identity for (identity,) in found}
 
     def has_evidence(self, runs: Iterable[int]) -> bool:
-        """Whether it was measured of any row of these runs what became of its evidence."""
+        """Whether any row of these runs has a measured state of the evidence."""
         return not self._with_evidence.isdisjoint(runs)
 
     def has_flips(self, runs: Iterable[int]) -> bool:
-        """Whether any row of these runs is right or wrong where the baseline is not."""
+        """Whether any row of these runs differs from the baseline in being right."""
         query = "SELECT 1 FROM rows WHERE flip != 0 AND run = ? LIMIT 1"
         with self._lock:
             return any(self._database.execute(query, (run,)).fetchone() for run in runs)
@@ -256,7 +256,7 @@ class RowIndex:
             self._baselines.pop(run, None)
 
     def find(self, query: RowQuery, offset: int, limit: int) -> Found:
-        """Find the rows that a query asks for, a page of them."""
+        """Find one page of a query's rows."""
         with self._lock:
             where, values = query.write_condition(self._names)
             order = query.write_order(self._names)
@@ -271,7 +271,7 @@ class RowIndex:
         return Found([dict(zip(_COLUMNS, row)) for row in rows], total)
 
     def find_place(self, query: RowQuery, row: int) -> int | None:
-        """Find the place of a row, named by its id, among those that a query finds in their own order."""
+        """Find the position of a row, by id, among the results of a query in their natural order."""
         with self._lock:
             where, values = query.write_condition(self._names)
             found = self._database.execute(f"SELECT 1 FROM rows WHERE id = ? AND {where}", (row, *values)).fetchone()
@@ -292,7 +292,7 @@ class RowIndex:
         return None if found is None else int(found[0])
 
     def sum_up(self, run: int) -> dict[str, dict[str, float]]:
-        """Sum the rows of a run up by system: what can be said before it has ended. An error counts as a score of 0."""
+        """Summarize the rows of an unfinished run by system. An error counts as a score of 0."""
         counted = "sum(outcome != 3)"
         statement = (
             "SELECT system, count(*), sum(outcome = 2), sum(outcome = 3), "
@@ -319,7 +319,7 @@ class RowIndex:
         return {names[system]: {kind: int(count) for kind, count in zip(KINDS, counts)} for system, *counts in found}
 
     def read_parts(self, size: int) -> Iterator[Mapping[str, list[Any]]]:
-        """Read all rows in order as columns, `size` rows at a time; `question` has numbers of the part's own texts."""
+        """Read all rows in order as columns, `size` rows at a time; `question` has numbers of texts in that part."""
         last = -1
         while True:
             with self._lock:

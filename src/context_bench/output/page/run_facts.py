@@ -1,4 +1,4 @@
-"""Rows as the page reads them, and the facts that are gathered from them in one pass: times, needles, failures."""
+"""Rows as the page reads them, and the facts gathered from them in one pass: times, needles, failures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 class Source(NamedTuple):
-    """A row with the example and the answer that it came from, where they are known."""
+    """A row with its example and answer, if known."""
 
     row: EvalRow
     example: Mapping[str, Any] | None = None
@@ -39,8 +39,8 @@ class Source(NamedTuple):
 class RowValues(NamedTuple):
     """A row of the list.
 
-    `natural` sorts numbers within a name as numbers; `outcome` is a place in `OUTCOMES`; `evidence` is one in
-    `EVIDENCE`, `untouched` 1 where the system changed nothing, and both None where that was not measured.
+    `natural` sorts numbers within a name as numbers; `outcome` is an index into `OUTCOMES`; `evidence` is one into
+    `EVIDENCE`; `untouched` is 1 if the system changed nothing. The last two are None if not measured.
     """
 
     id: int
@@ -63,12 +63,12 @@ class RowValues(NamedTuple):
 
 
 def clean_name(name: object) -> str:
-    """Return a name as the list has it."""
+    """Return a name as the list shows it."""
     return clean_text(str(name)[:_MAX_NAME_CHARS])
 
 
 def clean_id(identity: object) -> str:
-    """Return the id of an example as the list has it."""
+    """Return the id of an example as the list shows it."""
     return clean_text(str(identity)[:_MAX_ID_CHARS])
 
 
@@ -78,7 +78,7 @@ def name_error_kind(error: str) -> str:
 
 
 def read_values(identity: int, run: int, source: Source, score: float | None, threshold: float) -> RowValues:
-    """Read the values of a row; a score of at least `threshold` is right."""
+    """Read the values of a row; a score of at least `threshold` counts as right."""
     row, example = source.row, source.example or {}
     state = read_state(row.scores)
     passed_on = row.upstream_tokens
@@ -107,7 +107,7 @@ def read_values(identity: int, run: int, source: Source, score: float | None, th
 
 
 def _read_untouched(row: EvalRow) -> int | None:
-    """Read whether the system passed an example on as it was; None where that is not known."""
+    """Read whether the system passed an example on unchanged; None if unknown."""
     facts = row.metadata
     if row.error is None and facts.get("output") == "context":
         return int(bool(facts.get("unchanged")))
@@ -134,15 +134,15 @@ def write_time(run: RunInfo) -> str:
 
 
 def to_source(record: RunRecord) -> Source:
-    """Return a record of a run as the page takes it."""
+    """Convert a record of a run for the page."""
     return Source(record.row, record.example, None if record.answer is None else record.answer.processed)
 
 
 # --- facts
 
-_MAX_FAILURE_KINDS = 500  # kinds of failures that are told apart; later ones are counted together
-_MAX_CURVE_ROWS = 100_000  # rows of which a curve is drawn at most: it needs all of them at once
-_CURVE_METADATA = ("output", "cluster")  # keys that a curve reads in the metadata of a row
+_MAX_FAILURE_KINDS = 500  # distinct kinds of failures; later ones are counted together
+_MAX_CURVE_ROWS = 100_000  # most rows for a curve, which needs all of them in memory
+_CURVE_METADATA = ("output", "cluster")  # metadata keys that a curve needs
 
 
 @dataclass
@@ -159,32 +159,32 @@ class RunFacts:
     """Facts of one run."""
 
     result: EvalResult  # the run itself
-    name: str  # its id, or what the page calls it
-    created: str = ""  # when it was made; empty where that is not known
+    name: str  # its id, or its name on the page
+    created: str = ""  # when it was made; empty if unknown
     latencies: dict[str, array[float]] = field(default_factory=dict)  # seconds of each row without an error, by system
     overheads: dict[str, array[float]] = field(default_factory=dict)  # seconds that a proxy added, by system
     errors: dict[str, Failure] = field(default_factory=dict)  # by kind
     unscored: dict[str, Failure] = field(default_factory=dict)  # by evaluator and reason
     # shares of the context before the first and the last evidence of each example, by dataset
     depths: dict[str, tuple[array[float], array[float]]] = field(default_factory=dict)
-    # examples of each kind by system, as `RowIndex.count_kinds` counts them; empty until all rows were read
+    # counts of `RowIndex.count_kinds`; empty until all rows are read
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    wide: bool = False  # whether the table with all columns is open at first
-    seen: int = 0  # rows that were read
-    # whether any example names the passages that an answer needs; None where examples are not known
+    wide: bool = False  # whether the table with all columns is initially open
+    seen: int = 0  # rows read so far
+    # whether any example names its evidence; None if examples are unknown
     has_evidence: bool | None = None
-    state: str = ""  # a sentence on a run that has not ended; empty for one that has
-    unread: str = ""  # a sentence on rows that are still being read; empty where all were
+    state: str = ""  # a sentence on an unfinished run, else empty
+    unread: str = ""  # a sentence while rows are being read, else empty
     # times of questions to memory systems by the length of the history; None before the first
     lengths: HistoryLengths | None = None
-    # what curves are drawn from, kept of runs that have any; None where there are too many
+    # rows for curves, kept if the run has a sweep; None if there are too many
     sweep_rows: list[EvalRow] | None = field(default_factory=list)
     _sweeps: bool = False
     _depth_systems: dict[str, str] = field(default_factory=dict)  # the system whose rows count, by dataset
 
     @property
     def has_sweep(self) -> bool:
-        """Whether a system was run with several settings of a knob."""
+        """Whether a system ran with several settings of a knob."""
         return bool(find_sweeps(self.result.summary))
 
     @property
@@ -207,7 +207,7 @@ class RunFacts:
 
     @property
     def score_field(self) -> str:
-        """Name the score that counts."""
+        """Return the name of the primary score."""
         return self.result.settings.score_field
 
     @property
@@ -217,15 +217,15 @@ class RunFacts:
 
     @property
     def baseline(self) -> str | None:
-        """Name the system that the others are held against."""
+        """Return the name of the baseline."""
         return find_baseline(self.result)
 
     def read_score(self, row: EvalRow) -> float | None:
-        """Read the score that counts off a row."""
+        """Read the primary score of a row."""
         return row.scores.get(self.score_field)
 
     def add(self, source: Source) -> None:
-        """Take in one row."""
+        """Add one row."""
         row = source.row
         if not self.seen:
             self._sweeps = self.has_sweep and not self.result.rows

@@ -1,10 +1,10 @@
-"""The parts of a run on the page beneath its headline: charts with their numbers, errors, and how it was measured."""
+"""The parts of a run below its headline: charts with their numbers, errors, and the method."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from context_bench.compare.sweeps import name_briefly
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
 
 
-MAX_SLICE_COLUMNS = 6  # systems beside one another in a table by slice: more do not fit the page
+MAX_SLICE_COLUMNS = 6  # most columns of systems in a table by slice, to fit the page
 
 
 def show_charts(facts: RunFacts) -> dict[str, Markup | str]:
-    """Draw the charts of a run, by the part of the page that they stand in; a plain text says why there is none."""
+    """Draw the charts of a run, by part of the page; a plain text explains a missing chart."""
     return {
-        "pareto": _show(draw_pareto(facts.result)),
+        "pareto": _show(facts, draw_pareto(facts.result)),
         "datasets": _show_datasets(facts),
         "curve": _show_curves(facts),
-        "needles": _show(draw_heatmap(facts.result, facts.cells)),
-        "depth": _show(draw_depths(facts.depths)),
+        "needles": _show(facts, draw_heatmap(facts.result, facts.cells)),
+        "depth": _show(facts, draw_depths(facts.depths)),
         "evidence": _show_evidence(facts),
         "meters": _show_meters(facts),
-        "times": _show(draw_times(facts.result, facts.latencies, "latency")),
-        "overhead": _show(draw_times(facts.result, facts.overheads, "overhead"))
+        "times": _show(facts, draw_times(facts.result, facts.latencies, "latency")),
+        "overhead": _show(facts, draw_times(facts.result, facts.overheads, "overhead"))
         if facts.overheads
         else f"a tap{'' if facts.is_memory else ' (--tap, --start or --vendor)'} measures it.",
     }
@@ -47,7 +47,7 @@ def show_charts(facts: RunFacts) -> dict[str, Markup | str]:
 
 def _show_datasets(facts: RunFacts) -> Markup | str:
     """Show the scores by dataset, then savings, evidence and other numbers by dataset, then the slices."""
-    found, brief = _show(draw_datasets(facts.result)), name_briefly(facts.result.summary)
+    found, brief = _show(facts, draw_datasets(facts.result)), name_briefly(facts.result.summary)
     more = []
     for head, *lines in list_dataset_numbers(facts.result):
         tags = name_briefly(head[1:])
@@ -59,7 +59,7 @@ def _show_datasets(facts: RunFacts) -> Markup | str:
 
 
 def _show_slices(facts: RunFacts) -> list[Markup]:
-    """Show the scores by each field of `--slice`; where there are many systems, in several tables."""
+    """Show the scores by each field of `--slice`, in several tables for many systems."""
     shown, brief = [], name_briefly(facts.result.summary)
     for found in list_slices(facts.result):
         if isinstance(found, str):
@@ -75,16 +75,23 @@ def _show_slices(facts: RunFacts) -> list[Markup]:
 
 
 def say_missing(why: str) -> Markup:
-    """Say why a part of the page has nothing to show."""
+    """Explain why a part of the page is empty."""
     return element("p", {"class": "missing"}, why)
 
 
-def _show(drawn: Drawn, *more: Child) -> Markup | str:
-    """Put a chart over its caption, and its numbers as a table that can be opened, with more tables after it."""
+def _show(facts: RunFacts, drawn: Drawn, *more: Child) -> Markup | str:
+    """Put a chart over its caption, and its numbers in a table that unfolds, followed by more tables."""
     if isinstance(drawn, str):
         return f"{drawn}."
-    numbers = table(drawn.head, drawn.lines, drawn.subject.capitalize())
+    lines = _shorten_names(facts, drawn.lines)
+    numbers = table(drawn.head, lines, drawn.subject.capitalize())
     return join(_show_figure(drawn, element("details", None, element("summary", None, "The numbers"), numbers, *more)))
+
+
+def _shorten_names(facts: RunFacts, lines: Iterable[Sequence[str]]) -> list[list[Child]]:
+    """Replace the cells that name systems and datasets by their short names."""
+    brief = name_briefly(facts.result.settings.datasets) | name_briefly(facts.result.summary)
+    return [[brief.get(cell, cell) for cell in line] for line in lines]
 
 
 def _show_figure(chart: Chart, numbers: Child) -> Markup:
@@ -98,18 +105,21 @@ def _show_evidence(facts: RunFacts) -> Markup | str:
     if isinstance(drawn, str) and facts.is_memory:
         drawn = "retrieved turns are compared with evidence turns; see Memory"
     elif isinstance(drawn, str) and facts.has_evidence is False:
-        drawn = "the examples do not name the passages that an answer needs"
-    return _show(drawn)
+        drawn = "the examples do not name their evidence"
+    return _show(facts, drawn)
 
 
 def _show_meters(facts: RunFacts) -> Markup | str:
     drawn = draw_meters(facts.result)
-    counted = [table(head, lines, head[0].capitalize(), "plain") for head, *lines in list_meters(facts.result)]
-    return join(*counted) if isinstance(drawn, str) and counted else _show(drawn, *counted)
+    counted = [
+        table(head, _shorten_names(facts, lines), head[0].capitalize(), "plain")
+        for head, *lines in list_meters(facts.result)
+    ]
+    return join(*counted) if isinstance(drawn, str) and counted else _show(facts, drawn, *counted)
 
 
 def _show_curves(facts: RunFacts) -> Markup | str:
-    """Lay out the curves of a run as a chart and as tables, or say why there is none."""
+    """Lay out the curves of a run as a chart and as tables, or explain their absence."""
     if not facts.has_sweep:
         return "no system was run with several settings of a knob (as in truncate:ratio=0.3|0.5|0.7)."
     if facts.sweep_rows is None:
@@ -142,14 +152,14 @@ def _describe_curve(curve: Curve) -> Markup:
 
 
 def link_example(run: str, row: EvalRow) -> Markup:
-    """Link to an example on the page, by what names it."""
+    """Link to an example on the page."""
     names = (clean_name(each) for each in (run, row.system, row.dataset))
     named = dump_json([*names, clean_id(row.example_id), row.repeat])
     return element("a", {"href": "#examples", "class": "to-example", "data-example": named}, str(row.example_id)[:80])
 
 
 def error_table(facts: RunFacts) -> Markup | str:
-    """Group what failed by its kind, with the first of each."""
+    """Group failures by kind, with the first of each."""
     parts: list[Child] = []
     kinds = (("error", "Rows that failed", facts.errors), ("no score", "Rows without a score", facts.unscored))
     for title, caption, found in kinds:
@@ -178,7 +188,7 @@ def _group(facts: RunFacts, title: str, caption: str, found: Mapping[str, Failur
 
 
 def describe_method(facts: RunFacts) -> Markup:
-    """List everything that a repetition needs."""
+    """List the settings needed to repeat the run."""
     lines: list[list[Child]] = [
         [name, _write_value(value)] for name, value in _list_settings(facts) if value not in _NOTHING
     ]
@@ -209,7 +219,7 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "score that counts", settings.score_field
     yield "primary score", settings.primary
     yield "primary score of contexts", settings.context_primary
-    yield "a pass needs a score of", settings.threshold
+    yield "lowest score that passes", settings.threshold
     yield "reasoning is scored", "yes" if settings.keep_reasoning else None
     yield "baseline", facts.baseline
     yield "margin", settings.margin
@@ -222,7 +232,7 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "examples at a time", settings.workers
     yield "rows from the cache", settings.reused
     yield "stopped early", settings.stopped
-    yield "systems that were stopped", settings.stopped_systems
+    yield "stopped systems", settings.stopped_systems
 
 
 def _flatten(source: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from context_bench.output.plots.chart import (
     Scale,
     make_score_scale,
 )
-from context_bench.output.plots.labels import label_systems, number_series, shorten_name
+from context_bench.output.plots.labels import label_system, label_systems, number_series, shorten_name
 from context_bench.output.plots.pareto import choose_quality, find_baseline
 from context_bench.stats.quantiles import percentile
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
     from context_bench.stats import Interval
 
-MAX_ROWS = 160  # rows that are drawn of a chart by dataset; the table has all
+MAX_ROWS = 160  # most rows drawn in a chart by dataset; the table has all
 
 
 class DatasetScore(NamedTuple):
@@ -45,9 +45,9 @@ class DatasetScore(NamedTuple):
 
 
 def list_dataset_scores(result: EvalResult) -> list[DatasetScore]:
-    """List the score of each system on each dataset; over all examples where there is but one dataset.
+    """List the score of each system on each dataset, or over all examples if there is only one dataset.
 
-    Systems whose score is of another kind than the baseline's are left out.
+    Systems with another kind of score than the baseline's are left out.
     """
     baseline = result.settings.baseline or ""
     summary = {name: own for name, own in result.summary.items() if not are_unlike(result.config, name, baseline)}
@@ -85,7 +85,7 @@ def draw_datasets(result: EvalResult) -> Drawn:
         groups.append(Group(tags[own[0].dataset], rows, base.get(key)))
     notes = ["Marks are means, whiskers 95% intervals for examples drawn at random."]
     if base:
-        notes.append(f"The dashed line is {shorten_name(baseline or '')}, the baseline.")
+        notes.append(f"The dashed line is {label_system(baseline or '')}, the baseline.")
     if len(drawn) < len(scores):
         notes.append(f"The first {len(drawn)} of {len(scores)} are drawn.")
     verdicts = _list_verdicts(result)
@@ -132,7 +132,7 @@ def _list_verdicts(result: EvalResult) -> dict[tuple[str, str], str]:
 
 
 def _title_datasets(result: EvalResult, scores: list[DatasetScore], base: Mapping[str, float]) -> str:
-    """Say what is seen: the largest distance from the baseline, else the range of scores."""
+    """Write the main observation: the largest distance from the baseline, else the range of scores."""
     controls = set(result.settings.controls)
     away = [(each.value - base[each.key], each) for each in scores if each.key in base and each.system not in controls]
     tags = list(dict.fromkeys(each.dataset for each in scores))
@@ -165,9 +165,9 @@ def draw_meters(result: EvalResult) -> Drawn:
             found[name] = meters
     if not found:
         how = "a tap (--tap, --start) or a reader (--reader)" if not result.settings.memory else "a reader"
-        return f"nothing stood behind the systems that counts tokens; {how} does"
+        return f"tokens were not counted at the model; {how} counts them"
     known = [value for meters in found.values() for value in meters if value is not None]
-    groups, lines = [], []
+    groups, lines, labels = [], [], label_systems(result.summary)
     for name, meters in found.items():
         absent = ("not measured", "no claim", "the baseline" if name == baseline else "not measured")
         rows = []
@@ -176,15 +176,15 @@ def draw_meters(result: EvalResult) -> Drawn:
             tip = f"{name}, {meter}: {shown} tokens saved for each example"
             rows.append(Row(meter, Bar(value), shown, tip, place))
             lines.append([name, meter, shown])
-        groups.append(Group(name, rows))
+        groups.append(Group(labels[name], rows))
     what = "tokens saved for each example"
     return Chart(
         "meters",
         "tokens saved",
-        "The same savings by three meters",
+        "The same savings, measured in three ways",
         [
-            "What the tap or the reader counted, what the system says of itself, and how many fewer tokens the API "
-            "billed than for the baseline, in its own tokens."
+            "Saved tokens as counted at the tap or reader, as claimed by the system, and as billed by the API "
+            "(compared with the baseline, in the API's own tokens)."
         ],
         Rows(Axis(what, Scale(min(0.0, *known), max(1.0, *known)), tokens), groups),
         ["system", "meter", what],
@@ -198,7 +198,7 @@ def _per_row(values: Mapping[str, float], meter: str) -> float | None:
 
 
 def _save_on_bill(result: EvalResult, name: str, baseline: str | None) -> float | None:
-    """Subtract what the API billed from what it billed the baseline, where both were billed for as many rows."""
+    """Subtract the API's bill from that of the baseline, if both cover equally many rows."""
     if baseline is None or name == baseline:
         return None
     own, other = result.summary[name], result.summary[baseline]
@@ -215,7 +215,7 @@ BINS = 55
 
 @dataclass(frozen=True)
 class Spread:
-    """How the times of one system are spread: how many in each bin, and the times that half and 95% do not exceed."""
+    """The distribution of one system's times: counts by bin, median and p95."""
 
     count: int
     bins: list[int]
@@ -234,7 +234,7 @@ def gather_latencies(rows: Iterable[EvalRow]) -> dict[str, list[float]]:
 
 
 def spread_times(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> tuple[Scale, dict[str, Spread]] | None:
-    """Sort times into equal bins of one scale by powers of ten; None where no system took any time.
+    """Sort times into equal bins of a logarithmic scale; None if no system took any time.
 
     The scale goes from the fastest hundredth to the slowest.
     """
@@ -255,7 +255,7 @@ def spread_times(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> 
 
 
 def draw_times(result: EvalResult, times: Mapping[str, Sequence[float]], what: str) -> Drawn:
-    """Draw how times are spread: a histogram by powers of ten for each system, with median and p95."""
+    """Draw the distribution of times: a logarithmic histogram for each system, with median and p95."""
     order, names = number_series(result.summary), label_systems(result.summary)
     found = spread_times(times, order)
     if found is None:
@@ -271,7 +271,7 @@ def draw_times(result: EvalResult, times: Mapping[str, Sequence[float]], what: s
         what,
         what,
         _title_times(spreads, what),
-        ["The tall line is the median, which stands at the right; the short one is p95."],
+        ["The tall line is the median, written at the right; the short one is p95."],
         Rows(Axis(what, scale, _write_tick), [Group("", rows)]),
         ["system", "rows", "median", "p95", "slowest"],
         lines,
@@ -283,22 +283,22 @@ def _write_tick(value: float) -> str:
 
 
 def _title_times(spreads: Mapping[str, Spread], what: str) -> str:
-    """Say what is seen: the fastest and the slowest by the median."""
+    """Write the main observation: the fastest and the slowest system by median."""
     (first, quick), *_, (last, slow) = [*sorted(spreads.items(), key=lambda found: found[1].median)] * 2
     if len(spreads) == 1:
-        return f"{what.capitalize()} of {shorten_name(first)}: {seconds(quick.median)} at the median"
+        return f"{what.capitalize()} of {label_system(first)}: {seconds(quick.median)} at the median"
     labels = label_systems(spreads)
     return f"Median {what}: {seconds(quick.median)} ({labels[first]}) to {seconds(slow.median)} ({labels[last]})"
 
 
 def draw_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Drawn:
-    """Draw where the evidence stands in the contexts of each dataset.
+    """Draw the positions of the evidence in the contexts of each dataset.
 
     Args:
         depths: By dataset, for each example the shares of the tokens before the first and before the last evidence.
     """
     if not depths:
-        return "no example holds its evidence or answer in its context"
+        return "no context contains its evidence or answer"
     scale, rows, lines = Scale(0.0, 1.0), [], []
     for place, (tag, (first, last)) in enumerate(depths.items()):
         ordered, name = sorted(first), tag or "(no tag)"
@@ -316,7 +316,7 @@ def draw_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -
         _title_depths(depths),
         [
             "Each strip is the context from its start to its end; the tall line is the median, the short one is p95.",
-            "Data whose evidence always stands at one end cannot show what truncation loses.",
+            "If the evidence is always at one end, the data cannot show the losses of truncation.",
         ],
         Rows(Axis("share of the tokens before the evidence", scale, "{:.0%}".format), [Group("", rows)]),
         ["dataset", "examples", "earliest", "median", "latest"],
@@ -325,7 +325,7 @@ def draw_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -
 
 
 def _title_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
-    """Say what is seen: between which shares of the context the evidence stands."""
+    """Write the main observation: the range of positions of the evidence."""
     low = min(min(first) for first, _ in depths.values())
     high = max(max(last) for _, last in depths.values())
-    return f"The evidence stands after {low:.0%} to {high:.0%} of the context"
+    return f"The evidence comes after {low:.0%} to {high:.0%} of the context"

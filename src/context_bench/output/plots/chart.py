@@ -1,6 +1,6 @@
 """The chart model: one chart as plain data, which the SVG and the terminal renderer read.
 
-A chart holds what is drawn and every text of it, and nothing about pixels. Each plot of a result fills it once.
+A chart holds the drawn data and all texts, independent of pixels. Each plot of a result fills one chart.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Limits = tuple[float, float] | None  # the ends of an interval; None where it is unknown
+Limits = tuple[float, float] | None  # the ends of an interval; None if unknown
 
 Look = Literal["filled", "hollow", "control"]
-"""How a mark is drawn: its series chooses colour and shape; a control is grey."""
+"""How a mark is drawn: its series determines colour and shape; a control is grey."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Scale:
     log: bool = False
 
     def find_share(self, value: float) -> float:
-        """Return where a value stands, from 0 at the low end to 1 at the high end; beyond an end it stands there."""
+        """Return the position of a value, from 0 at the low end to 1 at the high end; values beyond are clamped."""
         low, high = self.low, self.high
         if self.log:
             low, high, value = (math.log10(max(each, 1e-12)) for each in (low, high, value))
         return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
 
     def list_ticks(self, most: int | None = None) -> list[float]:
-        """List round values for the axis, in at most so many steps (by default 6, or 15 by powers of ten)."""
+        """List round values for the axis, in at most this many steps (default 6, or 15 on a log scale)."""
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             ways = [(1, 2, 5), (1,)] if last - first <= 4 else [(1,)]
@@ -53,12 +53,12 @@ class Scale:
 
 
 def make_cost_scale(costs: Sequence[float], *, wide: bool) -> Scale:
-    """Make the scale of costs: from 0, or by powers of ten where they differ much."""
+    """Make the scale of costs: from 0, or logarithmic if they differ much."""
     return Scale(min(costs) / 1.6, max(costs) * 1.6, log=True) if wide else Scale(0.0, max(costs) * 1.1)
 
 
 def make_score_scale(scores: Iterable[float], limits: Iterable[Limits] = ()) -> Scale:
-    """Make the scale of scores: all of 0 to 1, and as far beyond as scores and intervals reach, with a little room."""
+    """Make the scale of scores: from 0 to 1, extended to all scores and intervals, with a small margin."""
     ends = [0.0, 1.0, *scores, *(end for pair in limits if pair is not None for end in pair)]
     low, high = min(ends), max(ends)
     return Scale(low - 0.03 * (high - low), high + 0.08 * (high - low))
@@ -74,11 +74,11 @@ class Axis:
 
     @property
     def full_title(self) -> str:
-        """The title, with a word on powers of ten."""
+        """The title, with a remark on a log scale."""
         return f"{self.title} (log scale)" if self.scale.log else self.title
 
     def write_ticks(self, most: int | None = None) -> dict[float, str]:
-        """Write the ticks; where the usual way would write two alike (tokens below 1), with more digits."""
+        """Write the ticks, with more digits if two would look equal (tokens below 1)."""
         texts = {tick: self.show(tick) for tick in self.scale.list_ticks(most)}
         return texts if len(set(texts.values())) == len(texts) else {tick: f"{tick:g}" for tick in texts}
 
@@ -87,14 +87,14 @@ class Axis:
 class Point:
     """A mark on a plane."""
 
-    x: float  # its place across
-    y: float  # its place up
-    label: str  # what stands beside it
-    tip: str  # what is shown when it is pointed at
+    x: float  # horizontal position
+    y: float  # vertical position
+    label: str  # text next to it
+    tip: str  # tooltip
     series: int  # the number that chooses its colour and shape
     look: Look = "filled"  # how it is drawn
-    limits: Limits = None  # the ends of its interval, up and down
-    name: str = ""  # the name of its series, written before the label where there is room
+    limits: Limits = None  # the ends of its vertical interval
+    name: str = ""  # the name of its series, written before the label if there is room
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Key:
-    """A line of the legend: what a look means, or which series it is."""
+    """An entry of the legend: the meaning of a look, or a series."""
 
     text: str
     look: Look = "filled"
@@ -137,7 +137,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from 0; without a value, the row says why."""
+    """A bar from 0; without a value, the row explains why."""
 
     value: float | None
 
@@ -191,7 +191,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells in rows and columns, beneath a title; `about` names it for those who do not see it."""
+    """Cells in rows and columns below a title; `about` names it for screen readers."""
 
     title: str
     about: str
@@ -216,11 +216,11 @@ Body = Plane | Rows | Grids
 class Chart:
     """A chart with its texts."""
 
-    name: str  # what it is called in file names, such as `pareto`
-    subject: str  # what it is a plot of, for those who do not see it
-    title: str  # the sentence that says what is seen
-    notes: Sequence[str]  # what has to be known to read it, as sentences
-    body: Body  # what is drawn
+    name: str  # its name in file names, such as `pareto`
+    subject: str  # its subject, for screen readers
+    title: str  # a sentence with the main observation
+    notes: Sequence[str]  # sentences that explain how to read it
+    body: Body  # the drawn data
     head: Sequence[str]  # the titles of the same numbers as a table
     lines: Sequence[Sequence[str]]  # the lines of that table
 

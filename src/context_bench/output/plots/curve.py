@@ -18,18 +18,18 @@ from context_bench.output.plots.chart import (
     make_cost_scale,
     make_score_scale,
 )
-from context_bench.output.plots.labels import label_systems, number_series, shorten_name
+from context_bench.output.plots.labels import label_system, label_systems, number_series, shorten_name
 from context_bench.output.plots.pareto import find_limits, write_amount, write_limits
 
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
     from context_bench.results import EvalResult
 
-_WIDE = 12  # tokens that differ by more than this factor are drawn by powers of ten
+_WIDE = 12  # tokens that differ by more than this factor get a log scale
 
 
 def draw_curve(result: EvalResult, curves: Iterable[Curve]) -> Drawn:
-    """Draw quality against tokens for each sweep whose tokens are known at every setting."""
+    """Draw quality against tokens for each sweep with known tokens at every setting."""
     curves = [curve for curve in curves if all(math.isfinite(point.tokens) for point in curve.points)]
     if not curves:
         return (
@@ -43,7 +43,7 @@ def draw_curve(result: EvalResult, curves: Iterable[Curve]) -> Drawn:
     ys = make_score_scale([each.value for each in qualities], map(find_limits, qualities))
     points, table = [], []
     lines = [
-        Line("baseline", [(xs.low, value), (xs.high, value)], label=f"{shorten_name(name)} (baseline)")
+        Line("baseline", [(xs.low, value), (xs.high, value)], label=f"{label_system(name)} (baseline)")
         for name, value in _read_baselines(result, curves).items()
     ]
     numbers = number_series(result.summary)
@@ -77,7 +77,7 @@ def draw_curve(result: EvalResult, curves: Iterable[Curve]) -> Drawn:
 
 
 def _read_baselines(result: EvalResult, curves: Iterable[Curve]) -> dict[str, float]:
-    """Read the score of each baseline that is not a setting of the curve itself, where it is known."""
+    """Read the known score of each baseline that is not a setting of the curve itself."""
     scores = {
         curve.baseline: result.summary.get(curve.baseline, {}).get(curve.metric, math.nan)
         for curve in curves
@@ -87,13 +87,13 @@ def _read_baselines(result: EvalResult, curves: Iterable[Curve]) -> dict[str, fl
 
 
 def title_curves(curves: list[Curve], labels: dict[str, str]) -> str:
-    """Say what is seen: how much can be saved without being worse, or that too few examples were run to show it."""
+    """Write the main observation: the saving without loss, or that there are too few examples to show it."""
     found = [(curve, curve.best_point) for curve in curves]
     parts = [
         f"{labels[curve.name]} saves {best.saving:.0%}" for curve, best in found if best and math.isfinite(best.saving)
     ]
     if parts:
-        return f"{' and '.join(parts[:2])} without being worse than {shorten_name(found[0][0].baseline)}"
+        return f"{' and '.join(parts[:2])} without being worse than {label_system(found[0][0].baseline)}"
     qualities = [point.quality for curve in curves for point in curve.points]
     scores = {f"{each.value:.3f}" for each in qualities}
     apart = [point.difference for curve in curves for point in curve.points if point.difference is not None]
@@ -104,7 +104,7 @@ def title_curves(curves: list[Curve], labels: dict[str, str]) -> str:
 
 
 def _explain(curves: list[Curve], *, has_baseline: bool) -> list[str]:
-    notes = ["Up and to the left is better. A mark for each setting; whiskers are 95% intervals."]
+    notes = ["Up and to the left is better. Each mark is a setting; whiskers are 95% intervals."]
     if has_baseline:
         notes.append("The dashed line is the baseline.")
     if any(curve.best_point for curve in curves):

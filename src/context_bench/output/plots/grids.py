@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from context_bench.numbers import EVIDENCE_SURVIVAL, percent, score
 from context_bench.output.plots.chart import Cell, Chart, Drawn, Grid, Grids
-from context_bench.output.plots.labels import label_systems, shorten_name
+from context_bench.output.plots.labels import label_system, label_systems
 from context_bench.output.plots.pareto import find_baseline
 from context_bench.text.evidence_state import State
 
@@ -20,7 +20,7 @@ DEPTHS = ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%")  # the fif
 _MAX_LENGTHS = 16
 _NEEDLE_ID = re.compile(r"-(\d+)-d([01]\.\d+)(?:-|$)")
 
-Place = tuple[int, int]  # the length of a context in tokens, and which fifth of it the needle stands in
+Place = tuple[int, int]  # the length of a context in tokens, and the fifth that contains the needle
 
 Cells = dict[str, dict[Place, list[float]]]  # sum of scores and number of rows, by system and cell
 
@@ -34,14 +34,14 @@ class NeedleGrid:
 
     @classmethod
     def of(cls, result: EvalResult) -> NeedleGrid:
-        """Gather from the rows of a result; ids state length and depth of generated needles."""
+        """Gather from the rows of a result; ids contain length and depth of generated needles."""
         grid = cls(result.settings.score_field)
         for row in result.rows:
             grid.add(row)
         return grid
 
     def add(self, row: EvalRow, example: Mapping[str, Any] | None = None) -> None:
-        """Take in a row, with its example where that is known; an errored row counts as 0, as in every mean."""
+        """Add a row, with its example if known; an errored row counts as 0, as in every mean."""
         score = 0.0 if row.error is not None else row.scores.get(self._field)
         cell = _find_cell(row, example) if score is not None else None
         if cell is not None and score is not None:
@@ -51,7 +51,7 @@ class NeedleGrid:
 
 
 def _find_cell(row: EvalRow, example: Mapping[str, Any] | None) -> Place | None:
-    """Find length and depth of a needle, in the example or in its id, which states both."""
+    """Find length and depth of a needle, in the example or in its id."""
     meta = (example or {}).get("meta")
     if isinstance(meta, Mapping) and "length" in meta:
         length, depth = meta["length"], meta.get("asked_depth", meta.get("depth"))
@@ -69,7 +69,7 @@ def draw_heatmap(result: EvalResult, cells: Cells) -> Drawn:
     """Draw scores by depth and length: a grid for each system, and one for its difference from the baseline."""
     lengths = sorted({length for own in cells.values() for length, _ in own})[:_MAX_LENGTHS]
     if not lengths:
-        return "no example states its length and the depth of its evidence (as those of needle do)"
+        return "no example gives its length and the depth of its evidence (those of `needle` do)"
     baseline = find_baseline(result)
     base = cells.get(baseline or "", {})
     names = sorted((name for name in result.summary if cells.get(name)), key=lambda name: name != baseline)
@@ -93,7 +93,7 @@ def draw_heatmap(result: EvalResult, cells: Cells) -> Drawn:
         "The stronger the colour, the higher."
     ]
     if base:
-        notes.append(f"Minus {shorten_name(baseline or '')}, blue is better and orange is worse.")
+        notes.append(f"Minus {label_system(baseline or '')}, blue is better and orange is worse.")
     return Chart(
         "heatmap",
         "score by length and depth",
@@ -136,7 +136,7 @@ def _shade_difference(value: float) -> str:
 
 
 def _title_heatmap(result: EvalResult, cells: Cells, names: list[str]) -> str:
-    """Say what is seen: where the scores of those that compete are lowest."""
+    """Write the main observation: the lowest score of a competing system."""
     controls = set(result.settings.controls)
     competing = [name for name in names if name not in controls] or names
     worst, name, (length, depth) = min(
@@ -145,7 +145,7 @@ def _title_heatmap(result: EvalResult, cells: Cells, names: list[str]) -> str:
     )
     if worst > 0.995:
         return "Every system finds the evidence at every depth and length"
-    return f"The lowest score, {worst:.2f}: {shorten_name(name)} at {length:,} tokens, depth {DEPTHS[depth]}"
+    return f"The lowest score, {worst:.2f}: {label_system(name)} at {length:,} tokens, depth {DEPTHS[depth]}"
 
 
 # --- evidence
@@ -162,7 +162,7 @@ class EvidenceShares(NamedTuple):
 
 
 def split_evidence(values: Mapping[str, float]) -> EvidenceShares | None:
-    """Split the summary of a system into the four shares; None where evidence was not followed."""
+    """Split the summary of a system into the four shares; None if the evidence was not traced."""
     kept = values.get(EVIDENCE_SURVIVAL, math.nan)
     if not math.isfinite(kept):
         return None
@@ -172,13 +172,13 @@ def split_evidence(values: Mapping[str, float]) -> EvidenceShares | None:
 
 
 def draw_evidence(result: EvalResult) -> Drawn:
-    """Draw whether the evidence reached the model against whether the answer was right, for each system."""
+    """Draw, for each system, whether the evidence reached the model and whether the answer was right."""
     found = {name: split_evidence(values) for name, values in result.summary.items()}
     known = {name: shares for name, shares in found.items() if shares is not None}
     if not known:
         return (
-            "no row tells both whether the evidence reached the model and whether the answer was right "
-            "(a tap or a reader, and data with evidence, are needed)"
+            "no row shows both whether the evidence reached the model and whether the answer was right "
+            "(this needs a tap or a reader, and data with evidence)"
         )
     labels = label_systems(known, 28)
     controls = set(result.settings.controls)
@@ -192,8 +192,8 @@ def draw_evidence(result: EvalResult) -> Drawn:
         title if lost > 0 else "No system lost an answer by losing its evidence",
         [
             "Share of examples by whether the evidence reached the model, and whether the answer was right.",
-            "Orange is the loss to blame on the system: the evidence did not reach the model, and the answer was "
-            "wrong. Recoverable evidence lost only words that a reader does not need: it survived.",
+            "Orange is the loss caused by the system: the evidence did not reach the model, and the answer was "
+            "wrong. Recoverable evidence lost only unneeded words and counts as survived.",
         ],
         Grids([[_make_square(labels[name], shares) for name, shares in known.items()]], 128, 68),
         ["system", "rows", "right", "failed anyway", "right without it", "lost by the system", *states],

@@ -64,6 +64,11 @@ def label_systems(names: Iterable[str], length: int = 30) -> dict[str, str]:
     return labels
 
 
+def label_system(name: str, length: int = 30) -> str:
+    """Write one name briefly."""
+    return label_systems([name], length)[name]
+
+
 Box = tuple[float, float, float, float]  # left, top, right and bottom
 
 

@@ -98,12 +98,12 @@ def find_baseline(result: EvalResult) -> str | None:
 
 
 def choose_quality(result: EvalResult) -> str:
-    """Name the number of the summary that stands for quality: over several datasets the mean of their means."""
+    """Choose the key for quality: with several datasets, the mean of their means."""
     return find_score_key(result.summary.values())
 
 
 def choose_cost(result: EvalResult) -> Cost | None:
-    """Choose the cost that the front goes by; of a run without one, the cost that most systems have.
+    """Choose the cost of the front; in a run without a front, the cost that most systems have.
 
     That is dollars, else tokens that the model reads, else tokens for each pass.
     """
@@ -137,9 +137,9 @@ def _read_key(result: EvalResult, key: str) -> dict[str, float]:
 
 
 def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
-    """Find the systems whose point no other beats: by rising cost, each with more quality than all cheaper ones.
+    """Find the undominated systems: by rising cost, each with more quality than all cheaper ones.
 
-    Systems at the same point do not beat each other.
+    Systems at the same point do not dominate each other.
     """
     front: list[str] = []
     for name, (cost, quality) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
@@ -150,7 +150,7 @@ def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
 
 
 def read_quality_cost(result: EvalResult) -> QualityCost | None:
-    """Read quality and cost off a result; None where no system has both."""
+    """Read quality and cost of a result; None if no system has both."""
     cost, key = choose_cost(result), choose_quality(result)
     summary = result.summary
     if cost is None:
@@ -185,19 +185,19 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
 
 
 def find_limits(interval: Interval | None) -> tuple[float, float] | None:
-    """Find the limits that can be drawn of an interval; None where there are none, or too few examples."""
+    """Return the drawable limits of an interval; None if unknown or from too few examples."""
     if interval is None or not interval.known or interval.mark == TOO_FEW:
         return None
     return interval.low, interval.high
 
 
 def write_limits(limits: tuple[float, float] | None) -> str:
-    """Write the limits of an interval after its value; nothing where there are none."""
+    """Write the limits of an interval after its value; empty if there are none."""
     return f" [{score(limits[0])}, {score(limits[1])}]" if limits else ""
 
 
 def write_amount(value: float) -> str:
-    """Write a number of tokens; of a few, three digits that count."""
+    """Write a number of tokens; a small one with three significant digits."""
     return tokens(value) if value >= 10 else f"{value:.3g}"
 
 
@@ -242,7 +242,7 @@ def draw_pareto(result: EvalResult) -> Drawn:
 
 
 def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
-    """Say what is seen: who is on the front."""
+    """Write the main observation: the systems on the front."""
     competing = [labels[name] for name in data.points if name not in data.controls]
     if not competing:
         return "Quality against cost of the controls"
@@ -250,9 +250,9 @@ def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
         return "Quality against cost: examples need no context"
     if data.blind:
         names = list_names([labels[name] for name in data.blind], 3)
-        return f"Quality against cost: this data cannot tell whether {names} loses anything"
+        return f"Quality against cost: this data cannot show whether {names} loses anything"
     if not data.front:
-        return f"The baseline puts {list_names(competing, 3)} off the Pareto front"
+        return f"The baseline dominates {list_names(competing, 3)}"
     if len(competing) == 1:
         return f"Quality and cost of {competing[0]}"
     return f"On the Pareto front of quality and cost: {list_names([labels[name] for name in data.front], 3)}"

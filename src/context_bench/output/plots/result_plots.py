@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult
 
 KINDS = ("pareto", "curve", "heatmap", "datasets", "latency", "evidence")
-_SCALE = 2.0  # pixels of a PNG for each of the plot: sharp in a paper and on a dense screen
+_SCALE = 2.0  # PNG pixels per plot pixel: sharp in a paper and on a dense screen
 
 
 class Plot:
     """One picture of a result."""
 
     def __init__(self, chart: Chart) -> None:
-        self.chart = chart  # what is drawn, as data
+        self.chart = chart  # the chart as data
 
     @property
     def name(self) -> str:
-        """What it is called in file names, such as `pareto`."""
+        """The name in file names, such as `pareto`."""
         return self.chart.name
 
     @property
@@ -49,16 +49,16 @@ class Plot:
         return draw_file(self.chart)
 
     def to_png(self, scale: float = _SCALE) -> bytes:
-        """Draw it as PNG, with so many pixels for each of the plot (needs extra `plots`)."""
+        """Draw it as PNG, with `scale` pixels per plot pixel (needs extra `plots`)."""
         check_png()
         return _render(self.to_svg(), zoom=scale)
 
     def to_text(self, width: int, *, color: bool = False) -> str:
-        """Draw it for a terminal of so many columns."""
+        """Draw it for a terminal with this many columns."""
         return draw_text(self.chart, width, color=color)
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file, in the form that the ending names: .svg or .png."""
+        """Write it to a file, in the form of the ending: .svg or .png."""
         path = Path(path)
         ending = path.suffix.lower()
         if ending not in (".svg", ".png"):
@@ -71,16 +71,16 @@ class Plot:
         return path
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """Give what a notebook shows."""
+        """Return the notebook display."""
         return {"image/svg+xml": self.to_svg(), "text/plain": repr(self)}
 
 
 def check_png() -> None:
-    """Refuse PNG files where they cannot be made: the extra is missing, or the system has no font to write with.
+    """Refuse PNG files if they cannot be made: the extra is missing, or the system has no font.
 
     Raises:
         MissingExtra: The extra `plots` is not installed.
-        UsageError: A text leaves no mark.
+        UsageError: A rendered text is blank, so no font was found.
     """
     picture = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
     text = '<text x="2" y="15" font-family="sans-serif">x</text>'
@@ -99,13 +99,13 @@ def _render(svg: str, **options: Any) -> bytes:
 
 
 class ResultPlots:
-    """Plots of one result. Each is drawn when asked for; a `UsageError` says what the run lacks for it.
+    """Plots of one result, drawn on demand; a `UsageError` names the missing data.
 
     Args:
         result: The run.
-        cells: Needles by depth and length, where they were gathered with the examples at hand.
-        latencies: Seconds by system, where the result keeps no rows.
-        curves: Those of its sweeps, where the result keeps no rows.
+        cells: Needles by depth and length, if gathered with the examples at hand.
+        latencies: Seconds by system, if the result keeps no rows.
+        curves: The curves of its sweeps, if the result keeps no rows.
     """
 
     def __init__(
@@ -136,16 +136,16 @@ class ResultPlots:
         return _check("plot by dataset", draw_datasets(self._result))
 
     def latency(self) -> Plot:
-        """Draw how latencies are spread."""
+        """Draw the distribution of latencies."""
         times = gather_latencies(self._result.rows) if self._latencies is None else self._latencies
         return _check("plot of latencies", draw_times(self._result, times, "latency"))
 
     def evidence(self) -> Plot:
-        """Draw whether evidence reached the model against whether the answer was right."""
+        """Draw whether the evidence reached the model and whether the answer was right."""
         return _check("plot of evidence", draw_evidence(self._result))
 
     def draw_all(self) -> tuple[list[Plot], dict[str, str]]:
-        """Draw every plot that the run has data for; of the others, say what is missing."""
+        """Draw every plot that the run has data for; give the reason for each missing one."""
         plots, missing = [], {}
         for kind in KINDS:
             try:
@@ -165,9 +165,9 @@ _CELL = "padding: 2px 10px; text-align: {}; white-space: nowrap"
 
 
 def render_notebook(result: EvalResult, lines: Sequence[Sequence[str]]) -> str:
-    """Make HTML of a table (titles first) and the Pareto plot; whatever comes from data is text.
+    """Make HTML of a table (titles first) and the Pareto plot, with all data escaped.
 
-    The picture is an `<img>` with its data in it: nothing in it can run, and nothing is loaded.
+    The picture is an `<img>` with embedded data: it cannot run scripts or load anything.
     """
     head, *body = [_write_line(line, "th" if number == 0 else "td") for number, line in enumerate(lines)]
     table = f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"

@@ -42,22 +42,22 @@ from context_bench.output.plots.labels import (
 )
 
 _LETTERING = Lettering(line=14.0, reach=5)
-_LEADER = 24  # a label further above or below its point than this has a line to it
+_LEADER = 24  # a label farther from its point than this gets a connecting line
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The width that a chart is drawn for, and how it is divided."""
+    """The width of a chart and its divisions."""
 
     width: int  # all of it
-    names: int  # where rows begin, which have their names at the left
-    values: int  # where rows end, which have their values at the right
-    points: int  # where a plane ends: the labels of its points may reach further
-    letters: int  # how long a name may be
-    is_file: bool = False  # whether it is a picture of its own, in which no script shows tips
+    names: int  # start of the rows, right of their names
+    values: int  # end of the rows, left of their values
+    points: int  # end of a plane; labels of its points may extend beyond
+    letters: int  # most characters of a name
+    is_file: bool = False  # whether it is a standalone picture, without scripts for tooltips
 
     def tip(self, tag: str, attributes: dict[str, object], tip: str, *children: Child) -> Markup:
-        """Make an element that shows a text when it is pointed at."""
+        """Make an element with a tooltip."""
         if self.is_file:
             return element(tag, attributes, element("title", None, tip), *children)
         return element(tag, {**attributes, "data-tip": tip}, *children)
@@ -69,10 +69,10 @@ _FILE = Frame(760, 210, 650, 620, 30, is_file=True)
 
 
 def draw_figure(chart: Chart) -> Markup:
-    """Draw a chart for the page: grids flow; all else has a drawing for windows and one for phones."""
+    """Draw a chart for the page: grids flow; all others get a drawing for windows and one for phones."""
     if isinstance(chart.body, Grids):
         return element("div", {"class": "grids"}, *(_draw_line_of_grids(line, chart.body) for line in chart.body.lines))
-    about = f"{chart.title}; the table beneath has the numbers."
+    about = f"{chart.title}; the table below has the numbers."
     drawings = []
     for kind, frame in (("window", _WINDOW), ("phone", _PHONE)):
         height, drawn = _draw_body(chart.body, frame)
@@ -85,7 +85,7 @@ def _draw_line_of_grids(line: Sequence[Grid], grids: Grids) -> Markup:
     for grid in line:
         width, height, drawn = _draw_grid(grid, grids, _WINDOW)
         drawings.append(_make_svg(width, height, grid.about, drawn))
-    alone = " alone" if len(line) == 1 and len(grids.lines) > 1 else ""  # so that the pairs beneath line up
+    alone = " alone" if len(line) == 1 and len(grids.lines) > 1 else ""  # so that the pairs below line up
     return element("div", {"class": f"pair{alone}"}, *drawings)
 
 
@@ -93,7 +93,7 @@ _MARGIN = 16
 
 
 def draw_file(chart: Chart) -> str:
-    """Draw a chart as a picture of its own, with its title and notes above it."""
+    """Draw a chart as a standalone picture, with its title and notes above."""
     if isinstance(chart.body, Grids):
         width, height, drawn = _flow_grids(chart.body)
     else:
@@ -117,7 +117,7 @@ def read_style() -> str:
 
 @cache
 def _light_style() -> str:
-    """Write the style sheet with the light colours in place of variables, which not every program knows."""
+    """Write the style sheet with the light colours instead of variables, which some programs do not support."""
     style = re.sub(r"light-dark\(([^,]+), [^)]+\)", r"\1", read_style())
     colours = {**dict(re.findall(r"(--[\w-]+): ([^;]+);", style)), "--ground": "#ffffff"}
     style = re.sub(r":root \{[^}]*\}\s*", "", style)
@@ -125,7 +125,7 @@ def _light_style() -> str:
 
 
 def _make_svg(width: float, height: float, about: str, *children: Child, is_file: bool = False) -> Markup:
-    """Make a drawing; `about` is read to those who do not see it, and a drawing without it is mere decoration."""
+    """Make a drawing; `about` is for screen readers, and a drawing without it is decorative."""
     size = {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height, "class": "chart"}
     read = {"role": "img", "aria-label": about} if about else {"aria-hidden": "true"}
     return element("svg", {**({"xmlns": "http://www.w3.org/2000/svg"} if is_file else {}), **size, **read}, *children)
@@ -172,7 +172,7 @@ def _describe_mark(x: float, y: float, series: int | None, look: Look = "filled"
 
 
 def draw_symbol(series: int) -> Markup:
-    """Draw the mark of a series alone, to stand beside its name."""
+    """Draw only the mark of a series, to show next to its name."""
     return _make_svg(16, 16, "", element("path", _describe_mark(8, 8, series)))
 
 
@@ -184,7 +184,7 @@ def _place_on(scale: Scale, start: float, end: float) -> Placer:
 
 
 def _draw_axis(axis: Axis, start: float, end: float, y: float, top: float) -> tuple[float, Markup]:
-    """Draw the axis beneath a chart, with faint lines up to `top`; returns how far down it reaches."""
+    """Draw the axis below a chart, with faint lines up to `top`; return its lower end."""
     at = _place_on(axis.scale, start, end)
     ticks = axis.write_ticks(max(2, int((end - start) / (50 if axis.scale.log else 60))))
     marks = [
@@ -197,7 +197,7 @@ def _draw_axis(axis: Axis, start: float, end: float, y: float, top: float) -> tu
 
 
 def _draw_body(body: Plane | Rows, frame: Frame) -> tuple[float, Markup]:
-    """Draw points and lines, or rows; returns the height too."""
+    """Draw points and lines, or rows; also return the height."""
     return _draw_plane(body, frame) if isinstance(body, Plane) else _draw_rows(body, frame)
 
 
@@ -258,7 +258,7 @@ def _draw_plane(plane: Plane, frame: Frame) -> tuple[float, Markup]:
 
 
 def _cover(line: Line, places: Sequence[tuple[float, float]]) -> list[Box]:
-    """Cover a line with boxes, which labels keep off."""
+    """Cover a line with boxes that labels avoid."""
     if line.kind == "curve":
         return cover_line(places)
     return [
@@ -267,7 +267,7 @@ def _cover(line: Line, places: Sequence[tuple[float, float]]) -> list[Box]:
 
 
 def _draw_legend(plane: Plane, frame: Frame, y: float) -> tuple[float, Markup]:
-    """Draw the keys side by side, on as many lines as it takes."""
+    """Draw the keys side by side, on as many lines as needed."""
     children, x = [], float(_LEFT)
     for key in plane.legend:
         text = shorten_name(key.text, 2 * frame.letters)
@@ -287,7 +287,7 @@ _GROUP = 28
 
 
 def _draw_rows(rows: Rows, frame: Frame) -> tuple[float, Markup]:
-    """Draw rows beneath the titles of their groups, and the axis beneath all."""
+    """Draw rows below the titles of their groups, and the axis at the bottom."""
     start, end = frame.names, frame.values
     at = _place_on(rows.axis.scale, start, end)
     children: list[Child] = []
@@ -345,7 +345,7 @@ _GRID_LEFT, _GRID_TOP, _GRID_FOOT = 70, 30, 24
 
 
 def _draw_grid(grid: Grid, grids: Grids, frame: Frame) -> tuple[float, float, Markup]:
-    """Draw one grid; returns its width and height too."""
+    """Draw one grid; also return its width and height."""
     side, high = grids.side, grids.height
     width = max(250, _GRID_LEFT + len(grid.columns) * side + 8)
     height = _GRID_TOP + len(grid.rows) * high + _GRID_FOOT
@@ -373,7 +373,7 @@ def _draw_cell(cell: Cell, x: float, y: float, grids: Grids, frame: Frame) -> Ma
 
 
 def _flow_grids(grids: Grids) -> tuple[float, float, Markup]:
-    """Put grids beside and beneath one another, in at least the width of other pictures."""
+    """Arrange grids in lines, in at least the width of other pictures."""
     drawn, x, y, width, tallest = [], 0.0, 0.0, float(_FILE.width), 0.0
     for line in grids.lines:
         for grid in line:

@@ -1,7 +1,7 @@
 """The terminal renderer: a plane of points and lines in Unicode, on a grid of characters.
 
-Drawn by hand: marks need their names beside them and whiskers through them, which takes as many lines on top of a
-plotting library as without one, and a terminal should need no extra.
+Drawn without a plotting library: marks need adjacent names and whiskers, which would take as many lines with one, and a
+terminal should need no extra.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def draw_text(chart: Chart, width: int, *, color: bool = False) -> str:
 
 
 def _choose_mark(series: int | None, drawn: Point | Key) -> tuple[str, str]:
-    """Choose mark and colour: by the series, or else by the look, in which only what is filled has a colour."""
+    """Choose mark and colour by the series, or else by the look, where only filled marks have a colour."""
     if series is None:
         return _LOOKS[drawn.look], _COLOURS[0] if drawn.look == "filled" else ""
     return _MARKS[series % len(_MARKS)], _COLOURS[series % len(_COLOURS)]
@@ -78,7 +78,7 @@ class _Canvas:
         return round((1 - self.plane.y.scale.find_share(value)) * (self.height - 1))
 
     def put(self, column: int, row: int, text: str, colour: str = "") -> None:
-        """Write a text; a wide character takes the next column too."""
+        """Write a text; a wide character takes two columns."""
         for char in text:
             if not 0 <= column < self.width or not 0 <= row < self.height:
                 return
@@ -136,7 +136,7 @@ class _Canvas:
         return key
 
     def render(self, *, color: bool) -> str:
-        """Give the lines: the axis of scores at the left, that of costs beneath."""
+        """Return the lines: the axis of scores at the left, that of costs below."""
         scores = {self.find_row(tick): text for tick, text in self.plane.y.write_ticks().items()}
         lines = [
             f"{scores.get(row, ''):>{_AXIS - 2}} {'┤' if row in scores else '│'}{self._render_row(row, color=color)}"
@@ -159,7 +159,7 @@ class _Canvas:
 
 
 def _spread_ticks(ticks: Mapping[int, str], width: int) -> dict[int, str]:
-    """Leave out ticks whose number would touch the one before."""
+    """Leave out ticks whose number would touch the previous one."""
     kept: dict[int, str] = {}
     end = -2
     for column, text in sorted(ticks.items()):
@@ -179,7 +179,7 @@ def _find_shift(place: LabelPlace, text: str) -> int:
 
 
 def _pack(items: Sequence[str], width: int) -> list[str]:
-    """Put items side by side, on as many lines as it takes."""
+    """Put items side by side, on as many lines as needed."""
     lines = [items[0]]
     for item in items[1:]:
         together = f"{lines[-1]}   {item}"

@@ -1,4 +1,4 @@
-"""The viewer: the page of a report, served over a store that may be written at the same time, on loopback alone."""
+"""The viewer: serves the report of a store, even while it is written, on loopback only."""
 
 from context_bench.output.viewer.view_server import ViewServer
 

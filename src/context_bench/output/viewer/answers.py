@@ -1,4 +1,4 @@
-"""The answers of the viewer: the list of runs, the state of those that are looked at, their parts, rows and one row."""
+"""The responses of the viewer: the list of runs, the state of open runs, their parts, rows and single rows."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class _Reader(HTMLParser):
         self._open[-1][2].append(data)
 
 
-_SPELLED = {"viewbox": "viewBox"}  # attributes whose capitals the parser takes away, and pictures need
+_SPELLED = {"viewbox": "viewBox"}  # attributes whose capitals the parser drops, but SVG needs
 
 
 def to_tree(markup: Markup) -> list[Any]:
-    """Turn one element, as `element` made it, into `[tag, attributes, children]`; a child is a text or another one."""
+    """Turn one element made by `element` into `[tag, attributes, children]`; a child is a text or such a list."""
     reader = _Reader()
     reader.feed(markup)
     reader.close()
@@ -57,10 +57,10 @@ def to_tree(markup: Markup) -> list[Any]:
 
 T = TypeVar("T")
 
-Values = Mapping[str, str]  # the fields of an address, after its question mark
+Values = Mapping[str, str]  # the query fields of an address
 
 _MAX_ROWS, _MAX_RUNS = 200, 20
-_MAX_CONTEXT_CHARS, _MAX_TEXT_CHARS = 200_000, 50_000  # characters of a row's context, and of each other text of it
+_MAX_CONTEXT_CHARS, _MAX_TEXT_CHARS = 200_000, 50_000  # characters of a row's context, and of each of its other texts
 _FILTERS = ("run", "system", "dataset", "outcome", "evidence", "untouched", "flip", "error")
 
 
@@ -84,7 +84,7 @@ class Answers:
         self._follower.close()
 
     def describe(self, names: Sequence[str], show: Callable[[list[RunFacts], str], T]) -> T:
-        """Let `show` make something of runs as they are now and of their version; they do not change meanwhile."""
+        """Call `show` with the current state of runs and its version, while they are locked."""
         with self._follower.lock:
             runs = self._follow(names)
             facts = [run.describe(self._store.count_rows(run.info)) for run in runs]
@@ -92,7 +92,7 @@ class Answers:
 
     def _follow(self, names: Sequence[str]) -> list[FollowedRun]:
         if not names or len(names) > _MAX_RUNS:
-            raise UsageError(f"a page shows 1 to {_MAX_RUNS} runs, and {len(names)} were asked for")
+            raise UsageError(f"a page shows 1 to {_MAX_RUNS} runs ({len(names)} requested)")
         return self._follower.follow(names)
 
     def _list_runs(self, _: Values) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _name_key(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sum_up_savings(run: RunInfo) -> dict[str, Any]:
-    """Name the largest share saved by a system that is not worse, with its verdict; else the verdicts there are."""
+    """Name the largest saving of a system that is not worse, with its verdict; else the existing verdicts."""
     result = restore_result(run, [])
     comparison = result.comparison
     standing = None if comparison is None else sort_verdicts(result, comparison)

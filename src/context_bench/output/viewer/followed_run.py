@@ -1,7 +1,7 @@
-"""The store as the viewer sees it, and the runs that somebody looks at.
+"""The viewer's access to the store, and the runs that are open in it.
 
-Whatever happens to the file, a request gets what is there now, or one sentence. The rows of a run are read once, in
-short pieces, also while more of them are written.
+Whatever happens to the file, a request gets its current content or one sentence. The rows of a run are read once, in
+short pieces, even while more are written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from context_bench.store.reader import LiveReader
 from context_bench.store.records import places_of
 
 _FRESH_SECONDS = 1.0
-"""Seconds for which all viewers are told the same of the runs: ten of them ask the store no more often than one."""
+"""Seconds for which all viewers share one list of runs, so ten viewers read the store no more often than one."""
 
 
 class LiveStore:
@@ -33,7 +33,7 @@ class LiveStore:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.generation = 0  # changes when another file has come in place of the one that was read
+        self.generation = 0  # changes when another file has replaced the one that was read
         self._lock = threading.RLock()
         self._reader: LiveReader | None = None
         self._file: tuple[int, int] | None = None
@@ -64,7 +64,7 @@ class LiveStore:
                         f"there is no store in {self.directory}: nothing was recorded there yet"
                     ) from error
                 where = f"the store in {self.directory}"
-                raise StoreError(f"{where} is not there any more: it was moved or removed") from error
+                raise StoreError(f"{where} no longer exists: it was moved or removed") from error
             if self._reader is None or self._file != (found.st_dev, found.st_ino):
                 self.close()
                 self._reader = LiveReader(self.directory)
@@ -74,7 +74,7 @@ class LiveStore:
             yield self._reader
 
     def list_runs(self) -> list[tuple[RunInfo, int]]:
-        """List the runs, the newest first, each with a checksum of what is known of it."""
+        """List the runs, the newest first, each with a checksum of its known data."""
         with self.open() as reader:
             if time.monotonic() - self._listed > _FRESH_SECONDS:
                 found = reader.read_checksums()
@@ -88,24 +88,24 @@ class LiveStore:
             return [(self._runs[number], self._checksums[number]) for number in sorted(self._runs, reverse=True)]
 
     def count_rows(self, run: RunInfo) -> int:
-        """Count the rows of a run; of one that is under way, as they were a moment ago."""
+        """Count the rows of a run; for a running one, the count may be slightly old."""
         if run.row_count is not None:
             return run.row_count
         with self.open() as reader:
             when, count = self._counts.get(run.number, (-1e9, 0))
-            if time.monotonic() - when > _FRESH_SECONDS + count / 20_000:  # it takes longer the more there are
+            if time.monotonic() - when > _FRESH_SECONDS + count / 20_000:  # the time grows with the rows
                 count = reader.count_rows(run)
                 self._counts[run.number] = time.monotonic(), count
             return count
 
     def is_under_way(self, run: RunInfo) -> bool:
-        """Whether a process is at work on a run."""
+        """Whether a process is working on a run."""
         with self.open() as reader:
             return reader.is_under_way(run)
 
 
-_ROWS_AT_ONCE = 200  # rows that are read at once: nobody else can read meanwhile
-_IDS_AT_ONCE = 2_000  # ids among which new ones are looked for at once
+_ROWS_AT_ONCE = 200  # rows read at once, while other threads wait
+_IDS_AT_ONCE = 2_000  # ids searched for new rows at once
 
 
 class FollowedRun:
@@ -126,11 +126,11 @@ class FollowedRun:
 
     @property
     def version(self) -> str:
-        """Change whenever there is something new to show."""
+        """A version that changes whenever there is something new to show."""
         return f"{self.info.number}.{self.checksum & 0xFFFFFFFF:x}.{self.facts.seen}.{int(self.complete)}"
 
     def update(self, info: RunInfo, checksum: int, *, under_way: bool) -> None:
-        """Take over what is known of the run now."""
+        """Update the known data of the run."""
         self.under_way = under_way
         if checksum == self.checksum:
             return
@@ -138,7 +138,7 @@ class FollowedRun:
         result = _make_result(info)
         baseline = RunFacts(result, info.id).baseline
         if info.summary and baseline != self._baseline:
-            self._begin()  # what changed against the baseline has to be found again
+            self._begin()  # changes against the baseline must be found again
         else:
             self.facts.result = result
 
@@ -177,12 +177,12 @@ class FollowedRun:
         self._index.add(values)
 
     def describe(self, expected: int) -> RunFacts:
-        """Return the facts as they are now, with what has to be said of a run that has not ended, or not been read."""
+        """Return the current facts, with a sentence on a run that is unfinished or not fully read."""
         facts = self.facts
         seen = f"{facts.seen:,} rows"
         if not self.info.summary:
             self.facts.result = _make_result(self.info, self._index.sum_up(self.info.number))
-            ended = "is under way" if self.under_way else f"did not come to its end ({self.info.status})"
+            ended = "is under way" if self.under_way else f"did not finish ({self.info.status})"
             facts.state = f"The run {ended}: {seen} so far; there are no intervals and no verdicts before its end."
         else:
             facts.state = ""
@@ -208,14 +208,14 @@ def _choose_baseline(settings: RunSettings) -> str | None:
     return choose_baseline(systems, wanted if wanted in systems else None, settings.controls)
 
 
-_PAUSE_SECONDS = 1.0  # seconds between two looks at a run that is under way
+_PAUSE_SECONDS = 1.0  # seconds between two checks of a running run
 _WATCHED_SECONDS = 15.0
-"""Seconds for which a run is followed after somebody asked for it; a page that is open asks every two."""
-_REST_SHARE = 0.2  # the share of its time for which the thread leaves the processor to requests, and to a run
+"""Seconds for which a run is followed after a request for it; an open page asks every two."""
+_REST_SHARE = 0.2  # share of time that the thread leaves to requests and to a run
 
 
 class Follower:
-    """The runs that are followed, and the index of their rows."""
+    """The followed runs, and the index of their rows."""
 
     def __init__(self, store: LiveStore) -> None:
         self.store = store
@@ -223,7 +223,7 @@ class Follower:
         self._runs: dict[int, FollowedRun] = {}
         self._asked: dict[int, float] = {}
         self._generation = store.generation
-        self.lock = threading.RLock()  # held while the facts of a run change: whoever reads them holds it too
+        self.lock = threading.RLock()  # held while the facts of a run change, and while they are read
         self._wake, self._ended = threading.Event(), False
         self._failure: StoreError | None = None
         self._thread = threading.Thread(target=self._work, name="context-bench-view", daemon=True)
@@ -275,7 +275,7 @@ class Follower:
             began = time.monotonic()
             try:
                 more = self._read_on()
-            except ContextBenchError:  # whoever asks next is told; it may be there again later
+            except ContextBenchError:  # the next request gets the error; the file may come back later
                 more = False
             except FAILURES as error:
                 self._failure = StoreError(f"the index of rows, a temporary file, cannot be written ({error})")
@@ -285,7 +285,7 @@ class Follower:
             self._wake.wait(min(_PAUSE_SECONDS, took * _REST_SHARE) if more else _PAUSE_SECONDS)
 
     def _read_on(self) -> bool:
-        """Read a piece of each run that is looked at; whether there is more."""
+        """Read a piece of each followed run; return whether there is more."""
         more = False
         with self.lock:
             watched = [

@@ -1,7 +1,7 @@
-"""The server of the viewer: for this machine, for whoever has the token, and for no other site in the same browser.
+"""The server of the viewer: only for this machine, with a token, and not for other sites in the same browser.
 
-Every request is checked before anything is read: the name that it asks for (`Host`), where it comes from (`Origin`,
-`Sec-Fetch-Site`), and the token, which is the first part of its path. Nothing can be changed through it.
+Every request is checked before anything is read: its `Host`, its origin (`Origin`, `Sec-Fetch-Site`), and the token,
+which is the first part of its path. The server is read-only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LIST = ("common", "runs")
 _RUN = ("common", "served", "examples")
 LIST_POLICY = write_policy(*_LIST, served=True)
 RUN_POLICY = write_policy(*_RUN, served=True)
-_FOOTER = f"Served by context-bench {__version__}, to this machine alone."
+_FOOTER = f"Served by context-bench {__version__}, to this machine only."
 
 
 def _whole_page(title: str, body: Markup, scripts: Sequence[str]) -> str:
@@ -51,12 +51,12 @@ def run_page(runs: Sequence[RunFacts], version: str) -> str:
 
 
 def list_page(folder: str) -> str:
-    """Make the list of runs, which the page's script fills."""
+    """Make the page of the list of runs, which its script fills."""
     body = fill_template("runs.html", banner=banner({}), folder=folder, footer=_FOOTER)
     return _whole_page("Runs: context-bench", body, _LIST)
 
 
-_IDLE_TIMEOUT = 75.0  # seconds after which a connection is closed that has asked nothing, or has not ended its request
+_IDLE_TIMEOUT = 75.0  # seconds after which an idle connection or an unfinished request is closed
 _MAX_FIELDS = 50
 _NOTHING_ELSE = "default-src 'none'; frame-ancestors 'none'"
 _HEADERS = {
@@ -70,7 +70,7 @@ _HEADERS = {
 
 
 class _Refused(Exception):
-    """A request that is not answered, and why."""
+    """A refused request, with the reason."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -82,7 +82,7 @@ class ViewServer:
 
     Raises:
         StoreError: The store cannot be read.
-        UsageError: The port cannot be had.
+        UsageError: The port is not available.
     """
 
     def __init__(self, directory: str | Path, port: int = 0) -> None:
@@ -93,8 +93,8 @@ class ViewServer:
         except OSError as error:
             self.store.close()
             taken = error.errno == errno.EADDRINUSE
-            why = "another program uses it; leave --port out to take a free one" if taken else error.strerror
-            raise UsageError(f"port {port} cannot be had: {why}") from error
+            why = "another program uses it; omit --port to use a free one" if taken else error.strerror
+            raise UsageError(f"port {port} is not available: {why}") from error
         self._http.owner = self
         self.answers = Answers(self.store)
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
@@ -129,7 +129,7 @@ class ViewServer:
         hosts = [f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]")]
         given = headers.get_all("Host") or []
         if len(given) != 1 or given[0].lower() not in hosts:
-            raise _Refused(HTTPStatus.FORBIDDEN, "this server answers to 127.0.0.1 and localhost only")
+            raise _Refused(HTTPStatus.FORBIDDEN, "this server answers only to 127.0.0.1 and localhost")
         origins = headers.get_all("Origin") or []
         if any(origin != f"http://{given[0].lower()}" for origin in origins):
             raise _Refused(HTTPStatus.FORBIDDEN, "another site may not ask this server")
@@ -142,7 +142,7 @@ class ViewServer:
         return rest
 
     def answer(self, path: str, query: str) -> tuple[str, str, str]:
-        """Answer a request that was checked: the content, its type, and its policy."""
+        """Answer a checked request: content, type and policy."""
         kind, _, name = path.partition("/")
         if path == "":
             return list_page(str(self.store.directory)), "text/html", LIST_POLICY
@@ -175,11 +175,11 @@ class _Server(ThreadingHTTPServer):
     owner: ViewServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is no news."""
+        """Ignore a browser that disconnected."""
 
 
 class _TimedReader(socket.SocketIO):
-    """Reads a request within a time limit, also one that comes byte by byte."""
+    """Reads a request within a time limit, even one that arrives byte by byte."""
 
     end_by = 0.0
 
@@ -188,7 +188,7 @@ class _TimedReader(socket.SocketIO):
         self._connection = connection
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what has come; TimeoutError at the limit."""
+        """Read the available bytes; TimeoutError at the limit."""
         self._connection.settimeout(max(0.001, self.end_by - monotonic()))
         try:
             return super().readinto(buffer)
@@ -227,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._explain(HTTPStatus.SERVICE_UNAVAILABLE, str(error), served=served)
         except ContextBenchError as error:
             self._explain(HTTPStatus.NOT_FOUND, str(error), served=served)
-        except ConnectionError:  # the browser has gone
+        except ConnectionError:  # the browser disconnected
             self.close_connection = True
         except Exception as error:  # noqa: BLE001 - a record that nobody thought of must not leave a page empty
             why = f"this cannot be shown: {describe(error)}"
@@ -236,8 +236,8 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_POST(self) -> None:
-        """Refuse what would change something."""
-        self.close_connection = True  # what else was sent is not read
+        """Refuse requests that would change something."""
+        self.close_connection = True  # the request body is not read
         self._send(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n", "text/plain", _NOTHING_ELSE)
 
     do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = do_POST
@@ -264,9 +264,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what is no request of HTTP, in plain text."""
+        """Answer an invalid HTTP request in plain text."""
         self.close_connection = True
         self._send(HTTPStatus(code), f"{message or explain or HTTPStatus(code).phrase}\n", "text/plain", _NOTHING_ELSE)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the token is part of every address."""
+        """Log nothing, as every address contains the token."""
