@@ -103,7 +103,7 @@ def test_keys_that_are_unknown_or_none_are_left_out() -> None:
 
 
 def test_an_option_that_is_not_declared_is_refused() -> None:
-    with pytest.raises(TypeError, match="no option is called marginn"):
+    with pytest.raises(TypeError, match="unknown option: marginn"):
         EvaluateOptions(marginn=0.1)
 
 
