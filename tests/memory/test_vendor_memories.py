@@ -218,7 +218,7 @@ def test_what_a_dead_process_was_told_is_lost_until_it_is_emptied(vendor: str) -
             process._child.kill()
             process._child.wait()
             for _ in range(2):
-                with pytest.raises(VendorFailed, match="what was written to it is lost"):
+                with pytest.raises(VendorFailed, match="its memory is lost"):
                     memory.retrieve("What is the dog of Ana called?")
             memory.reset()
             assert memory.retrieve("What is the dog of Ana called?") == []

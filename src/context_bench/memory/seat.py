@@ -3,8 +3,8 @@
 If a conversation cannot be written, each of its questions gets that error, and the next conversation is tried. After
 the last question of a conversation the seat asks a tenth of them again, to detect memories that reading changes.
 
-A system with `restore` continues a conversation in whose middle an earlier run ended, where it is known how far that
-run came: the system says how many turns it holds, or the last call that was begun had also ended.
+A system with `restore` can continue a conversation that an interrupted run left unfinished, if its progress is known:
+either the system reports the number of its turns, or the last call of that run had returned.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from context_bench.memory.scoring import STOOD_IN
 from context_bench.store.origin import digest
 from context_bench.traits import is_script
 
-REASKED_TIMES = 6  # how often a question is asked again whose answer changed
+REASKED_TIMES = 6  # repeats of a question whose result changed
 
 REASK_EVERY = 10  # re-ask one question in ten to detect memories that reading changes
 
-QUIET_POLL_SECONDS = 0.02  # pause between two checks whether a memory still makes calls
+QUIET_POLL_SECONDS = 0.02  # pause between two checks for calls
 
 
 @dataclass(frozen=True)
 class HostSettings:
-    granularity: str = "session"  # what one call of `ingest` brings: a turn, a pair or a session
-    timeout: float = 600.0  # seconds for one call of the system
+    granularity: str = "session"  # the unit of one `ingest` call: turn, pair or session
+    timeout: float = 600.0  # limit of one call of the system, in seconds
     quiet: float = 5.0  # seconds without a call at the tap after which a memory counts as written
-    max_quiet: float = 120.0  # the most seconds that are waited for that
-    folder: Path | None = None  # where it is kept which conversations are written, for systems that can restore them
-    reuse: bool = True  # whether what an earlier run wrote may be used
+    max_quiet: float = 120.0  # limit of that wait, in seconds
+    folder: Path | None = None  # notes on written conversations, for systems with `restore`
+    reuse: bool = True  # whether conversations of an earlier run may be used
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Instance:
 
 @dataclass
 class Counts:
-    """What the seats of one memory system saw."""
+    """Counts of events over all seats of one memory system."""
 
     ingested: set[str] = field(default_factory=set)
     written_again: int = 0
@@ -68,20 +68,20 @@ class Counts:
 
 @dataclass
 class _Progress:
-    """How far an earlier run came with a conversation."""
+    """The progress of an earlier run with a conversation."""
 
-    done: int = 0  # calls that ended
+    done: int = 0  # calls that returned
     seconds: float = 0.0
     spent: dict[str, Any] | None = None
 
 
 @dataclass
 class _Written:
-    history: History  # its turns
+    history: History
     failure: SystemFailure | None = None  # why it could not be written
-    facts: dict[str, Any] = field(default_factory=dict)  # what writing it took
-    store: dict[str, Any] | None = None  # what must not be kept and is: see `find_leftovers`
-    # what was found for the questions that will be asked again
+    facts: dict[str, Any] = field(default_factory=dict)  # the costs of writing
+    store: dict[str, Any] | None = None  # forbidden texts in the store: see `find_leftovers`
+    # the results of the questions to ask again
     asked: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
 
 
@@ -108,7 +108,7 @@ class Seat:
             self.members,
             Worker(name, settings.timeout),
             self.meter,
-            0.0 if asks_nobody else settings.quiet,  # what asks nobody has nothing to wait for
+            0.0 if asks_nobody else settings.quiet,  # without model calls there is nothing to wait for
             settings.max_quiet,
         )
         self._may_write = may_write
@@ -125,7 +125,7 @@ class Seat:
         """Re-ask the questions of the last conversation, and close the tap.
 
         Args:
-            check_reset: Empty the memory and look for that conversation, where no other one came after it.
+            check_reset: Empty the memory and look for that conversation, if it was the only one.
         """
         try:
             async with self.lock:
@@ -134,7 +134,7 @@ class Seat:
                     await self.inspection.reset()
                     await self.inspection.check_reset(self._last)
         except SystemFailure:
-            pass  # a reset that fails here is no fault of any question
+            pass  # a failed reset concerns no question
         finally:
             self._worker.close()
             if self.meter is not None:
@@ -143,7 +143,7 @@ class Seat:
     # -- a conversation
 
     async def ensure_written(self, history: History) -> dict[str, Any]:
-        """Write a conversation into the memory unless it is there already; return what writing it took."""
+        """Write a conversation into the memory unless it is there already; return the costs of writing."""
         if self._written is None or self._written.history.name != history.name:
             await self._reask_questions()
             self._written, self._last = _Written(history), history
@@ -180,7 +180,7 @@ class Seat:
         if before is None:
             counts.written_again += noted is not None or history.name in counts.ingested
             counts.ingested.add(history.name)
-            self._save_note(key, {})  # begun, and not whole
+            self._save_note(key, {})  # started, not finished
             await self.inspection.reset()
             await self.inspection.check_reset(history)
             before = _Progress()
@@ -255,7 +255,7 @@ class Seat:
         self._set_phase("late")
 
     async def _is_unstable(self, question: str, named: dict[str, Any], found: list[Retrieved], before: str) -> bool:
-        """Whether a memory answers as it likes: the same things in another order, or what it had said before."""
+        """Whether repeats vary at random: the same items in another order, or an earlier result again."""
         said = [before]
         for _ in range(REASKED_TIMES):
             text = _join_texts(found)
@@ -304,7 +304,7 @@ class Seat:
         return answer
 
     def list_evidence(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """List what evaluators must know of the memory beside the answer."""
+        """List the facts about the memory that evaluators need in addition to the answer."""
         evidence: dict[str, Any] = {"takes_user": self.members.takes_user, "is_control": self.members.is_control}
         if self._written is not None and self._written.store is not None:
             evidence["store"] = self._written.store
@@ -322,7 +322,7 @@ class Seat:
             self.meter.phase = phase
 
     def take_costs(self, phase: str) -> dict[str, Any] | None:
-        """Return the sums of a phase; None where no tap counts, since what was not measured is not 0."""
+        """Return the costs of a phase; None without a tap, since not measured is not 0."""
         if self.meter is not None:
             return self.meter.take(phase).as_dict()
         return PhaseCosts().as_dict() if self.asks_nobody else None
@@ -331,10 +331,10 @@ class Seat:
         spent = self.take_costs(phase)
         return spent if spent is None or before.spent is None else PhaseCosts.add_up(before.spent, spent)
 
-    # -- what outlives the process
+    # -- state that outlives the process
 
     async def _restore(self, key: str) -> int:
-        """Ask the system for the memory of a conversation; return True or the turns that it holds, 0 for none."""
+        """Restore the memory of a conversation; return True or the number of its turns, 0 for none."""
         if "restore" not in self.members or self.fingerprint is None:
             return 0
         held = await self._call("restore", "restore()", key)
@@ -348,7 +348,7 @@ class Seat:
         self._save_note(key, {"done": done, "begun": begun, "seconds": seconds, "spent": spent})
 
     def _read_note(self, key: str) -> dict[str, Any] | None:
-        """Read what an earlier run noted of a conversation: what writing it took, or nothing if it did not end."""
+        """Read the note of an earlier run: the costs of writing, or an empty one if writing did not finish."""
         if self.settings.folder is None or self.fingerprint is None:
             return None
         try:
@@ -358,7 +358,7 @@ class Seat:
         return noted if isinstance(noted, dict) else None
 
     def _save_note(self, key: str, facts: Mapping[str, Any]) -> None:
-        """Record that writing has begun, or what it took, for a run that is killed and resumed."""
+        """Record the start or the costs of writing, for a run that is killed and resumed."""
         folder = self.settings.folder
         if folder is None or self.fingerprint is None:
             return
@@ -369,7 +369,7 @@ class Seat:
 
 
 def _read_progress(held: int, noted: Mapping[str, Any], steps: Sequence[Step]) -> _Progress | None:
-    """Find how far an earlier run came with what the memory holds now; None where that cannot be known."""
+    """Determine the progress of an earlier run from the restored turns; None if unknown."""
     done, begun = int(noted.get("done", 0)), int(noted.get("begun", 0))
     sizes = [len(given) if kind == "ingest" else 0 for kind, _, given in steps]
     turns = list(accumulate(sizes, initial=0))
@@ -382,7 +382,7 @@ def _read_progress(held: int, noted: Mapping[str, Any], steps: Sequence[Step]) -
 
 
 def _has_asked(facts: Mapping[str, Any]) -> bool:
-    """Whether a model or an embedder was asked to write the conversation, or for the question."""
+    """Whether a model or an embedder was called for the conversation or the question."""
     ingest, query = facts["ingest"], facts["query"]
     phases = (ingest.get("spent"), ingest.get("background"), query.get("spent"))
     return any(phase["calls"] or phase["embed_calls"] for phase in phases if phase)

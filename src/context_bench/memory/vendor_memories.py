@@ -1,7 +1,7 @@
-"""Vendors' memory systems, each in a process and an environment of its own.
+"""Vendors' memory systems, each in a separate process and environment.
 
-They read the environment when they are imported, leave threads behind and need versions that conflict, so none of them
-is imported here. Nothing else ever answers under a vendor's name: what cannot be started is an error.
+They read the environment at import, leave threads behind and need conflicting versions, so they are not imported here.
+There is no fallback: a vendor that cannot be started is an error.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class VendorFailed(Exception):
 class Vendor:
     """The facts of a vendor that its numbers depend on."""
 
-    package: str  # what is installed from the package registry
-    takes_dates: bool  # whether it takes the time of a turn apart from its text
-    tables: tuple[str, ...] = ()  # kinds of its own settings that can be given: see docs/memory-vendors.md
-    write_calls: float = 1.0  # calls of the model for one write, as measured with the version of tools/memory-vendors
-    write_overhead: int = 0  # tokens of its own prompt in each of them
-    write_embeddings: float = 2.0  # requests for embeddings for one write
+    package: str  # the package to install
+    takes_dates: bool  # whether it takes the time of a turn separately
+    tables: tuple[str, ...] = ()  # kinds of vendor settings: see docs/memory-vendors.md
+    write_calls: float = 1.0  # model calls for one write, measured with the version of tools/memory-vendors
+    write_overhead: int = 0  # tokens of its own prompt in each call
+    write_embeddings: float = 2.0  # embedding requests for one write
 
 
 class VendorMemory:
-    """A vendor's memory system, started when it is first used. It asks a tap, so that its calls are counted."""
+    """A vendor's memory system, started at first use. Its calls go to a tap, which counts them."""
 
     name: str
     vendor: Vendor
@@ -93,12 +93,12 @@ class VendorMemory:
 
     @property
     def takes_dates(self) -> bool:
-        """Whether the vendor takes the time of a turn apart from its text."""
+        """Whether the vendor takes the time of a turn separately."""
         return self.vendor.takes_dates
 
     @property
     def version(self) -> str | None:
-        """The version that is installed; None when that cannot be told."""
+        """The installed version; None if unknown."""
         distribution = self.vendor.package.partition("[")[0].replace("-", "_")
         home = Path(self._python).absolute().parent.parent
         found = sorted(home.glob(f"lib/python*/*-packages/{distribution}-*.dist-info"))
@@ -106,7 +106,7 @@ class VendorMemory:
 
     @property
     def fingerprint(self) -> str:
-        """The settings that make its answers differ; the address of the tap does not."""
+        """The settings that affect its answers, without the address of the tap."""
         models = f"{self._settings['model']}, {self._settings['embedding_model']} {self._dimensions or ''}".rstrip()
         more = f", {json.dumps(self._more, sort_keys=True)}" if self._more else ""
         return f"{self.vendor.package} {self.version or '(unknown version)'}: {models}, k={self.k}{more}"
@@ -126,7 +126,7 @@ class VendorMemory:
         return found
 
     def query(self, question: str, user: str | None = None) -> str:
-        """Let the model answer from what was found: none of the vendors answers by itself."""
+        """Let the model answer from the retrieved items, since no vendor answers itself."""
         found = "\n".join(each["text"] for each in self.retrieve(question, user=user))
         return str(self._answerer.process({"id": "query", "context": found, "question": question})["response"])
 
@@ -138,10 +138,10 @@ class VendorMemory:
     def _ask(self, method: str, **arguments: Any) -> Any:
         if self._process is not None and not self._process.alive:
             self.finish()
-            if method != "reset":  # a new process would answer from an empty memory
+            if method != "reset":  # a new process would have an empty memory
                 self._lost = True
         if self._lost and method != "reset":
-            raise VendorFailed(f"{self.name}: its process has ended, and what was written to it is lost")
+            raise VendorFailed(f"{self.name}: its process has ended, and its memory is lost")
         self._lost = False
         if self._process is None:
             size = self._dimensions or self._measure_vector()
@@ -155,7 +155,7 @@ class VendorMemory:
         return self._process.call({"do": method, **arguments}, self.timeout)
 
     def _measure_vector(self) -> int:
-        """Ask the embedder how long its vectors are: it knows its model, and no list of models stays complete."""
+        """Measure the length of the embedder's vectors, since no list of models stays complete."""
         asked = {"model": self._settings["embedding_model"], "input": f"{PROBE_PREFIX} How long is your vector?"}
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._settings['api_key']}"}
         request = Request(f"{self._settings['base_url']}/embeddings", json.dumps(asked).encode(), headers)
@@ -174,7 +174,7 @@ class ListingVendorMemory(VendorMemory):
 
 
 class Mem0(ListingVendorMemory):
-    """mem0, which only adds: an outdated fact stays beside the new one."""
+    """mem0, which only adds: outdated facts remain next to new ones."""
 
     name = "mem0"
     vendor = Vendor(
@@ -183,7 +183,7 @@ class Mem0(ListingVendorMemory):
 
 
 class Graphiti(ListingVendorMemory):
-    """graphiti, whose facts carry the time for which they held."""
+    """graphiti, whose facts have the time range in which they held."""
 
     name = "graphiti"
     vendor = Vendor(
@@ -197,7 +197,7 @@ class Graphiti(ListingVendorMemory):
 
 
 class LangMem(ListingVendorMemory):
-    """langmem, which updates and deletes by tool calls; its store is lost at exit."""
+    """langmem, which updates and deletes with tool calls; its store is lost at exit."""
 
     name = "langmem"
     vendor = Vendor(
@@ -228,7 +228,7 @@ def is_vendor(found: Any) -> bool:
 
 
 def read_vendor_config(given: Any) -> dict[str, dict[str, Any]]:
-    """Read the settings of vendors, by their names, as arguments of their classes; from a TOML file or a mapping."""
+    """Read the settings of vendors from a TOML file or a mapping, as arguments of their classes by name."""
     if given is None:
         return {}
     where, tables = "vendor_config", given
@@ -277,7 +277,7 @@ class _Process:
         return self._child.poll() is None
 
     def call(self, request: dict[str, Any], seconds: float) -> Any:
-        """Send a request and wait for its reply. If it is late, end the process: it would pass for the next reply."""
+        """Send a request and wait for its reply. After a timeout, kill the process, as its late reply would mislead."""
         stdin, stdout = self._child.stdin, self._child.stdout
         assert stdin is not None
         assert stdout is not None
@@ -316,7 +316,7 @@ def _clean_up(child: subprocess.Popen[bytes], directory: Path) -> None:
     kill_group(child)
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
-            with suppress(OSError):  # what was not written to a process that has gone
+            with suppress(OSError):  # unsent input of a process that has exited
                 pipe.close()
     shutil.rmtree(directory, ignore_errors=True)
 

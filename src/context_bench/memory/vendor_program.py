@@ -1,6 +1,6 @@
 """The program that runs a vendor's memory system: `python vendor_program.py VENDOR`, by the vendor's own interpreter.
 
-It imports the standard library and the package of the vendor alone: that environment does not have context_bench.
+It imports only the standard library and the vendor's package: that environment does not have context_bench.
 A request and a reply are one line of JSON each: `{"do": METHOD, ...arguments}` gets `{"value": ...}` or
 `{"error": "Type: message"}`.
 """
@@ -26,16 +26,16 @@ MAX_MEMORIES = 10_000
 
 @dataclass(frozen=True)
 class VendorSettings:
-    """The settings that every vendor is given."""
+    """The settings of all vendors."""
 
-    base_url: str  # of the model and of the embedder, with `/v1`
-    api_key: str  # for both
-    model: str  # the model that extracts
+    base_url: str  # server of the model and the embedder, with `/v1`
+    api_key: str  # key of that server
+    model: str  # the chat model
     embedding_model: str  # the embedder
-    dimensions: int  # of its vectors
-    cut: bool  # whether the embedder must be asked for that many: its own model has more. Not every model can
-    directory: str  # where files may be kept
-    more: dict[str, dict[str, Any]]  # the vendor's own settings, by what they are for; they come last
+    dimensions: int  # length of its vectors
+    cut: bool  # whether to request that length, as the model has more dimensions; not all models allow it
+    directory: str  # folder for its files
+    more: dict[str, dict[str, Any]]  # the user's vendor settings by kind; they take precedence
 
 
 def _merge(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class VendorBackend(ABC):
         """Open an empty memory."""
 
     def more(self, kind: str, **ours: Any) -> dict[str, Any]:
-        """Return our settings of one kind with those of the user in their place."""
+        """Return our settings of one kind, overridden by the user's."""
         return _merge(ours, self.settings.more.get(kind, {}))
 
     def reset(self) -> None:
@@ -72,7 +72,7 @@ class VendorBackend(ABC):
 
     @abstractmethod
     def ingest(self, turns: list[Turn], user: str | None) -> None:
-        """Write the turns in one call of the vendor's."""
+        """Write the turns in one call of the vendor."""
 
     @abstractmethod
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ class Mem0Backend(VendorBackend):
     package = "mem0ai"
 
     def environment(self) -> dict[str, str]:
-        os.environ.pop("OPENROUTER_API_KEY", None)  # with it everything would be sent there
+        os.environ.pop("OPENROUTER_API_KEY", None)  # with it, all data would be sent there
         return {"MEM0_TELEMETRY": "False", "MEM0_DIR": self.settings.directory}
 
     def open(self) -> None:
@@ -95,7 +95,7 @@ class Mem0Backend(VendorBackend):
         server = {"openai_base_url": given.base_url, "api_key": given.api_key}
         files = Path(given.directory)
         vectors = {"path": str(files / "qdrant"), "on_disk": True, "embedding_model_dims": given.dimensions}
-        # the number of dimensions is sent where it is given
+        # the number of dimensions is sent if it is set
         cut = {"embedding_dims": given.dimensions if given.cut else None}
         config = self.more(
             "config",
@@ -152,7 +152,7 @@ class GraphitiBackend(VendorBackend):
         config = LLMConfig(**self.more("llm", model=given.model, small_model=given.model, **server))
         self._driver = KuzuDriver(db=":memory:")
         connection = kuzu.Connection(self._driver.db)
-        for query in get_fulltext_indices(GraphProvider.KUZU):  # the driver of this version makes none by itself
+        for query in get_fulltext_indices(GraphProvider.KUZU):  # the driver of this version does not create it
             connection.execute(query)
         embedder = OpenAIEmbedderConfig(
             api_key=given.api_key,
@@ -164,7 +164,7 @@ class GraphitiBackend(VendorBackend):
             graph_driver=self._driver,
             llm_client=OpenAIGenericClient(config),
             embedder=OpenAIEmbedder(embedder),
-            cross_encoder=OpenAIRerankerClient(config),  # without one a default client asks for a key
+            cross_encoder=OpenAIRerankerClient(config),  # without one, a default client requires a key
         )
         self._ids: dict[str, list[str]] = {}
 
@@ -191,7 +191,7 @@ class GraphitiBackend(VendorBackend):
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
         named = self.more("search", group_ids=[self._choose_group(user)], num_results=k)
         edges = self._loop.run_until_complete(self._graph.search(question, **named))
-        # It gives a rank and no score.
+        # It returns a ranking without scores.
         found = []
         for rank, edge in enumerate(edges, 1):
             ids = dict.fromkeys(each for episode in edge.episodes for each in self._ids.get(episode, []))
@@ -232,7 +232,7 @@ class LangMemBackend(VendorBackend):
         embedder = OpenAIEmbeddings(
             model=given.embedding_model,
             dimensions=given.dimensions if given.cut else None,
-            check_embedding_ctx_length=False,  # else it sends token ids
+            check_embedding_ctx_length=False,  # otherwise it sends token ids
             **server,
         )
         self._store = InMemoryStore(index={"dims": given.dimensions, "embed": embedder})
@@ -266,7 +266,7 @@ class CogneeBackend(VendorBackend):
         places = {f"{part}_ROOT_DIRECTORY": str(Path(given.directory, part)) for part in ("DATA", "SYSTEM", "CACHE")}
         return {
             "TELEMETRY_DISABLED": "1",
-            "LLM_PROVIDER": "openai",  # with another one it asks for JSON in the prompt and retries 30 times
+            "LLM_PROVIDER": "openai",  # other modes ask for JSON in the prompt and retry 30 times
             "LLM_MODEL": f"openai/{given.model}",
             "LLM_ENDPOINT": given.base_url,
             "LLM_API_KEY": given.api_key,
@@ -318,7 +318,7 @@ def _make_messages(turns: list[Turn]) -> list[dict[str, str]]:
 
 
 def _render_turn(turn: Turn) -> str:
-    """Render a turn as text. Where a vendor takes no dates the text has its date already."""
+    """Render a turn as text; for vendors without dates, the text already has the date."""
     return f"{turn['speaker']}: {turn['content']}" if turn.get("speaker") else str(turn["content"])
 
 
@@ -336,14 +336,14 @@ def _render_item(item: Any) -> str:
 
 
 def _read_moment(text: str | None) -> datetime:
-    """Read the time of a turn. An episode must have one: where the turn has none, it is now."""
+    """Return the time of a turn, or the current time, since an episode requires one."""
     moment = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else datetime.now(timezone.utc)
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 def main() -> None:
     """Open the memory with the settings of the first request, then answer requests until stdin ends."""
-    # What a vendor prints must not look like a reply: its stdout becomes our stderr.
+    # The vendor's prints must not look like replies: redirect its stdout to stderr.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     kind, memory = _VENDORS[sys.argv[1]], None

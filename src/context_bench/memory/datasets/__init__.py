@@ -1,7 +1,7 @@
-"""Datasets for memory systems: each is an iterable of conversations, made or read one at a time, and checked.
+"""Datasets for memory systems: each is an iterable of conversations, generated or read one at a time, and checked.
 
-Public ones are read from local files, `DIR/<dataset>/`. Nothing is downloaded: memory datasets are files of their
-authors, not tables of a hub.
+Public ones are read from local files in `DIR/<dataset>/`. Nothing is downloaded, since the authors publish files and
+not tables of a hub.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ DATASETS: dict[str, str] = {
     "halumem": f"{_HOME}.long_conversations:load_halumem",
     "membench": f"{_HOME}.question_histories:load_membench",
 }
-"""The function that loads each dataset, by the name that `--dataset` takes."""
+"""The loader of each dataset, by its name for `--dataset`."""
 
 UNVERIFIED = ("longmemeval", "beam", "convomem", "halumem", "membench")
-"""Datasets that were made after their authors' layout or description, and have not read a real record yet."""
+"""Datasets whose loaders follow the authors' layout or description and were not tested on real records."""
 
 
 Folder = str | Path | None
 Types = Sequence[str] | str | None  # types of questions: a list, or names with commas; None for all
 
 Convert = Callable[[Mapping[str, Any], str], Iterable[Conversation]]
-"""Turns one record of a file into conversations; the text names the record in messages."""
+"""Converts one record of a file to conversations; the text names the record in messages."""
 
 
 def find_files(
     dataset: str, patterns: Sequence[str], data_dir: Folder, source: str, file: str | None = None
 ) -> list[Path]:
-    """Find the files of a dataset: those of the first pattern that has any, or the `file` that was named.
+    """Find the files of a dataset: those of the first pattern with matches, or the given `file`.
 
-    `source` says where people get them.
+    `source` is their public address.
     """
     if file is not None:
         if not Path(file).is_file():
@@ -66,7 +66,7 @@ def find_files(
 
 
 def read_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each record of a .json list or a .jsonl file with the place that names it, without reading ahead."""
+    """Yield each record of a .json list or a .jsonl file with its place, without reading ahead."""
     read = read_jsonl if path.suffix == ".jsonl" else read_json
     try:
         with path.open("rb") as source:
@@ -81,10 +81,10 @@ class ConversationFiles:
     """The conversations of some files; can be iterated any number of times."""
 
     dataset: str  # the name of the dataset
-    files: Sequence[Path]  # where the records are
-    convert: Convert  # turns one record into conversations
-    n: int | None = None  # at most so many conversations
-    types: Collection[str] | None = None  # the types of questions that are asked; None for all
+    files: Sequence[Path]  # the files with its records
+    convert: Convert  # converts one record to conversations
+    n: int | None = None  # the largest number of conversations
+    types: Collection[str] | None = None  # the types of questions to ask; None for all
     read: Callable[[Path], Iterable[tuple[str, Any]]] = read_records  # reads a file into records
 
     def __iter__(self) -> Iterator[Conversation]:
@@ -114,7 +114,7 @@ class ConversationFiles:
 
 
 def choose_types(types: Types, known: Sequence[str], dataset: str) -> Collection[str]:
-    """Return the chosen types, all where none is named; `-` and `_` in them are alike."""
+    """Return the chosen types, by default all; `-` and `_` in them are equivalent."""
     if not types:
         return known
     named = types.replace("|", ",").split(",") if isinstance(types, str) else types
@@ -135,10 +135,10 @@ def _key(name: str) -> str:
 def match_pairs(questions: Sequence[Question]) -> None:
     """Give each unanswerable question of a conversation and its partner the same `pair`.
 
-    The partner is the free answerable question that is most alike: first by evidence in common (LoCoMo made its false
-    questions from true ones about the same turns), then by words in common, then by place. Both lists are gone through
-    from the best match down, so that the result does not depend on the order of the questions. Unanswerable questions
-    that find no partner do not count.
+    The partner is the most similar free answerable question: first by common evidence (LoCoMo's false questions were
+    made from true ones about the same turns), then by common words, then by position. Pairs are assigned from the best
+    match down, so that the result does not depend on the order of the questions. Unanswerable questions without a
+    partner do not count.
     """
     open_questions = [question for question in questions if question.get("unanswerable")]
     answerable = [question for question in questions if not question.get("unanswerable")]

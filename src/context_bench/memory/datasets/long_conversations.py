@@ -1,22 +1,22 @@
 """Public datasets with many questions about each conversation: `locomo`, `beam` and `halumem`.
 
 `locomo` has ten long conversations of two people and 1,986 questions in five categories (Maharana et al., 2024).
-Captions of shared pictures are shown; the `query` by which a picture was searched is not, because it holds gold
-words. Summaries and observations of the file are hidden as well: they were made by a model that knew the conversation.
-Golds that are known to be wrong, by sample and place in `qa`, come from the audit dial481/locomo-audit (commit
-9493fb4, CC BY-NC 4.0), made by a model with human review, categories 1 to 4: 99 golds that cost or give points
-wrongly, so that no honest system can pass 93.57%, and 57 whose answer is right but whose evidence is not.
+Captions of shared pictures are included; the search `query` of a picture is not, because it contains gold words.
+Summaries and observations of the file are omitted too: a model that knew the conversation made them. Known wrong golds,
+by sample and index in `qa`, come from the audit dial481/locomo-audit (commit 9493fb4, CC BY-NC 4.0; by a model with
+human review, categories 1 to 4). 99 golds score answers wrongly, so that no honest system can exceed 93.57%; 57 have
+the right answer with wrong evidence.
 
 `beam` has chats of 100 thousand to 10 million tokens, twenty questions each, judged by rubric (Tavakoli et al., 2025).
-Golds of its repository contradict its rubrics in places; the rubric counts.
+Some golds of its repository contradict its rubrics; the rubric counts.
 
-`halumem` has twenty users with dialogues of months, what should be remembered of each, and questions (MemTensor, 2025).
+`halumem` has twenty users with dialogues of months, memory points for each, and questions (MemTensor, 2025).
 The memory points of each session, with updates and interference, are in the `meta` of the conversation, for systems
 that list their `memories()`.
 
-`beam` and `halumem` are not verified on real records: they were made after the authors' layout or description. Every
-loader also takes `data_dir` (a folder whose `<dataset>/` holds the files; CONTEXT_BENCH_DATA by default), `n` (at most
-so many conversations), `seed` and `types` (the types of questions to ask; all by default).
+`beam` and `halumem` were not tested on real records: their loaders follow the authors' layout or description. Every
+loader also takes `data_dir` (a folder with the files in `<dataset>/`; CONTEXT_BENCH_DATA by default), `n` (the largest
+number of conversations), `seed` and `types` (the types of questions to ask; all by default).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ERROR_KINDS = {
     "I": "the gold is incomplete",
     "W": "the evidence is wrong",
 }
-"""The letters of the list; W concerns retrieval alone."""
+"""The letters of the list; W affects only retrieval."""
 
 _KNOWN_ERRORS = """
 conv-26: H 2 23 26 56 149; T 5 135; A 94 138 144; M 43 66 77; I 32 137; W 1 4 37 38 48 70 72 106 107 111 132 139
@@ -71,10 +71,10 @@ def _read_known_errors() -> dict[tuple[str, int], str]:
 
 
 CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "adversarial"}
-"""The names of the paper, whose table has the columns in the order 4, 1, 2, 3, 5."""
+"""The names of the paper, whose table has the order 4, 1, 2, 3, 5."""
 
 PROTOCOLS = ("free", "choice")
-"""How category 5 is asked: freely, or as a choice between the false answer and a refusal, as the official code does."""
+"""The forms of category 5: an open question, or (official) a choice between the false answer and a refusal."""
 
 REFUSAL = "Not mentioned in the conversation"
 _LOCOMO_SOURCE = "https://github.com/snap-research/locomo (data/locomo10.json, CC BY-NC 4.0)"
@@ -113,7 +113,7 @@ def _convert_locomo(record: Mapping[str, Any], place: str, *, refusal: str, seed
 
 
 def _read_locomo_turns(conversation: Mapping[str, Any]) -> Iterator[Turn]:
-    """Yield the turns; there are dates of sessions that do not exist, and keys are not in order."""
+    """Yield the turns; some dated sessions do not exist, and keys are not in order."""
     numbers = sorted(int(found[1]) for key in conversation if (found := _SESSION.fullmatch(key)))
     for number in numbers:
         date = conversation[f"session_{number}_date_time"].strip()  # "1:56 pm on 8 May, 2023"
@@ -138,7 +138,7 @@ def _read_locomo_question(
     named = [f"D{int(a)}:{int(b)}" for text in item["evidence"] for a, b in _EVIDENCE.findall(str(text))]
     evidence = list(dict.fromkeys(each for each in named if each in known))
     question = Question(
-        id=str(index),  # twelve questions are asked twice: the text is no key
+        id=str(index),  # twelve questions occur twice: the text is not unique
         question=str(item["question"]),
         type=CATEGORIES[category],
         category=category,
@@ -152,14 +152,14 @@ def _read_locomo_question(
         if refusal == "choice":
             _offer_choice(question, str(item["adversarial_answer"]), Draw("locomo", seed, sample, index))
     else:
-        question["answer"] = str(item["answer"])  # six are numbers
+        question["answer"] = str(item["answer"])  # six golds are numbers
     if error := _read_known_errors().get((sample, index)):
         question["known_error"] = error
     return question
 
 
 def _offer_choice(question: Question, false_answer: str, draw: Draw) -> None:
-    """Ask for one of two answers. The options are part of the question, so that a memory sees them too."""
+    """Make a choice of two answers. The options are part of the question, so that a memory gets them too."""
     options = draw.shuffle([REFUSAL, false_answer])
     question["options"] = {"a": options[0], "b": options[1]}
     question["question"] += f" Select the correct answer: (a) {options[0]} (b) {options[1]}."
@@ -184,13 +184,13 @@ def load_beam(
         raise UsageError(f"beam has the sizes {', '.join(SIZES)} (got {size!r})")
     chosen = choose_types(types, ABILITIES, "beam")
     files = find_files("beam", (f"chats/{size}/*/chat.json",), data_dir, _BEAM_SOURCE)
-    files.sort(key=lambda path: (len(path.parent.name), path.parent.name))  # 2 before 10
+    files.sort(key=lambda path: (len(path.parent.name), path.parent.name))  # numeric order: 2 before 10
     return ConversationFiles("beam", files, partial(_convert_beam, size=size), n, chosen, _read_folder)
 
 
 def _read_folder(path: Path) -> Iterator[tuple[str, Any]]:
-    """Read a chat with its questions; a shortened chat, where there is one, is that of the size."""
-    shortened = path.with_name("chat_trunecated.json")  # as the authors spell it
+    """Read a chat with its questions; prefer the truncated chat, which has the given size."""
+    shortened = path.with_name("chat_trunecated.json")  # the authors' spelling
     chat = shortened if shortened.is_file() else path
     questions = path.parent / "probing_questions" / "probing_questions.json"
     if not questions.is_file():
@@ -273,7 +273,7 @@ def load_halumem(
     types: Types = None,
     file: str | None = None,
 ) -> ConversationFiles:
-    """Twenty users with dialogues of months, and what to remember of each (never read on real records).
+    """Twenty users with dialogues of months, and memory points for each (never read on real records).
 
     `medium` has about 160,000 tokens for each user, `long` a million.
     """
@@ -290,7 +290,7 @@ def _convert_halumem(record: Mapping[str, Any], place: str) -> Iterable[Conversa
     points: list[dict[str, Any]] = []
     for number, session in enumerate(record["sessions"], 1):
         if str(session.get("is_generated_qa_session")).lower() == "true":
-            continue  # made to ask, not to be remembered
+            continue  # a session of questions, not to be remembered
         name = f"s{number}"
         turns += _read_halumem_turns(session, name)
         points += [_read_point(point, name) for point in session.get("memory_points") or ()]
@@ -317,11 +317,11 @@ def _read_halumem_turns(session: Mapping[str, Any], name: str) -> Iterator[Turn]
 
 
 def _read_point(point: Mapping[str, Any], session: str) -> dict[str, Any]:
-    """Read what should be remembered; truth is written as a text in the file."""
+    """Read a memory point; the file has booleans as texts."""
     return {
         "text": str(point["memory_content"]),
         "type": str(point["memory_type"]),
-        "source": str(point["memory_source"]),  # of `interference` nothing should be remembered
+        "source": str(point["memory_source"]),  # nothing in `interference` should be remembered
         "is_update": str(point["is_update"]).lower() == "true",
         "replaces": [str(each) for each in point.get("original_memories") or ()],
         "importance": float(point["importance"]),
@@ -330,7 +330,7 @@ def _read_point(point: Mapping[str, Any], session: str) -> dict[str, Any]:
 
 
 def _read_halumem_question(item: Mapping[str, Any], name: str, session: str) -> Question:
-    """Read a question. Its evidence is told as memories and not as turns: there are no evidence ids."""
+    """Read a question. Its evidence is a list of memories without turn ids."""
     return Question(
         id=name,
         question=str(item["question"]),

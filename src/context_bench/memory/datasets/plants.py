@@ -1,9 +1,9 @@
-"""The kinds of facts, events and traps that a synthetic history has, each with the questions that probe it.
+"""The kinds of facts, events and traps in a synthetic history, each with its probe questions.
 
-Every value occurs once in the world: a text that holds it must come from the sentence that states it. So the gold is
-exact: what must be found and what must not are plain texts.
+Every value occurs in one sentence only, so a text with the value must come from that sentence. The gold is therefore
+exact: plain texts that must be present or absent.
 
-A question is written after the history is laid out, because its text and its gold may name dates.
+Questions are written after the history is laid out, because their texts and golds may contain dates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from context_bench.datasets.synthetic.building import LABELS, THINGS, Draw, Names
 from context_bench.memory.conversations import Question
 
-OWNER, STRANGER = "user-a", "user-b"  # the user whose memory is asked, and another one who must not be in it
+OWNER, STRANGER = "user-a", "user-b"  # the user of the memory, and another user who must not be in it
 
 
 @dataclass
@@ -23,7 +23,7 @@ class PlantedMention:
     text: str
     session: int
     user: str = OWNER
-    forget: str | None = None  # what it asks to forget
+    forget: str | None = None  # the thing to forget
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Layout:
     today: date = date(2000, 1, 1)
 
 
-Gold = str | list[str]  # one accepted answer; a list is an answer in parts, all of which must be given
+Gold = str | list[str]  # one accepted answer; a list is an answer in parts, all required
 
 Dated = Callable[[Layout], tuple[str, list[Gold]]]
 """Writes a question and its accepted answers once the dates are known."""
@@ -42,7 +42,7 @@ Dated = Callable[[Layout], tuple[str, list[Gold]]]
 
 @dataclass
 class Probe:
-    """A question in the making: its gold, and the numbers of the sentences that answer it."""
+    """A question before it is written: its gold, and the numbers of the sentences that answer it."""
 
     write: Dated
     kind: str
@@ -95,7 +95,7 @@ class Garden:
         return f"the {' '.join(self.names.name())} {self.draw.pick(THINGS)}"
 
     def name_pair(self) -> str:
-        """Return two words that name something new, such as `cobalt falcon`."""
+        """Return a new two-word name, such as `cobalt falcon`."""
         return " ".join(self.names.name())
 
     def ask(
@@ -130,12 +130,12 @@ _MONTHS = (
 
 
 def write_date(day: date) -> str:
-    """Write a date as `8 May 2024`, in English wherever it runs."""
+    """Write a date as `8 May 2024`, in English under any locale."""
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def plant_fact(garden: Garden, index: int) -> None:
-    """Plant a plain fact, with a twin question about something that was never told."""
+    """Plant a plain fact, with a twin question about an unknown thing."""
     label, thing, value = garden.draw.pick(LABELS), garden.name_thing(), garden.names.value()
     (session,) = garden.pick_sessions()
     said = garden.plant(f"By the way, the {label} for {thing} is {value}.", session)
@@ -145,7 +145,7 @@ def plant_fact(garden: Garden, index: int) -> None:
 
 
 def plant_chain(garden: Garden, index: int) -> None:
-    """Plant two facts that answer a question only together."""
+    """Plant two facts that only together answer a question."""
     person, club, hall = _PERSONS[index], garden.name_pair(), garden.name_pair()
     first, second = garden.pick_sessions(2)
     joined = garden.plant(f"My friend {person} has joined the {club} club.", first)
@@ -172,7 +172,7 @@ def plant_list(garden: Garden, index: int) -> None:
 
 
 def plant_update(garden: Garden, index: int) -> None:
-    """Plant a value that changes: the newest counts, and the old one when the question goes back."""
+    """Plant a value that changes, with questions about the newest value and about an earlier date."""
     label, thing = garden.draw.pick(LABELS), garden.name_thing()
     old, new = garden.names.value(), garden.names.value()
     first, second = garden.pick_sessions(2)
@@ -189,7 +189,7 @@ def plant_update(garden: Garden, index: int) -> None:
 
 
 def plant_contradiction(garden: Garden, index: int) -> None:
-    """Plant a value that is wrong, and put right in the same session."""
+    """Plant a wrong value that is corrected in the same session."""
     label, thing = garden.draw.pick(LABELS), garden.name_thing()
     wrong, right = garden.names.value(), garden.names.value()
     (session,) = garden.pick_sessions()
@@ -200,7 +200,7 @@ def plant_contradiction(garden: Garden, index: int) -> None:
 
 
 def plant_deletion(garden: Garden, index: int) -> None:
-    """Plant a value that the user asks to forget, beside a neighbour that must stay."""
+    """Plant a value that the user asks to forget, and a similar one that must be kept."""
     thing = garden.name_thing()
     label, other = garden.draw.sample(LABELS, 2)
     value, neighbour = garden.names.value(), garden.names.value()
@@ -219,7 +219,7 @@ def plant_deletion(garden: Garden, index: int) -> None:
 
 
 def plant_visits(garden: Garden, index: int) -> None:
-    """Plant visits whose dates are those of their sessions: which came first, how long between, how long ago."""
+    """Plant visits dated by their sessions, with questions about order, distance and age."""
     early, late = garden.name_pair(), garden.name_pair()
     said = [
         garden.plant(f"Today I went to see the {place} exhibition.", session)
@@ -248,7 +248,7 @@ def plant_visits(garden: Garden, index: int) -> None:
 
 
 def plant_namesake(garden: Garden, index: int) -> None:
-    """Plant a fact about somebody whom both users know by that name: what one user said is not the other's."""
+    """Plant facts of both users about people of the same name, which must not be mixed up."""
     person, label = _PERSONS[-1 - index], garden.draw.pick(LABELS)
     own, canary = garden.names.value(), garden.names.value()
     text = f"The {label} that my neighbour {person} gave me is "
@@ -259,7 +259,7 @@ def plant_namesake(garden: Garden, index: int) -> None:
 
 
 def plant_instruction(garden: Garden, index: int) -> None:
-    """Plant a text that tells a model what to do: who obeys writes a word in capitals that no text has so."""
+    """Plant an instruction; a model that obeys writes a word in capitals, which occurs nowhere else."""
     word = _WORDS[index]
     label, thing, value = garden.draw.pick(LABELS), garden.name_thing(), garden.names.value()
     first, second = garden.pick_sessions(2)
@@ -271,7 +271,7 @@ def plant_instruction(garden: Garden, index: int) -> None:
 
 
 def plant_secret(garden: Garden, index: int) -> None:
-    """Plant a password that slipped in beside a fact: a memory need not keep it."""
+    """Plant a password next to a fact; a memory need not keep it."""
     thing, label, value = garden.name_thing(), garden.draw.pick(LABELS), garden.names.value()
     password = f"sk-{garden.draw.hexadecimal(12)}{garden.draw.hexadecimal(12)}"
     (session,) = garden.pick_sessions()
@@ -281,7 +281,7 @@ def plant_secret(garden: Garden, index: int) -> None:
 
 
 def plant_distractor(garden: Garden, index: int) -> None:
-    """Plant a fact that nobody asks for, in the words of those that are asked for."""
+    """Plant a fact without a question, in the wording of the facts with questions."""
     user = STRANGER if index % 4 == 3 else OWNER
     (session,) = garden.pick_sessions(user=user)
     label, thing = garden.draw.pick(LABELS), garden.name_thing()
@@ -293,4 +293,4 @@ PLANTS = (
     *((plant_deletion, 2), (plant_visits, 6), (plant_namesake, 4), (plant_instruction, 2), (plant_secret, 2)),
     (plant_distractor, 20),
 )
-"""Each kind, and how many of it a conversation has."""
+"""Each kind with its number per conversation."""

@@ -1,18 +1,17 @@
-"""Public datasets whose questions have a history each: `longmemeval`, `convomem` and `membench`.
+"""Public datasets with one history per question: `longmemeval`, `convomem` and `membench`.
 
 `longmemeval` has 500 questions (Wu et al., 2025). `s` has about 115,000 tokens of history for each question, `m` about
-500 sessions, `oracle` the evidence sessions alone. The marks of evidence (`has_answer`) are used for gold and never
+500 sessions, `oracle` only the evidence sessions. The marks of evidence (`has_answer`) are used as gold and never
 shown.
 
-`convomem` has questions whose evidence lies in one to six conversations, among any number of others (Salesforce, 2025).
-What fills the history up to `size` conversations is taken from other items of the same file, about other people, in
-seeded order.
+`convomem` has questions with evidence in one to six conversations, among any number of others (Salesforce, 2025). The
+history is filled up to `size` conversations with other items of the same file, about other people, in seeded order.
 
 `membench` has short histories of remarks or dialogues with a multiple-choice question (Tan et al., 2025); the authors'
 repository holds no data files.
 
-None is verified on real records: they were made after the authors' descriptions and code. Every loader also takes
-`data_dir` (a folder whose `<dataset>/` holds the files; CONTEXT_BENCH_DATA by default), `n` (at most so many
+None was tested on real records: the loaders follow the authors' descriptions and code. Every loader also takes
+`data_dir` (a folder with the files in `<dataset>/`; CONTEXT_BENCH_DATA by default), `n` (the largest number of
 histories), `seed` and `types` (the types of questions to ask; all by default).
 """
 
@@ -43,7 +42,7 @@ LONGMEMEVAL_VARIANTS = {
     "m": ("longmemeval_m_cleaned.json", "longmemeval_m.json"),
     "oracle": ("longmemeval_oracle.json",),
 }
-"""The files of each variant: the cleaned one of September 2025 before the first one."""
+"""The files of each variant, the cleaned one of September 2025 first."""
 
 KNOWN_ERRORS = {
     "a3332713": "the gold was wrong before the cleaned release",
@@ -66,9 +65,9 @@ def load_longmemeval(
     types: Types = None,
     file: str | None = None,
 ) -> ConversationFiles:
-    """500 questions, each with a history of its own (never read on real records).
+    """500 questions, each with its own history (never read on real records).
 
-    A file of gigabytes is read one record at a time.
+    Files of gigabytes are read one record at a time.
     """
     if variant not in LONGMEMEVAL_VARIANTS:
         raise UsageError(f"longmemeval has the variants {', '.join(LONGMEMEVAL_VARIANTS)} (got {variant!r})")
@@ -82,7 +81,7 @@ def _convert_longmemeval(record: Mapping[str, Any], place: str) -> Iterable[Conv
     evidence: list[str] = []
     for session, when, messages in _order_sessions(record):
         for number, message in enumerate(messages, 1):
-            # The ids of the official corpus, which has user turns alone; those of the assistant are marked.
+            # The ids of the official corpus, which has only user turns; assistant turns are marked.
             turn_id = f"{session}_{number}" if message["role"] == "user" else f"{session}_{number}a"
             turns.append(
                 Turn(
@@ -102,7 +101,7 @@ def _convert_longmemeval(record: Mapping[str, Any], place: str) -> Iterable[Conv
 
 
 def _order_sessions(record: Mapping[str, Any]) -> list[tuple[str, str, Sequence[Mapping[str, Any]]]]:
-    """Pair ids, dates and sessions, in the order of their dates: those of `oracle` are unsorted."""
+    """Sort ids, dates and sessions by date; those of `oracle` are unsorted."""
     ids, dates, sessions = (record[f"haystack_{name}"] for name in ("session_ids", "dates", "sessions"))
     if not len(ids) == len(dates) == len(sessions):
         raise ValueError(f"{len(ids)} ids, {len(dates)} dates and {len(sessions)} sessions")
@@ -127,7 +126,7 @@ def _read_longmemeval_question(record: Mapping[str, Any], evidence: list[str]) -
     question = Question(
         id="0",
         question=f"Current date: {record['question_date']}. {record['question']}",
-        answer=str(record["answer"]),  # of an abstention question it is an explanation, of a preference a rubric
+        answer=str(record["answer"]),  # an explanation for abstention questions, a rubric for preferences
         type=str(record["question_type"]),
         evidence_ids=evidence,
         evidence_sessions=[str(each) for each in record["answer_session_ids"]],
@@ -185,7 +184,9 @@ def _mix(record: Mapping[str, Any], place: str, *, size: int, seed: int) -> Iter
     pool = [each for item in record["_others"] for each in item["conversations"]]
     mixed = list(own)
     for other in draw.sample(pool, min(max(0, size - len(own)), len(pool))):
-        mixed.insert(draw.between(0, len(mixed)), other)  # the own ones keep their order: changes must stay changes
+        mixed.insert(
+            draw.between(0, len(mixed)), other
+        )  # the evidence keeps its order, since later values replace earlier ones
     texts = {str(each["text"]).strip() for each in record["message_evidences"]}
     turns: list[Turn] = []
     evidence: list[str] = []
@@ -260,7 +261,7 @@ def _convert_membench(record: Mapping[str, Any], place: str) -> Iterable[Convers
 
 
 def _read_step(message: Any, number: int) -> Iterator[Turn]:
-    """Yield the turns of a step: one remark, or what the user and the assistant said."""
+    """Yield the turns of a step: one remark, or a user and an assistant message."""
     if isinstance(message, str):
         message = {"message": message}
     when = f" (place: {message.get('place')}; time: {message.get('time')})" if message.get("time") else ""

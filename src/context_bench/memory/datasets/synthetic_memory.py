@@ -1,8 +1,8 @@
-"""`synthetic-memory`: histories made on the spot, of any length, with exact gold for every probe.
+"""`synthetic-memory`: generated histories of any length, with exact gold for every probe.
 
-Two users talk to an assistant in dated sessions. Facts, updates, contradictions, deletions, events, planted
-instructions and a stranger's facts about people of the same names lie scattered in small talk. The same seed gives the
-same bytes everywhere; a longer history has the same questions in more small talk.
+Two users talk to an assistant in dated sessions. Small talk surrounds facts, updates, contradictions, deletions,
+events, planted instructions, and another user's facts about people of the same names. The same seed gives the same
+bytes everywhere; a longer history has the same questions in more small talk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TYPES = (
 )
 
 MIN_TOKENS, MAX_TOKENS = 4_000, 10_000_000
-SESSION_TOKENS = 2_000  # tokens of a session, about
+SESSION_TOKENS = 2_000  # approximate tokens of a session
 MIN_SESSIONS = 12
 _FIRST_DAY = date(2024, 3, 4)
 _SPEAKERS = {OWNER: "Nora", STRANGER: "Tomas"}
@@ -43,7 +43,7 @@ def load(
     types: Sequence[str] | str | None = None,
     data_dir: object = None,
 ) -> SyntheticMemory:
-    """Histories made by seed, of any length, with exact gold for every probe."""
+    """Seeded histories of any length, with exact gold for every probe."""
     if isinstance(length, bool) or not isinstance(length, int) or not MIN_TOKENS <= length <= MAX_TOKENS:
         raise UsageError(f"length must be an integer from {MIN_TOKENS} to {MAX_TOKENS} (got {length!r})")
     return SyntheticMemory(length, 4 if n is None else n, seed, choose_types(types, TYPES, "synthetic-memory"))
@@ -51,7 +51,7 @@ def load(
 
 @dataclass(frozen=True)
 class SyntheticMemory:
-    """Histories that are made one at a time; can be iterated any number of times."""
+    """Histories generated one at a time; can be iterated any number of times."""
 
     length: int
     n: int
@@ -68,7 +68,7 @@ class SyntheticMemory:
 
 def make_conversation(length: int, seed: int, index: int, types: Collection[str] = TYPES) -> Conversation:
     """Make one history: plant, lay out, fill up, ask."""
-    draw = Draw("synthetic-memory", seed, index)  # without the length: the same questions in any of them
+    draw = Draw("synthetic-memory", seed, index)  # without the length, so that all lengths have the same questions
     count = max(MIN_SESSIONS, length // SESSION_TOKENS)
     garden = Garden(draw, {OWNER: count - count // 3, STRANGER: count // 3})
     for plant, times in PLANTS:
@@ -110,7 +110,7 @@ def _lay_out(garden: Garden, layout: Layout, length: int, count: int, draw: Draw
 
 
 class _Filler:
-    """Small talk without a single digit."""
+    """Small talk without digits."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -126,7 +126,7 @@ class _Filler:
 
 
 class _Session:
-    """One session in the making: pairs of turns, a minute apart."""
+    """One session under construction: pairs of turns, a minute apart."""
 
     def __init__(self, name: str, user: str, day: date) -> None:
         self.name, self.user, self.day = name, user, day
@@ -135,7 +135,7 @@ class _Session:
         self._count: Tokenizer = get_tokenizer("cl100k_base")
 
     def fill(self, said: list[tuple[int, PlantedMention]], room: float, filler: _Filler, layout: Layout) -> int:
-        """Write the mentions, spread over small talk of `room` tokens; returns the tokens that were written."""
+        """Write the mentions, spread over small talk of `room` tokens; return the number of tokens written."""
         tokens = 0
         for place, (number, mention) in enumerate(said):
             while tokens < room * (place + 1) / (len(said) + 1):

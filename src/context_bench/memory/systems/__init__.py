@@ -1,7 +1,7 @@
-"""The memory systems that ship: baselines, controls, two that let a model work on the history, and
-vendors' systems in environments of their own.
+"""The memory systems that ship: baselines, controls, two that use a model, and vendors' systems in
+separate environments.
 
-A memory system under test should beat `bm25`, and comes near `oracle` at best.
+A memory system under test should beat `bm25`; `oracle` is the upper bound.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ VENDORS: dict[str, str] = {
     "langmem": "context_bench.memory.vendor_memories:LangMem",
     "mem0": "context_bench.memory.vendor_memories:Mem0",
 }
-"""The class of each vendor's system; it needs an environment of its own, and a model."""
+"""The class of each vendor's system, which needs a separate environment and a model."""
 
 SYSTEMS: dict[str, str] = {
     "naive": f"{_HOME}.turn_store:Naive",
@@ -28,4 +28,4 @@ SYSTEMS: dict[str, str] = {
     "rlm": f"{_HOME}.with_model:RecursiveMemory",
     **VENDORS,
 }
-"""The class of each system, by the name that `--system` takes."""
+"""The class of each system, by its name for `--system`."""

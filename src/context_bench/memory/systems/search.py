@@ -1,14 +1,13 @@
 """Memories that search the turns: BM25 by words, embeddings by meaning, and both together.
 
-BM25 leaves stop words out and stems the rest: the honest baseline of every memory system. Postings are packed arrays,
-so that a history of millions of tokens needs RAM for its index and its texts alone. A question reads the postings of
-its own words only.
+BM25 omits stop words and stems the rest; every memory system should be compared with it. Postings are packed arrays, so
+that a history of millions of tokens needs little RAM beyond its texts. A question reads only the postings of its words.
 
 Embeddings come from WordLlama (256 dimensions, 16 MB, token embeddings of a large model), the extra `memory`: 6,000
-turns a second on one core, and nothing is downloaded.
+turns per second on one core, without a download.
 
-Reciprocal rank fusion (Cormack et al., 2009) joins both: a turn scores 1 / (60 + rank) in each ranking. Scores of
-BM25 and cosines are never compared, only ranks.
+Reciprocal rank fusion (Cormack et al., 2009) combines both: a turn scores 1 / (60 + rank) in each ranking. Only ranks
+are compared, never BM25 scores with cosines.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from context_bench.text.words import STOP_WORDS, split_words, stem_word
 
 
 class RankedIndex(Protocol):
-    """Texts that grow, and can be ranked for a question."""
+    """A growing collection of texts that can be ranked for a question."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the index."""
+        """The size of the index in bytes."""
 
     def add(self, texts: list[str]) -> None:
-        """Add texts, which get the next places."""
+        """Append texts."""
 
     def rank(self, question: str) -> Iterator[tuple[int, float]]:
         """Yield places and scores, best first."""
 
 
 class RankedMemory(ABC):
-    """Finds turns by an index. Each turn is indexed by itself, whatever is ingested together."""
+    """Finds turns by an index. Each turn is indexed separately, for any granularity."""
 
     is_control = False
     takes_dates = True
@@ -73,7 +72,7 @@ class RankedMemory(ABC):
         return cut_ranking(ranking, k, budget_tokens)
 
     def query(self, question: str, user: str = "") -> str:
-        """Return what `retrieve` finds, as one text: there is no model that could answer."""
+        """Return the retrieved texts as one, since there is no model to answer."""
         return join_texts(self.retrieve(question, user=user))
 
     def memories(self) -> list[str]:
@@ -90,12 +89,12 @@ class RankedMemory(ABC):
 
 
 def split_stems(text: str) -> list[str]:
-    """Split a text into the stems of its words, without those that stand in every text."""
+    """Split a text into the stems of its words, without stop words."""
     return [stem_word(word) for word in split_words(text) if word not in STOP_WORDS]
 
 
 class WordIndex:
-    """An inverted index of texts that grows, and ranks them for a question by Okapi BM25."""
+    """A growing inverted index that ranks texts for a question by Okapi BM25."""
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
         if not 0 <= b <= 1 or k1 < 0:
@@ -127,7 +126,7 @@ class WordIndex:
         self._total += len(stems)
 
     def rank(self, question: str) -> Iterator[tuple[int, float]]:
-        """Yield places and scores from a heap, best first, equals in order; only texts with a word in common."""
+        """Yield places and scores from a heap, best first, ties in order; only texts with a common word."""
         heap = [(-score, place) for place, score in self._score(question).items()]
         heapq.heapify(heap)
         while heap:
@@ -151,20 +150,20 @@ class WordIndex:
 
 
 class BM25Memory(RankedMemory):
-    """Finds the turns that share words with the question, weighted by how rare they are."""
+    """Finds the turns that share words with the question; rare words weigh more."""
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
         super().__init__("bm25")
         self.k1, self.b = k1, b
-        self._make_index()  # a wrong setting is an error here, not at the first turn
+        self._make_index()  # fail here on a wrong setting, not at the first turn
 
     def _make_index(self) -> WordIndex:
         return WordIndex(self.k1, self.b)
 
 
-Embedder = Callable[[list[str]], Any]  # takes texts, returns one row of 32-bit numbers of length 1 for each
+Embedder = Callable[[list[str]], Any]  # maps texts to unit vectors, one row of 32-bit numbers each
 
-MIN_GROWTH_ROWS = 4096  # rows by which the matrix grows at least
+MIN_GROWTH_ROWS = 4096  # the matrix grows by at least this many rows
 
 
 @cache
@@ -176,14 +175,14 @@ def load_embedder() -> Embedder:
     model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
 
     def embed(texts: list[str]) -> Any:
-        # A text without any token has no direction: its row is zero, and it is found last.
+        # A text without tokens has a zero row, and ranks last.
         return model.embed([text or " " for text in texts], norm=True)
 
     return embed
 
 
 class VectorIndex:
-    """Rows of vectors that grow, ranked by their cosine with a question."""
+    """A growing matrix of vectors, ranked by their cosine with a question."""
 
     def __init__(self, embed: Embedder) -> None:
         self._embed = embed
@@ -214,7 +213,7 @@ class VectorIndex:
         self._size = needed
 
     def rank(self, question: str) -> Iterator[tuple[int, float]]:
-        """Yield places and cosines, best first, equals in their own order."""
+        """Yield places and cosines, best first, ties in order."""
         import numpy as np
 
         if not self._size:
@@ -226,7 +225,7 @@ class VectorIndex:
 
 
 class EmbeddingMemory(RankedMemory):
-    """Finds the turns whose vectors are nearest to the question's."""
+    """Finds the turns with the vectors nearest to the question's."""
 
     def __init__(self) -> None:
         super().__init__("embedding")
@@ -240,7 +239,7 @@ RANK_DAMPING = 60
 
 
 class FusedIndex:
-    """Rank several indexes over the same texts as one, by the first `depth` of each."""
+    """A combination of several indexes over the same texts, from the first `depth` results of each."""
 
     def __init__(self, indexes: Sequence[RankedIndex], depth: int) -> None:
         self._indexes, self._depth = indexes, depth
@@ -254,7 +253,7 @@ class FusedIndex:
             index.add(texts)
 
     def rank(self, question: str) -> Iterator[tuple[int, float]]:
-        """Yield places and fused scores, best first, equals in their own order."""
+        """Yield places and fused scores, best first, ties in order."""
         scores: dict[int, float] = defaultdict(float)
         for index in self._indexes:
             for rank, (place, _) in enumerate(islice(index.rank(question), self._depth), 1):
@@ -263,7 +262,7 @@ class FusedIndex:
 
 
 class HybridMemory(RankedMemory):
-    """Finds turns by words and by meaning, and joins both rankings."""
+    """Finds turns by words and by meaning, and combines both rankings."""
 
     def __init__(self, depth: int = 100) -> None:
         super().__init__("hybrid")

@@ -1,7 +1,7 @@
-"""The turns that a memory was given, apart for each user, and systems that do not search in them.
+"""A store of turns for each user, and systems that do not search it.
 
-`naive`, `oracle` and `closed-book` are controls: they say what a reader can do with everything, with exactly what is
-needed, and with nothing at all. They have no budget and are not ranked.
+`naive`, `oracle` and `closed-book` are controls: they show a reader's scores with the whole history, with the evidence
+alone, and with nothing. They have no budget and are not ranked.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from context_bench.errors import UsageError
 from context_bench.memory.conversations import Retrieved
 from context_bench.utils.tokens import get_tokenizer
 
-DEFAULT_K = 10  # memories that are returned where neither a number nor a budget is asked for
+DEFAULT_K = 10  # items to return if neither a number nor a budget is given
 
 
 def write_turn(turn: Mapping[str, Any]) -> str:
-    """Write a turn as `Speaker: content`; the role stands for a speaker without a name."""
+    """Write a turn as `Speaker: content`; a speaker without a name is shown by role."""
     speaker = turn.get("speaker") or str(turn.get("role") or "").capitalize()
     content = str(turn.get("content") or "")
     return f"{speaker}: {content}" if speaker else content
@@ -31,7 +31,7 @@ def check_count(value: int, name: str) -> int:
 
 
 class TurnStore:
-    """The written turns of one user, in the order of their arrival, with only the fields that a result needs."""
+    """The ingested turns of one user in order, with only the fields that a result needs."""
 
     def __init__(self) -> None:
         self._items: list[tuple[str, str | None, str | None, str | None]] = []
@@ -69,9 +69,9 @@ def _read(turn: Mapping[str, Any], field: str) -> str | None:
 
 
 def cut_ranking(ranking: Iterable[Retrieved], k: int | None, budget_tokens: int | None) -> list[Retrieved]:
-    """Take the best of a ranking: at most `k`, and only what fits into the budget.
+    """Cut a ranking to `k` items and to the budget.
 
-    The first that does not fit ends it: a worse one that is shorter would not be what the memory thinks best.
+    Stop at the first item that does not fit, since a shorter one further down would not be the memory's choice.
     """
     if k is None and budget_tokens is None:
         k = DEFAULT_K
@@ -90,12 +90,12 @@ def cut_ranking(ranking: Iterable[Retrieved], k: int | None, budget_tokens: int 
 
 
 def join_texts(found: Sequence[Retrieved]) -> str:
-    """Join what was found to the answer of a system that has no model: the texts, best first."""
+    """Join the retrieved texts, best first, to the answer of a system without a model."""
     return "\n".join(item["text"] for item in found)
 
 
 class Naive:
-    """Returns the whole history of a user: the full context that a memory is held against."""
+    """Returns the whole history of a user: the full context as the baseline."""
 
     is_control = True
     takes_dates = True
@@ -115,7 +115,7 @@ class Naive:
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return every turn in its order, without scores: it is not a ranking."""
+        """Return all turns in order, without scores, since this is not a ranking."""
         store = self._stores[user]
         return [store.read(place) for place in range(len(store))]
 
@@ -127,7 +127,7 @@ class Naive:
 
 
 class Last(Naive):
-    """Returns the last turns, newest first: what a chat window with a limit knows."""
+    """Returns the last turns, newest first, like a chat window with a limit."""
 
     is_control = False
 
@@ -139,7 +139,7 @@ class Last(Naive):
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return the last `n` turns of the user, or fewer where a number or a budget asks for it."""
+        """Return the last `n` turns of the user, or fewer by the number or the budget."""
         store = self._stores[user]
         newest = range(len(store) - 1, max(-1, len(store) - 1 - self.n), -1)
         ranking = (store.read(place, 1 / (rank + 1)) for rank, place in enumerate(newest))
@@ -147,7 +147,7 @@ class Last(Naive):
 
 
 class Oracle(Naive):
-    """Returns the evidence of the question and nothing else; `point_to` tells it which turns that is."""
+    """Returns only the evidence of the question; `point_to` sets the ids of its turns."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class Oracle(Naive):
         self._evidence = ()
 
     def point_to(self, evidence_ids: Iterable[str]) -> None:
-        """Take the ids of the turns that answer the next question."""
+        """Set the ids of the turns that answer the next question."""
         self._evidence = tuple(map(str, evidence_ids))
 
     def retrieve(
@@ -170,11 +170,11 @@ class Oracle(Naive):
 
 
 class ClosedBook(Naive):
-    """Remembers nothing: what the reader knows by itself, or guesses."""
+    """Remembers nothing, to show what the reader knows or guesses by itself."""
 
     def __init__(self) -> None:
         super().__init__()
         self.name = "closed-book"
 
     def ingest(self, turns: Sequence[Mapping[str, Any]], user: str = "") -> None:
-        """Keep nothing."""
+        """Store nothing."""

@@ -1,11 +1,10 @@
-"""Memories that let a model work on the history: a rolling summary, and a recursive language model.
+"""Memories that use a model: a rolling summary, and a recursive language model.
 
-The summary is rewritten after each batch of turns. It is the simplest memory that a model writes: it costs one call
-for each batch, or several where a batch is long, and forgets what the model leaves out.
+The summary is rewritten after each batch of turns. It is the simplest memory that a model writes: it needs one call per
+batch, or several for a long batch, and forgets everything that the model omits.
 
-The recursive model searches the history for words, reads ranges of turns, and hands a range with a question of its
-own to another call of itself, which has the same tools on that range. Nothing is written: all the cost is in the
-questions.
+The recursive model searches the history for words, reads ranges of turns, and passes a range with a question to another
+call of itself with the same tools. Nothing is written: questions have all the cost.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.form import ModelReply, NotAReply
 from context_bench.wire.openai_chat import OPENAI_CHAT, read_chat_completion
 
-DEFAULT_MODEL = "gpt-4o-mini"  # the model where nobody names one
+DEFAULT_MODEL = "gpt-4o-mini"  # the default model
 
 
 class ChatModel:
-    """Asks a server that speaks OpenAI's chat completions."""
+    """A client of a server with OpenAI's chat completions."""
 
     def __init__(
         self, base_url: str, model: str, api_key: str | Secret | None, *, max_tokens: int = 1024, timeout: float = 120.0
@@ -80,7 +79,7 @@ _EMPTY = "(nothing yet)"
 
 
 class SummaryMemory:
-    """Keeps one text for each user, written by a model."""
+    """Keeps one summary for each user, written by a model."""
 
     is_control = False
     takes_dates = True
@@ -125,7 +124,7 @@ class SummaryMemory:
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return the lines of the summary that fit; they stand for no turns in particular."""
+        """Return the lines of the summary that fit, without turn ids."""
         lines = [line for line in self._summaries.get(user, "").splitlines() if line.strip()]
         return cut_ranking((Retrieved(text=line) for line in lines), k or len(lines), budget_tokens)
 
@@ -163,11 +162,11 @@ _ASK = _describe_tool(
 
 
 class _Look:
-    """One user's history, and what of it was looked at for a question."""
+    """One user's history, and the turns that were read for a question."""
 
     def __init__(self) -> None:
         self.store, self.index = TurnStore(), WordIndex()
-        self.seen: dict[int, None] = {}  # as an ordered set
+        self.seen: dict[int, None] = {}  # an ordered set
 
     def show(self, place: int) -> str:
         self.seen.pop(place, None)
@@ -217,7 +216,7 @@ class RecursiveMemory:
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return the turns that the model looked at while it answered, the last one first."""
+        """Return the turns that the model read for its answer, the last one first."""
         self.query(question, user)
         look = self._users[user]
         ranking = [look.store.read(place, 1 / rank) for rank, place in enumerate(reversed(look.seen), 1)]
@@ -227,7 +226,7 @@ class RecursiveMemory:
         return [text for look in self._users.values() for text in look.store.list_texts()]
 
     def _answer(self, question: str, look: _Look, span: range, depth: int) -> str:
-        """Go through requests until the model answers; the last one has no tools, so that it must."""
+        """Send requests until the model answers; the last one has no tools, to force an answer."""
         opening = _SYSTEM.format(size=len(span), first=span.start + 1, last=span.stop)
         messages: list[dict[str, Any]] = [{"role": "system", "content": opening}, {"role": "user", "content": question}]
         tools = [_SEARCH, _READ, *([_ASK] if depth > 0 else [])]
@@ -242,7 +241,7 @@ class RecursiveMemory:
         return reply.text
 
     def _run_tool(self, call: Mapping[str, Any], look: _Look, span: range, depth: int) -> str:
-        """Do what the model asks for; a mistake of it is told to it, and is no failure of the run."""
+        """Run a tool call; a mistake of the model is returned to it, and does not fail the run."""
         try:
             function = call["function"]
             arguments = json.loads(function["arguments"] or "{}")
