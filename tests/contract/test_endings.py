@@ -333,8 +333,8 @@ def test_a_prepare_that_is_not_asynchronous_is_not_called_and_says_so() -> None:
     with pytest.warns(UserWarning, match="prepare\\(\\) of .* is not called") as told:
         result = evaluate(Mine(), numbered(1, 2, 3), [Judge()], progress=False)
     assert [str(each.message) for each in told] == [
-        "prepare() of plain is not called, as it is not `async def`",
-        "prepare() of judge is not called, as it is not `async def`",
+        "prepare() of plain is not called, because it is not `async def`",
+        "prepare() of judge is not called, because it is not `async def`",
     ]
     assert [row.error for row in result.rows] == [None] * 3
 

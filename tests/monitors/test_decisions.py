@@ -208,5 +208,5 @@ def test_part_of_the_result_has_no_looks() -> None:
 
 @pytest.mark.parametrize("systems", [[], ["closed-book"]])
 def test_there_must_be_something_to_decide(systems: list[Any]) -> None:
-    with pytest.raises(UsageError, match="must have a baseline and a system that is held against it"):
+    with pytest.raises(UsageError, match="must have a baseline and a system that is compared with it"):
         _evaluate(systems, _examples(20), baseline=None)

@@ -1,8 +1,8 @@
-"""Between the pipeline and the store: which key a job has, what is known of it, and what is put down.
+"""Between the pipeline and the store: computes the keys of jobs, finds stored results and stores new ones.
 
-A key stands for everything that can change a result, and nothing else. An answer depends on the system and on what it
-may read of the example; a row also on the gold, the evaluators and the tokenizer. A change of any of these is another
-key, so nothing stale is ever found.
+A key covers everything that can change a result, and nothing else. An answer depends on the system and on the fields
+that it may read; a row also on the gold, the evaluators and the tokenizer. Any change of these gives another key, so
+the cache never returns stale results.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ GOLD_FIELDS = frozenset(
     {"answer", "answers", "correct_letter", "evidence", "ground_truth", "reference", "references"}
     | {"relevant_ids", "test", "test_list"}
 )
-"""Fields that a system does not read, so that a corrected gold answer costs no new request."""
+"""Fields that systems do not read: a corrected gold answer needs no new request."""
 
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 class Cache:
-    """Finds and keeps what a run produces.
+    """Finds and keeps the answers and rows of a run.
 
-    `counting` is what token counts depend on, None where that cannot be known; a `tag` sets answers apart from those of
-    the same system under another one.
+    `counting` is what token counts depend on, None if unknown. A `tag` separates answers from those of the same system
+    under another tag.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class Cache:
         self._systems: dict[str, tuple[bytes | None, bool]] = {}
         self._rows: dict[Wiring, bytes | None] = {}
         self._complete = False
-        self.looks_up = reuse and store.has_keys()  # whether anything may be known; in a new store nothing is
+        self.looks_up = reuse and store.has_keys()  # False for a new store, which has no results
         if self.looks_up:
             store.index_rows()
 
     def prepare(self, systems: Sequence[System]) -> None:
-        """Take all fingerprints that can be taken before the first example; warn of systems that have none."""
+        """Compute all fingerprints that are known before the first example; warn about systems without one."""
         for system in systems:
             if self._system_key(system)[0] is None and self.reuse:
                 _warn_not_reused("answers", system.name)
@@ -73,12 +73,12 @@ class Cache:
             self._index_rest()
 
     def digest(self, item: Item) -> None:
-        """Compute the digests of an example for its keys; of a long one in a thread, as that takes its time."""
+        """Compute an example's digests for its keys; in a thread if it is long."""
         if item.digests is None:
             item.digests = example_digests(item.example)
 
     def keys_of(self, job: Job) -> Keys:
-        """Return the keys of a job, computed when they are first needed."""
+        """Return the keys of a job; compute them on first use."""
         if job.keys is None:
             job.keys = self._make_keys(job)
         return job.keys
@@ -93,7 +93,7 @@ class Cache:
         return make_keys(whole, whole if gold else visible, job.repeat, base, self._row_key(wiring))
 
     def _system_key(self, system: System) -> tuple[bytes | None, bool]:
-        """Return the key of a system, None without one, and whether the gold is part of its keys."""
+        """Return the key of a system (None without one), and whether its keys include the gold."""
         if system.name not in self._systems:
             fingerprint = fingerprint_of(system)
             known = None if fingerprint is None else digest(system.name, fingerprint, self._tag)
@@ -101,7 +101,7 @@ class Cache:
         return self._systems[system.name]
 
     def _row_key(self, wiring: Wiring) -> bytes | None:
-        """Return the key of what a row depends on besides its answer; None where that cannot be known."""
+        """Return the key of everything besides the answer that a row depends on; None if unknown."""
         if wiring not in self._rows:
             known = {each.name: self._scorer.fingerprint(each) for each in wiring.evaluators}
             for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:
@@ -113,8 +113,8 @@ class Cache:
         return self._rows[wiring]
 
     def find_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
-        """Find the stored row of each job; None where there is none, or something that it depends on has changed."""
-        for job in jobs:  # all of them first: the same step many times in a row costs half as much
+        """Find the stored row of each job; None for none, or if anything that it depends on has changed."""
+        for job in jobs:  # step by step for all jobs, which takes half the time
             self.digest(job.item)
         rows: list[EvalRow | None] = []
         for job, found in zip(jobs, self.store.find_rows([(self.keys_of(job).row, job.item.example) for job in jobs])):
@@ -127,7 +127,7 @@ class Cache:
         return rows
 
     def find_answer(self, job: Job) -> Outcome | None:
-        """Find the stored answer of a job; None where the system has not been asked the same thing."""
+        """Find the stored answer of a job; None if the system was never asked exactly this."""
         keys = self.keys_of(job)
         found = self.store.find_answer(keys.answer, job.item.example) if keys.answer else None
         if found is None:
@@ -142,15 +142,15 @@ class Cache:
         )
 
     def keep_answer(self, job: Job, outcome: Outcome) -> None:
-        """Store an answer, unless it is there already."""
+        """Store an answer, unless it is already stored."""
         keys = self.keys_of(job)
         if keys.response is None:
             keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, outcome)
 
     def keep_row(self, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> None:
-        """Store a row, with its answer and its example unless they are there already.
+        """Store a row, and its answer and example unless they are already stored.
 
-        A row that is not final (an error, an unreachable judge) is kept for this run alone.
+        A row that is not final (an error, an unreachable judge) is kept only for this run.
         """
         keys, item = job.keys or self.keys_of(job), job.item
         if not self._complete:
@@ -163,13 +163,13 @@ class Cache:
         )
 
     def copy_row(self, job: Job) -> None:
-        """Store a row that was found in an earlier run as a row of this one too."""
+        """Store a row of an earlier run as a row of this run too."""
         keys = self.keys_of(job)
         assert keys.row is not None
         self.store.copy_row(self.run, job.order, keys.row, keys.whole, job.item.example)
 
     def prepare_for_misses(self) -> None:
-        """Flush queued copies of rows, and load the indexes, before the first job that is not known."""
+        """Flush queued copies of rows and load the indexes before the first job that is not stored."""
         self.store.flush_copies()
         self._index_rest()
 
@@ -187,12 +187,12 @@ class Cache:
 
 def _warn_not_reused(what: str, name: str) -> None:
     warn(
-        f"{what} of {name!r} are not reused: what they depend on cannot be told. Give it a text attribute `fingerprint`"
+        f"{what} of {name!r} are not reused: it is unknown what they depend on. Give it a text attribute `fingerprint`"
     )
 
 
 class ScoreMemory:
-    """Cached scores of slow evaluators for one answer, by evaluator, example and answer."""
+    """Cached scores of slow evaluators for one answer."""
 
     def __init__(
         self, store: StoreBackend, evaluators: Evaluators, whole: bytes, processed: Mapping[str, Any], *, reuse: bool
@@ -207,13 +207,13 @@ class ScoreMemory:
         return digest("score", evaluator.name, fingerprint, self._whole, self._processed)
 
     def find(self, evaluator: Evaluator) -> Scores | None:
-        """Look up the scores that the evaluator gave before."""
+        """Return the evaluator's stored scores."""
         key = self._key(evaluator)
         found = self._store.find_scores(key) if key and self._reuse else None
         return None if found is None else Scores(found["scores"], reason=found["reason"], details=found["details"])
 
     def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None:
-        """Store the scores that the evaluator gave now."""
+        """Store the evaluator's new scores."""
         key = self._key(evaluator)
         if key:
             own = scores if isinstance(scores, Scores) else Scores(scores)
@@ -224,12 +224,12 @@ class ScoreMemory:
 
 
 def digest_of(*parts: bytes) -> bytes:
-    """Digest parts of one length each, which need no marks between them."""
+    """Digest parts of fixed length, which need no separators."""
     return blake2b(b"".join(parts), digest_size=DIGEST_SIZE).digest()
 
 
 def example_digests(example: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Digest the whole example, and the part of it that a system may read."""
+    """Digest the whole example, and the part that a system may read."""
     read = dict(example)
     gold = {key: read.pop(key) for key in GOLD_FIELDS.intersection(example)}
     visible = digest_of(_json(read))
@@ -239,8 +239,8 @@ def example_digests(example: Mapping[str, Any]) -> tuple[bytes, bytes]:
 def make_keys(whole: bytes, read: bytes, repeat: int, system: bytes | None, judged: bytes | None) -> Keys:
     """Make the keys of an answer and its row.
 
-    `whole` stands for the example, `read` for what the system may read of it, `judged` for what a row depends on
-    besides; None where that cannot be known.
+    `whole` is the digest of the example, `read` of the part that the system may read, `judged` of everything else that
+    a row depends on (None if unknown).
     """
     if system is None:
         return Keys(whole, None, None)
@@ -251,12 +251,12 @@ def make_keys(whole: bytes, read: bytes, repeat: int, system: bytes | None, judg
 def _json(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=_OPTIONS)
-    except TypeError:  # lone surrogates, very large integers, objects: by their repr, which tells them apart
+    except TypeError:  # lone surrogates, very large integers, objects: use their repr, which differs
         return orjson.dumps(_spell(value), option=_OPTIONS)
 
 
 def _spell(value: Any) -> Any:
-    """Write every key and value as ASCII text, in the structure that they have."""
+    """Write all keys and values as ASCII text, keeping the structure."""
     if isinstance(value, Mapping):
         return {ascii(key): _spell(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
-"""The start and the end of a run: parts that prepare and finish, signals, and fewer garbage collections meanwhile.
+"""The start and end of a run: parts that prepare and finish, signals, and fewer garbage collections.
 
-Each part is told of both ends, and whatever it does at the end, the rows are kept.
+Whatever a part does at the end of the run, the rows are kept.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from context_bench.core.threads import Threads, call_in_thread, unwrap
 from context_bench.errors import UsageError, describe, warn
 from context_bench.traits import find_finish, find_prepare, has_plain_prepare
 
-COLLECT_AFTER = 10_000  # new containers between two searches for cycles
+COLLECT_AFTER = 10_000  # new containers between two collections
 
-TERM_GRACE = 5.0  # seconds between SIGTERM and the end of what is in flight
+TERM_GRACE = 5.0  # seconds after SIGTERM for jobs in flight
 
 MAX_FINISH_SECONDS = 60.0
-"""Longest time that `finish()` of a part may take. Ours need about 15 s, to stop a program that ignores SIGTERM."""
+"""Seconds that `finish()` of a part may take. Ours need up to 15 s, to stop a program that ignores SIGTERM."""
 
 
 async def prepare_parts(parts: Sequence[Any]) -> None:
-    """Await `prepare()` of every part that has one, all at once; one that is not asynchronous is warned about."""
+    """Await `prepare()` of all parts at once; warn if one is not asynchronous."""
     for part in filter(has_plain_prepare, parts):
-        warn(f"prepare() of {part.name} is not called, as it is not `async def`")
+        warn(f"prepare() of {part.name} is not called, because it is not `async def`")
     found = [prepare for prepare in map(find_prepare, parts) if prepare is not None]
     await asyncio.gather(*(prepare() for prepare in found))
 
 
 async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> None:
-    """Call `finish()` of every part that has one, one after the other; one that fails or hangs is warned about.
+    """Call `finish()` of all parts, one after the other; warn if one fails or hangs.
 
     Raises:
-        CancelledError: The run was cancelled meanwhile. All parts have been told by then.
+        CancelledError: The run was cancelled. All parts have been finished by then.
     """
     limit = MAX_FINISH_SECONDS if seconds is None else seconds
     cancelled = False
@@ -57,7 +57,7 @@ async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> No
 
 
 async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
-    """Call `finish` and return what went wrong; an empty text when nothing did."""
+    """Call `finish` and return a description of its failure, or ""."""
     threads = Threads(1, "context-bench-finish")
     task = asyncio.ensure_future(_call(finish, threads))
     try:
@@ -76,7 +76,7 @@ async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
 
 
 async def _call(finish: Callable[[], Any], threads: Threads) -> BaseException | None:
-    """Call `finish`, in a thread if it is not asynchronous, and return what it raised, which must not end the loop."""
+    """Call `finish`, in a thread if it is synchronous; return its exception, which must not end the loop."""
     try:
         ended = finish() if inspect.iscoroutinefunction(finish) else await call_in_thread(threads, finish)
         if inspect.isawaitable(ended):
@@ -88,7 +88,7 @@ async def _call(finish: Callable[[], Any], threads: Threads) -> BaseException | 
 
 @contextmanager
 def fewer_collections() -> Iterator[None]:
-    """Let Python collect cycles less often meanwhile: a run makes many rows, and next to no cycles."""
+    """Collect garbage less often within this context: a run makes many rows and hardly any cycles."""
     usual = gc.get_threshold()
     patient = 0 < usual[0] < COLLECT_AFTER
     if patient:
@@ -102,9 +102,9 @@ def fewer_collections() -> Iterator[None]:
 
 @contextmanager
 def handle_interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM call `act` meanwhile: in the main thread alone, and where nobody else handles them.
+    """Let Ctrl-C and SIGTERM call `act` within this context, in the main thread and if they have no other handlers.
 
-    Whoever sends SIGTERM kills soon after, as container runtimes do: what is in flight then gets seconds, and no more.
+    Container runtimes kill soon after SIGTERM, so jobs in flight then get only a few seconds.
     """
     loop = asyncio.get_running_loop()
     timers: list[asyncio.TimerHandle] = []
@@ -118,7 +118,7 @@ def handle_interrupts(act: Callable[[], None]) -> Iterator[None]:
     taken = [each for each in wanted if main and signal.getsignal(each[0]) == each[1]]
     for number, _, handler in taken:
         try:
-            loop.add_signal_handler(number, handler)  # it wakes the loop whichever thread the signal comes to
+            loop.add_signal_handler(number, handler)  # wakes the loop, whichever thread gets the signal
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_, handler=handler: loop.call_soon_threadsafe(handler))
     try:

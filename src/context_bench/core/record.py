@@ -1,8 +1,8 @@
-"""Records runs, for `evaluate`, `score` and, by way of `evaluate`, `resume`.
+"""Records runs, for `evaluate`, `score` and (through `evaluate`) `resume`.
 
-A run is listed in the store when it begins, and ends there with a status and a result, whatever becomes of it. An error
-carries what was finished before it. `rescore` judges a recorded run again, without a request to any system.
-`load_result` reads a recorded run.
+A run is listed in the store from its beginning and always ends with a status and a result. An error carries the part
+that was finished before it. `rescore` judges a recorded run again without asking its systems. `load_result` reads a
+recorded run.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from context_bench.utils.tokens import LONG_TEXT
 
 
 class Recording:
-    """A run in the store that is under way; its `result` is set when there is one.
+    """A run in progress in the store; `result` is set at the end.
 
     Attributes:
-        run: What the store knows of it.
+        run: The store's record of it.
         done: Whether `result` is that of the finished run.
     """
 
@@ -59,7 +59,7 @@ class Recording:
 
 @contextmanager
 def recording(store: StoreBackend, config: dict[str, Any], systems: Sequence[System] = ()) -> Iterator[Recording]:
-    """Record a run: when it begins, how it ended, and with what."""
+    """Record a run: its beginning, its end, its status and its result."""
     run = store.start_run(config)
     config["run"] = run.id
     record = Recording(run, config)
@@ -78,7 +78,7 @@ def recording(store: StoreBackend, config: dict[str, Any], systems: Sequence[Sys
 
 
 def _end_run(systems: Sequence[System], store: StoreBackend, run: RunInfo, status: str, result: EvalResult) -> None:
-    """Store the requests at a tap that belong to no example, and close the record of the run."""
+    """Store requests at the tap that belong to no example, and close the record of the run."""
     place = 0
     for system in systems:
         list_unmatched = system_traits(system).list_unmatched
@@ -92,14 +92,14 @@ def _end_run(systems: Sequence[System], store: StoreBackend, run: RunInfo, statu
 def open_cache(
     plan: Plan, config: dict[str, Any], store: StoreBackend | Path, *, reuse: bool, tag: str | None
 ) -> Iterator[tuple[Cache, Recording]]:
-    """Open the cache of a run: what is known is reused, what is new is kept, and the run is listed.
+    """Open the cache of a run, and list the run in the store.
 
     Args:
-        plan: What is run.
-        config: For the record.
-        store: An open store, or the folder of one. What cannot be written down when that is closed costs no row.
-        reuse: Whether what is known is used, or asked for again.
-        tag: Sets answers apart from those of the same system under another tag.
+        plan: The plan of the run.
+        config: The settings to record.
+        store: An open store, or its folder. If closing that fails, the result still has its rows.
+        reuse: Whether to use stored results, or to ask again.
+        tag: Separates answers from those of the same system under another tag.
     """
     record = None
     settings = read_settings(config)
@@ -127,7 +127,7 @@ async def rescore(
     prices: Prices | None = None,
     spending: Spending | None = None,
 ) -> list[EvalRow]:
-    """Judge the rows of a run again, several at once, and keep each as part of a new run; errors stay errors."""
+    """Judge the rows of a run again, several at a time, and record them as a new run; errors stay errors."""
     records: dict[int, RunRecord] = {}
     rows: dict[int, EvalRow] = {}
     slots = 8 * (os.cpu_count() or 1)
@@ -149,7 +149,7 @@ async def rescore(
             judgement = await scorer.judge(item, processed, threads, memory, beside, spending, metadata=metadata)
             row = _replace_scores(row, run, scorer.wire(item), judgement, prices or load_shipped_prices())
         store.put_row(new_run, job.order, None, record.example_id, record.response, row, record.answer_record)
-        if record.example:  # in case the run that it is from is removed meanwhile
+        if record.example:  # in case its run is removed during this
             store.put_example(record.example_id, record.example_key, record.example)
         rows[job.order] = row
         on_row(row)
@@ -166,12 +166,12 @@ async def rescore(
 
 
 def count_recorded_fields(store: StoreBackend, run: RunInfo) -> FieldCounts:
-    """Count the examples of a run by dataset and by the fields that decide which score fits them."""
+    """Count the examples of a run by dataset and by the fields that decide their score."""
     return Counter((each.row.dataset, list_scoring_fields(each.example)) for each in store.run_records(run))
 
 
 def _replace_scores(row: EvalRow, run: RunInfo, wiring: Wiring, judgement: Judgement, prices: Prices) -> EvalRow:
-    """Return a row with new scores, and without what the evaluators of its run said beside theirs."""
+    """Return a row with new scores, without the details of its former evaluators."""
     before = run.settings.evaluators or ()
     left_out = {*before, "card_threshold", "judge_cost_usd"}
     kept = {key: value for key, value in row.metadata.items() if key not in left_out}
@@ -188,9 +188,9 @@ def _replace_scores(row: EvalRow, run: RunInfo, wiring: Wiring, judgement: Judge
 
 
 def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
-    """Load a recorded run as a result; of one that did not finish, the part that was recorded.
+    """Load a recorded run as a result; of an unfinished run, the recorded part.
 
-    Without `rows`, those of a run that came to its end stay in the store.
+    Without `rows`, the rows of a finished run stay in the store.
     """
     if info.summary:
         return restore_result(info, list(store.run_rows(info)) if rows else [])

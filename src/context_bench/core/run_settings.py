@@ -1,4 +1,4 @@
-"""The plan of a run: `plan_run` checks the arguments of `evaluate()` and builds every part."""
+"""The plan of a run: `plan_run` checks the arguments of `evaluate()` and builds all parts."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokeniz
 
 
 def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[Item]]:
-    """Check the settings and return the plan, what the record of the run says of it, and the examples.
+    """Check the settings; return the plan, its description for the record, and the examples.
 
     Raises:
-        UsageError: Something cannot be right.
-        DataError: A dataset that can check itself found an example that cannot be used.
+        UsageError: A setting is wrong.
+        DataError: A dataset that checks itself found an unusable example.
     """
     engine = find_engine(settings.engine)
     engine.check(settings.systems, debug=settings.debug)
@@ -77,7 +77,7 @@ def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[
 
 
 def _warn_too_few(plan: Plan) -> None:
-    """Say before anything is sent that the run cannot show any system equivalent to the baseline."""
+    """Warn before anything is sent if the run is too small to show equivalence with the baseline."""
     count, margin = plan.expected, plan.margin
     baseline, competing = plan.list_competing()
     if not count or margin is None or baseline is None or not competing:
@@ -91,11 +91,11 @@ def _warn_too_few(plan: Plan) -> None:
 
 
 def _draw_order(plan: Plan, source: Iterator[Item], seed: int) -> LookOrder:
-    """Put all examples in the order of the looks, if there is anything to decide."""
+    """Put all examples in the order of the looks, if systems can be compared."""
     baseline, competing = plan.list_competing()
     if baseline is None or not competing:
         raise UsageError(
-            "--stop-when-decided (stop_when_decided) must have a baseline and a system that is held against it, "
+            "--stop-when-decided (stop_when_decided) must have a baseline and a system that is compared with it, "
             "other than controls: add a --system"
         )
     return order_for_looks(source, seed)
@@ -110,7 +110,7 @@ def _tell_doing(systems: Iterable[System]) -> str:
 def _make_plan(
     settings: EvaluateOptions, systems: list[System], scorer: Scorer, metrics: Sequence[Metric], examples: Any
 ) -> Plan:
-    """Put the parts together, with the baseline's twin among the systems where one is asked for."""
+    """Build the plan, with a second run of the baseline if requested."""
     systems, twin = add_twin(systems, settings.baseline) if settings.aa else (systems, None)
     limits: Limits = settings.limits or Limits()
     prices = check_prices([*systems, *scorer.chosen], settings.prices, needed=limits.max_cost is not None)
@@ -144,7 +144,7 @@ def _make_plan(
 
 
 def _describe_run(settings: EvaluateOptions, plan: Plan) -> dict[str, Any]:
-    """Describe a run for its record: facts, recorded options as they were used, and what the caller wants recorded."""
+    """Describe a run for its record: facts, options, and the caller's additions."""
     given = {name: getattr(settings, name) for name in RecordedOptions.declared()}
     facts = {
         "version": __version__,
@@ -176,7 +176,7 @@ def _describe_run(settings: EvaluateOptions, plan: Plan) -> dict[str, Any]:
 
 
 def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, int]) -> dict[str, str]:
-    """Say how the examples of each dataset were chosen: `all`, `first`, `random` or `stratified`."""
+    """Return how the examples of each dataset were chosen: `all`, `first`, `random` or `stratified`."""
     cut = name_sample("first", sum(counts.values()), max_examples)
     name = dataset_traits(examples).name_samples
     told = {} if name is None else name(counts)
@@ -184,7 +184,7 @@ def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, 
 
 
 def _build_systems(given: Any) -> list[System]:
-    """Make systems of what the caller gave, each with a name of its own."""
+    """Make systems of the caller's arguments, with unique names."""
     listed = given if isinstance(given, list | tuple) else [given]
     members = [
         system for each in listed for system in (build_systems(each) if isinstance(each, str) else [adapt(each)])
@@ -194,7 +194,7 @@ def _build_systems(given: Any) -> list[System]:
     seen: set[str] = set()
     for system in members:
         if system.name in seen:
-            raise UsageError(f"two systems are called {system.name!r}: give each a name of its own")
+            raise UsageError(f"two systems are called {system.name!r}: give each a unique name")
         seen.add(system.name)
     return members
 
@@ -202,7 +202,7 @@ def _build_systems(given: Any) -> list[System]:
 def _default_metrics(
     systems: Sequence[System], scorer: Scorer, datasets: int, threshold: float | None, repeats: int
 ) -> Sequence[Metric]:
-    """Choose the metrics of a run whose caller chose none."""
+    """Choose the metrics of a run if the caller chose none."""
     traits = [system_traits(each) for each in systems]
     known = [each.sees_upstream for each in traits]
     return choose_metrics(
@@ -219,7 +219,7 @@ def _default_metrics(
 
 
 def _check_metrics(given: Any, *, keep_rows: bool) -> list[Metric]:
-    """Build those that are named; refuse what is not a metric, or cannot work in this run."""
+    """Build named metrics; refuse objects that are not metrics or cannot work in this run."""
     metrics = adapt_metrics(given)
     for metric in metrics:
         check_metric_members(metric)
@@ -229,7 +229,7 @@ def _check_metrics(given: Any, *, keep_rows: bool) -> list[Metric]:
 
 
 def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
-    """Name what token counts depend on: an encoding, or a callable by its source; None when that cannot be told."""
+    """Name what token counts depend on: an encoding, or the source of a callable; None if unknown."""
     if tokenizer is None:
         tokenizer = current_tokenizer()
     return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)
@@ -239,7 +239,7 @@ def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
 
 
 def count_examples(dataset: Iterable[Example], max_examples: int | None, progress: bool) -> int | None:
-    """Count the examples that there will be, if that can be told; a dataset that can check itself does so first."""
+    """Count the examples in advance, if possible; a dataset that can check itself does so first."""
     traits = dataset_traits(dataset)
     if traits.check is not None:
         with StatusLine(lambda _: f"checking the data: {traits.count_checked():,} examples so far", enabled=progress):

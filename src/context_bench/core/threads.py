@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Threads(Executor):
-    """A pool of threads that do not outlive the program: who stops a run does not wait for a call that hangs."""
+    """A pool of daemon threads: stopping a run does not wait for a hanging call."""
 
     def __init__(self, limit: int, name: str) -> None:
         self._limit, self._name = limit, name
@@ -51,11 +51,11 @@ class Threads(Executor):
                     future.set_result(function(*arguments, **named))
                 except BaseException as error:  # noqa: BLE001 - it is the caller's
                     future.set_exception(error)
-            del task, future, function, arguments, named  # an idle thread keeps nothing alive
+            del task, future, function, arguments, named  # an idle thread must keep nothing alive
             self._free.release()
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - it never waits
-        """Take nothing more in and let idle threads end; a call that hangs is left alone."""
+        """Accept no more calls and let idle threads end; abandon hanging calls."""
         while cancel_futures and not self._calls.empty():
             task = self._calls.get()
             if task is not None:
@@ -65,7 +65,7 @@ class Threads(Executor):
 
 
 class Raised(Exception):
-    """Carries an exception out of the thread that raised it."""
+    """Carries an exception out of its thread."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -73,12 +73,12 @@ class Raised(Exception):
 
 
 async def call_in_thread(threads: Executor, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call the function in a thread and return its result; every exception but Ctrl-C becomes Raised."""
+    """Call the function in a thread and return its result; exceptions except Ctrl-C become Raised."""
     return await asyncio.get_running_loop().run_in_executor(threads, _call_guarded, function, arguments)
 
 
 async def call_beside(threads: Executor | None, function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function of ours in a thread, or without threads here; what it raises is raised as it is."""
+    """Call our own function in a thread (without threads: here); its exceptions are raised unchanged."""
     if threads is None:
         return function(*arguments)
     try:
@@ -99,7 +99,7 @@ def _call_guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> A
 
 
 def unwrap(error: BaseException) -> BaseException:
-    """Return the exception inside a Raised; any other exception as it is."""
+    """Return the exception inside a Raised; other exceptions unchanged."""
     return error.error if isinstance(error, Raised) else error
 
 
@@ -133,21 +133,21 @@ def find_failure(task: asyncio.Future[Any]) -> BaseException | None:
     return ContextBenchError("a task of the run was cancelled by a system, an evaluator or the program around it")
 
 
-HUGE_TEXT = 1_000_000  # characters of a text after which memory is returned, once nothing holds it any more
+HUGE_TEXT = 1_000_000  # longer texts cause memory to be returned once nothing refers to them
 
-_TRIM_DELAYS = (1.0, 4.0, 12.0, 30.0)  # seconds after a huge text at which memory is returned
+_TRIM_DELAYS = (1.0, 4.0, 12.0, 30.0)  # seconds after a huge text when memory is returned
 
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of `mallopt` by their numbers in malloc.h
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of `mallopt`, from malloc.h
 
-_LARGE_BLOCK_BYTES = 4 * 1024 * 1024  # bytes from which a block of memory goes back to the system as soon as it is free
+_LARGE_BLOCK_BYTES = 4 * 1024 * 1024  # larger blocks go back to the system as soon as they are free
 
 
 def return_memory() -> None:
-    """Return free memory to the system, and have large blocks returned at once from now on.
+    """Return free memory to the system, and make the C library return large blocks at once from now on.
 
-    The C library of GNU does so at first, but takes the first large block that is freed as a sign that more will be
-    wanted: it then keeps up to 64 MB for each thread, which nobody can make it return.
+    GNU's C library does so at first. After the first large block is freed, it expects more such blocks and keeps up to
+    64 MB for each thread, which cannot be returned.
     """
     try:
         library = ctypes.CDLL(None)
@@ -160,14 +160,14 @@ def return_memory() -> None:
 
 
 class FreeMemory:
-    """Returns memory some time after the last huge text, and at the end."""
+    """Returns memory some seconds after the last huge text, and at the end."""
 
     def __init__(self, threads: Executor) -> None:
         self._threads = threads
         self._timers: list[asyncio.TimerHandle] = []
 
     def note_text(self, text: str) -> None:
-        """Note a text that was worked on; of a huge one memory will be left."""
+        """Note the length of a processed text; after a huge one, schedule the return of memory."""
         if len(text) >= HUGE_TEXT:
             self._cancel()
             loop = asyncio.get_running_loop()
@@ -178,7 +178,7 @@ class FreeMemory:
             timer.cancel()
 
     def close(self) -> None:
-        """Return what is left now; nothing is done later."""
+        """Return memory now and cancel later returns."""
         if self._timers:
             self._cancel()
             self._timers = []
