@@ -119,7 +119,7 @@ def test_meta_is_no_part_of_a_row_as_it_is_written_and_compared(result: EvalResu
     assert other.meta == {}
 
 
-def test_json_keeps_the_short_values_of_meta(tmp_path: Path) -> None:
+def test_json_keeps_the_short_values_of_meta() -> None:
     meta = {"lang": "de", "hops": 2, "share": 0.5, "hard": True, "text": "x" * 101, "tags": ["a"], "none": None}
     row = EvalRow("a", 1, {"score": 1.0}, 1, 1)
     row.meta = meta

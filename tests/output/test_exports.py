@@ -19,6 +19,7 @@ from context_bench import EvalResult, evaluate
 from context_bench.cli.output import choose_form
 from context_bench.errors import DataError, UsageError
 from context_bench.output.exports import escape_latex
+from context_bench.output.notes import list_notes
 from context_bench.results import EvalRow
 
 DATA = [
@@ -60,6 +61,15 @@ def test_latex_has_a_table_of_systems_and_one_by_dataset(result: EvalResult) -> 
     assert by_dataset[0] == ["system", r"b\&c", r"one\_a"]
     assert any(cell.startswith(r"\textbf{") for cell in systems[1])
     assert r"\caption{Results on one\_a, b\&c. 95\% confidence" in result.to_latex()
+
+
+def test_the_notes_of_latex_explain_what_its_tables_show(result: EvalResult) -> None:
+    notes = [line.removeprefix("% ") for line in result.to_latex().splitlines() if line.startswith("% ")]
+    assert any(note.startswith("bold = best in column") for note in notes)
+    assert not any("★" in note or note.startswith(("Pareto", "latency", "n ≥ A")) for note in notes)
+    shown = list_notes(result)  # with all columns these have their notes
+    assert {"Pareto", "latency", "n ≥ A"} <= {word for word in ("Pareto", "latency", "n ≥ A") if word in str(shown)}
+    assert any(note.startswith("★ = best in column") for note in shown)
 
 
 def test_latex_of_rows_is_a_long_table(result: EvalResult, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from context_bench.compare.contest import BASELINE, SYSTEM, Contest
 from context_bench.compare.pairing import Pairing, ScoredAnswer
 from context_bench.compare.run_inputs import RunInput, Selection, find_differences, find_other_score, open_result
+from context_bench.compare.shown import ShownComparison
 from context_bench.compare.verdicts import (
     LOOKED,
     ONLY_ZEROS,
@@ -25,14 +26,13 @@ from context_bench.errors import UnknownName, UsageError
 from context_bench.numbers import choose_score_key
 from context_bench.registry import import_object
 from context_bench.results import EvalResult
-from context_bench.stats import judge_family
+from context_bench.stats import Verdict, judge_family
 
 
-@dataclass
-class RunComparison:
-    baseline: str
-    metric: str  # key of the compared score; it depends on whether there are several datasets
-    margin: float
+@dataclass(frozen=True, repr=False)
+class RunComparison(ShownComparison):
+    """Verdicts on systems that are compared with those of another run, or with one system of their own."""
+
     threshold: float
     contests: list[Contest]  # in the order of the runs
     warnings: list[str]  # differences between the runs that make the comparison doubtful
@@ -43,13 +43,13 @@ class RunComparison:
     # systems of the baseline's run that another run lacks, with that run's label
     missing: list[tuple[str, str]] = field(default_factory=list)
 
+    def list_verdicts(self) -> list[Verdict]:
+        return [each.verdict for each in self.contests if each.verdict is not None]
+
     def __str__(self) -> str:
         """Render the verdicts like `context-bench compare`, followed by the warnings."""
         text: str = import_object("context_bench.output.verdict_tables:render_comparison")(self, None)
         return "\n\n".join([text.strip(), *(f"Warning: {each}." for each in self.warnings)])
-
-    def _repr_markdown_(self) -> str:
-        return str(self)
 
 
 def compare_results(result: EvalResult, baseline: EvalResult, margin: float | None = None) -> RunComparison:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from context_bench.compare.blind_spots import Sensitivity, read_sensitivity, write_sensitivity
+from context_bench.compare.shown import ShownComparison
 from context_bench.errors import UsageError, suggest
+from context_bench.registry import import_object
 from context_bench.settings import read_settings
 from context_bench.stats import ALL_GROUPS, FIRST, Interval, NoiseFloor, Verdict
 
@@ -203,14 +205,11 @@ class DollarSaving:
         return cls(Interval.from_dict(stored["per_1k"]), stored["pairs"], stored["note"])
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(ShownComparison):
     """Verdicts on the systems of a run, each compared with the baseline.
 
     Attributes:
-        baseline: The system that the others are compared with.
-        metric: The key of the compared number: the run's score, or another that the user chose.
-        margin: The largest difference that does not matter.
         verdicts: One for each other system, over all datasets.
         by_dataset: The same for each dataset, corrected separately; empty with one dataset.
         notes: Remarks needed to read the verdicts.
@@ -222,9 +221,6 @@ class Comparison:
         sensitivity_by_dataset: The same for each dataset; empty with one dataset.
     """
 
-    baseline: str
-    metric: str
-    margin: float
     verdicts: list[Verdict]
     by_dataset: dict[str, list[Verdict]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -234,9 +230,12 @@ class Comparison:
     sensitivity: dict[str, Sensitivity] = field(default_factory=dict)
     sensitivity_by_dataset: dict[str, dict[str, Sensitivity]] = field(default_factory=dict)
 
-    def of(self, system: str) -> Verdict | None:
-        """Return the verdict on a system; None for the baseline itself."""
-        return next((verdict for verdict in self.verdicts if verdict.name == system), None)
+    def list_verdicts(self) -> list[Verdict]:
+        return self.verdicts
+
+    def __str__(self) -> str:
+        text: str = import_object("context_bench.output.verdict_tables:render_verdicts")(self)
+        return text
 
     def is_blind(self, system: str, dataset: str | None = None) -> bool:
         """Whether the data, or one dataset, could not have shown a loss: a naive cut of the same size is not worse."""

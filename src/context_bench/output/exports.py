@@ -25,6 +25,7 @@ from context_bench.output.columns import BEST, Column, choose_columns, list_tabl
 from context_bench.output.files import CsvReporter, SummaryCsvReporter, list_row_columns, list_summary_columns
 from context_bench.output.notes import list_notes
 from context_bench.output.tables import list_lines, write_difference
+from context_bench.output.verdict_tables import NEEDED
 from context_bench.results import EvalResult, Part
 from context_bench.text import dump_json
 
@@ -88,7 +89,8 @@ class LatexReporter:
             lines[1:] = [[brief[name], *cells] for name, *cells in lines[1:]]
             parts.append(_write_table(lines, "Score by dataset.", "tab:context-bench-datasets"))
         named = [f"{short} = {name}" for name, short in brief.items() if short != name]
-        notes = [f"% {' '.join(printable(note).split())}" for note in (*named, *list_notes(result))]
+        said = [note for note in list_notes(result, columns, "bold") if note != NEEDED]  # no cell has those numbers
+        notes = [f"% {' '.join(printable(note).split())}" for note in (*named, *said)]
         return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])]) + "\n"
 
 

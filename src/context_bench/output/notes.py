@@ -34,9 +34,16 @@ _MARK = "*"
 _LOCAL = "smoke test: `local` is a small model on this machine; its scores do not predict those of a real model"
 
 
-def list_notes(result: EvalResult) -> list[str]:
-    """List the notes of a run, one or two sentences each."""
-    given: set[str] = set().union(*result.summary.values())
+def list_notes(result: EvalResult, shown: Sequence[Column] | None = None, best: str = BEST) -> list[str]:
+    """List the notes of a run, one or two sentences each.
+
+    Args:
+        result: The run.
+        shown: The columns that a reader sees; None for all, and the reasons why there are no others.
+        best: What marks the best value of a column.
+    """
+    columns = choose_columns(result) if shown is None else shown
+    given = set().union(*result.summary.values()) if shown is None else {key for _, key, _ in shown}
     settings = result.settings
     notes = [*_tell_stop(result), _score_note(result)]
     if MACRO_SCORE in given:
@@ -53,9 +60,14 @@ def list_notes(result: EvalResult) -> list[str]:
             "answers one passes; repeat variance: share of the spread of scores that lies between answers to one "
             "example."
         )
-    marks = _explain_marks(result, choose_columns(result))
-    notes += [*marks, _explain_best(result), _explain_front(result) if PARETO_FRONT in given else ""]
-    notes += [_tell_workers(result), *_tell_engagement(result), *list_tap_notes(result), *explain_verdicts(result)]
+    notes += _explain_marks(result, columns, absent=shown is None)
+    notes += [_explain_best(result, columns, best), _explain_front(result) if PARETO_FRONT in given else ""]
+    notes += [
+        _tell_workers(result) if LATENCY_MEDIAN in given else "",
+        *_tell_engagement(result),
+        *list_tap_notes(result),
+        *explain_verdicts(result),
+    ]
     return [note for note in notes if note]
 
 
@@ -153,12 +165,15 @@ def _tell_engagement(result: EvalResult) -> list[str]:
     return notes
 
 
-def _explain_marks(result: EvalResult, columns: Sequence[Column]) -> list[str]:
-    """Explain each mark and each "not measured": a line for each reason, with its numbers and systems."""
+def _explain_marks(result: EvalResult, columns: Sequence[Column], *, absent: bool = True) -> list[str]:
+    """Explain each mark and each "not measured": a line for each reason, with its numbers and systems.
+
+    `absent` also explains why a run without prices has no columns of dollars.
+    """
     titles = {key: title for title, key, _ in columns}
-    # these explain why a run without prices has no such column
-    titles = {COST_PER_1K_USD: "dollars", EMBEDDING_COST_USD: "embedding $", **titles}
-    titles[TIMED_OUT_COST_USD] = "timed out"
+    if absent:
+        titles = {COST_PER_1K_USD: "dollars", EMBEDDING_COST_USD: "embedding $", **titles}
+        titles[TIMED_OUT_COST_USD] = "timed out"
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, notes in result.notes.items():
         for key, note in notes.items():
@@ -203,13 +218,13 @@ def _name_scores(result: EvalResult, *, of_contexts: bool = False) -> str:
     return ", ".join(f"{primary} for {tag}" for tag, primary in names.items())
 
 
-def _explain_best(result: EvalResult) -> str:
-    """Explain the star, if the table has one."""
-    if not _has_best(result, choose_columns(result)):
+def _explain_best(result: EvalResult, columns: Sequence[Column], mark: str) -> str:
+    """Explain the mark of the best value, if the table has one."""
+    if not _has_best(result, columns):
         return ""
     aside = ", controls excluded" if result.settings.controls else ""
     decided = " The verdict says whether the difference is significant." if result.comparison is not None else ""
-    return f"{BEST} = best in column{aside}.{decided}"
+    return f"{mark} = best in column{aside}.{decided}"
 
 
 def _has_best(result: EvalResult, columns: Sequence[Column]) -> bool:
@@ -234,8 +249,6 @@ def _explain_front(result: EvalResult) -> str:
 def _tell_workers(result: EvalResult) -> str:
     """State the load during latency measurements: with more requests in flight, each takes longer."""
     workers = result.settings.workers
-    if not any(LATENCY_MEDIAN in values for values in result.summary.values()):
-        return ""
     systems: dict[int, list[str]] = {}
     for name, count in (workers or {}).items():
         if not math.isnan(result.summary[name].get(LATENCY_MEDIAN, 0.0)):

@@ -115,7 +115,7 @@ class TableReporter:
             parts = [
                 *self._memory(result, lead=True),
                 *(*systems, *self._memory(result)),
-                verdict_table(result, self._width),
+                verdict_table(result.comparison, self._width),
                 meters(result, self._width),
                 evidence(result, self._width),
                 *(

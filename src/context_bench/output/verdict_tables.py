@@ -43,9 +43,8 @@ def _goes_beyond_margin(verdict: Verdict) -> bool:
     return shown.low <= -margin or (verdict.word == "equivalent" and shown.high >= margin)
 
 
-def verdict_table(result: EvalResult, width: int | None) -> str:
+def verdict_table(comparison: Comparison | None, width: int | None) -> str:
     """Lay out the verdicts, one line for each system except the baseline; empty if there are none."""
-    comparison = result.comparison
     if comparison is None or not comparison.verdicts:
         return ""
     title = f"against {comparison.baseline}"
@@ -176,24 +175,41 @@ def explain_verdicts(result: EvalResult) -> list[str]:
     if first := find_first_samples(result.config):
         notes.append(f"{FIRST}: {explain_first_samples(first)}.")
     notes += _explain_clusters(result)
-    if comparison is not None and comparison.noise is not None:
-        notes.append(_explain_noise(comparison, comparison.noise))
-    if comparison is not None and comparison.verdicts:
-        what = get_number(comparison.metric).title
-        count = len(comparison.verdicts)
-        family = sum(not verdict.control for verdict in comparison.verdicts)
-        corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
-        if looked := result.settings.looks:
-            many = f"{family} comparisons and " if family > 1 else ""
-            corrected = f", p corrected for {many}{looked['looks']} looks, intervals for the looks"
-        how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
-        notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
-        notes += _explain_words(comparison.verdicts, comparison.margin)
-        if is_open_by_dataset(comparison):
-            notes.append(EACH_TOO_FEW)
+    if comparison is not None:
         known = explain_first_samples(first)
-        notes += [f"{note}." for note in comparison.notes if note != known]
+        looks = result.settings.looks
+        found = _explain_comparison(comparison, f"{looks['looks']} looks" if looks else "")
+        notes += [each for each in found if each != f"{known}."]
     return notes + _explain_looks(result)
+
+
+def _explain_comparison(comparison: Comparison, looks: str) -> Iterator[str]:
+    """Say how the verdicts were made, and what their words mean; `looks` is "5 looks" of a run with so many."""
+    if comparison.noise is not None:
+        yield _explain_noise(comparison, comparison.noise)
+    if not comparison.verdicts:
+        return
+    family = sum(not verdict.control for verdict in comparison.verdicts)
+    corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+    if looks:
+        many = f"{family} comparisons and " if family > 1 else ""
+        corrected = f", p corrected for {many}{looks}, intervals for the looks"
+    what = f"difference of {get_number(comparison.metric).title}"
+    how = f"{what}, paired by example, margin ±{comparison.margin:g}{corrected}"
+    yield f"{'verdicts' if len(comparison.verdicts) > 1 else 'verdict'}: {how}."
+    yield from _explain_words(comparison.verdicts, comparison.margin)
+    if is_open_by_dataset(comparison):
+        yield EACH_TOO_FEW
+    yield from (f"{note}." for note in comparison.notes)
+
+
+def render_verdicts(comparison: Comparison) -> str:
+    """Lay out the verdicts of one run with what is needed to read them."""
+    methods = (verdict.interval.method for verdict in comparison.verdicts)
+    looks = next((method for method in methods if method.endswith(" looks")), "")
+    notes = [*_explain_comparison(comparison, looks)]
+    notes += [f"{comparison.context_unneeded}."] if comparison.context_unneeded else []
+    return "\n\n".join([verdict_table(comparison, None), "\n".join(map(escape_note, notes))])
 
 
 def list_verdict_caveats(result: EvalResult) -> list[str]:
@@ -365,7 +381,8 @@ def _list_changes(contest: Contest, fixed: bool, width: int | None, listed: int,
     more = f", the first {listed}" if changes.count > listed else ""
     yield wrap(escape_note(f"{'fixed' if fixed else 'broken'} by {contest.name} ({changes.count:,}{more}):"), width)
     for tag, identity in changes.examples[:listed]:
-        yield f"  {printable(build_diff_command(contest, tag, identity, store) or f'{identity} of {tag}')}"
+        name = f"{identity} of {tag}" if tag else identity
+        yield f"  {printable(build_diff_command(contest, tag, identity, store) or name)}"
 
 
 def build_diff_command(contest: Contest, tag: str, identity: str, store: str | None = None) -> str | None:
@@ -432,7 +449,7 @@ def describe_pairs(contest: Contest) -> str:
     by = (
         "id and content"
         if contest.same_content == pairs
-        else "id only (a JSON file holds no examples, so their content is not compared)"
+        else "id only (at least one side is not from a store, so their content is not compared)"
     )
     if contest.source is contest.baseline:
         by = "id, within one run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -85,8 +86,14 @@ def test_settings_of_two_curves_may_have_the_same_label() -> None:
 
 
 def test_what_cannot_be_drawn_is_said() -> None:
-    with pytest.raises(UsageError, match="no system has both a score and a cost"):
-        EvalResult([], {"a": {"mean_score": 0.5}}).plot.pareto().to_text(80)
+    with pytest.raises(UsageError, match=r"no system has both a score and a cost$"):
+        EvalResult([], {"a": {"mean_score": 0.5, "cost_of_pass": math.nan}}).plot.pareto().to_text(80)
+    with pytest.raises(UsageError, match=r"a score and a cost; add to metrics: cost-of-pass$"):
+        EvalResult([], {"a": {"mean_score": 0.5}}).plot.pareto()
+    with pytest.raises(UsageError, match=r"a score and a cost; add to metrics: mean-score, cost-of-pass$"):
+        EvalResult([], {"a": {"longest": 0.5}}).plot.pareto()
+    with pytest.raises(UsageError, match=r"a score and a cost; add to metrics: mean-score$"):
+        EvalResult([], {"a": {"cost_of_pass": 50.0}}).plot.pareto()
     with pytest.raises(TypeError, match="the chart datasets is not drawn in a terminal"):
         EvalResult([], SUMMARY).plot.datasets().to_text(80)
     with pytest.raises(UsageError, match="there is no curve of this run"):

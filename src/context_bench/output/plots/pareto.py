@@ -201,11 +201,20 @@ def write_amount(value: float) -> str:
     return tokens(value) if value >= 10 else f"{value:.3g}"
 
 
+def _explain_missing(result: EvalResult) -> str:
+    """Say that the plot lacks a score or a cost, and which metrics of the run would give them."""
+    given = set().union(*result.summary.values())
+    needed = ["mean-score"] if choose_quality(result) not in given else []
+    needed += ["cost-of-pass"] if choose_cost(result) is None and COST_OF_PASS not in given else []
+    reason = "no system has both a score and a cost"
+    return f"{reason}; add to metrics: {', '.join(needed)}" if needed else reason
+
+
 def draw_pareto(result: EvalResult) -> Drawn:
     """Draw quality against tokens or dollars."""
     data = read_quality_cost(result)
     if data is None:
-        return "no system has both a score and a cost"
+        return _explain_missing(result)
     labels, quality = label_systems(data.points), data.key.replace("_", " ")
     limits = {name: find_limits(result.intervals.get(name, {}).get(data.key)) for name in data.points}
     xs = make_cost_scale([cost for cost, _ in data.points.values()], wide=data.is_wide)
