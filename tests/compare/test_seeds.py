@@ -103,7 +103,11 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     apart = called(*export, "--no-merge-seeds", cwd=tmp_path).stdout.splitlines()[1:]
     assert len(apart) == 5
     table = called("runs", "show", "last", cwd=tmp_path).stdout
-    assert "random-drop:ratio=0.3: mean over seeds 1, 2; --no-merge-seeds shows each." in table
+    assert table.count("mean over seeds") == 1
+    assert "random-drop:ratio=0.3|0.6: mean over seeds 1, 2; --no-merge-seeds shows each." in table
+    assert "| 20 × 2 |" in table  # 20 examples, answered once with each seed
+    assert re.search(r"^repeats +1$", table, re.MULTILINE)
+    assert "--system 'random-drop:ratio=0.3|0.6,seed=1|2'" in table, "the command can be pasted into a shell"
     assert "| seed sd |" in table
     again = called("report", "last", "--out", "again.html", cwd=tmp_path)
     assert again.returncode == 0, again.stderr

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from context_bench.cli.commands import COMMANDS, run_parser
 from context_bench.cli.flags import Parser
 from context_bench.cli.recorded_command import mask_run_file
 from context_bench.config import RunOptions
-from context_bench.errors import UnknownName, UsageError
+from context_bench.errors import UnknownName, UsageError, suggest
 from context_bench.text import read_small_file
 
 if sys.version_info >= (3, 11):
@@ -61,9 +61,18 @@ def _read_flags(path: Path, values: dict[str, Any]) -> dict[str, list[str]]:
     for key, value in values.items():
         name = key.replace("_", "-")
         if name not in known:
-            raise UsageError(f"{path}: {UnknownName('key', key, known)}")
+            short = _find_short(known, name)
+            advice = (
+                f"the key of -{name} is {short}" if short else suggest(key, known) or "docs/options.md lists all keys"
+            )
+            raise UsageError(f"{path}: {UnknownName('key', key, known, advice)}")
         flags[known[name].dest] = _read_flag(f"{path}: {key}", name, known[name], value)
     return flags
+
+
+def _find_short(known: Mapping[str, argparse.Action], letter: str) -> str:
+    """Find the key of a short flag, such as `max-examples` for `n`; empty for none."""
+    return next((name for name, action in known.items() if f"-{letter}" in action.option_strings), "")
 
 
 def _read_flag(where: str, name: str, action: argparse.Action, value: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
@@ -125,8 +126,11 @@ def _show(options: Any) -> int:
         status = store.find_status(info)
         result = load_result(store, info)
     _add_views(result, options.slice, options.volume)
+    repeats = result.settings.repeats  # those that were asked for, without merged seeds
     result = result.merge_seeds() if options.merge_seeds else result
-    shown = {"run": info.id, "when": info.created, "status": status, **result.config}
+    shown = {"run": info.id, "when": info.created, "status": status, **result.config, "repeats": repeats}
+    if result.settings.command:
+        shown["command"] = shlex.join(map(str, result.settings.command))
     lines = [[key, _format_value(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     width = table_width(wide=options.wide)
     listing = fit_listing(lines, width, head=False)

@@ -217,6 +217,9 @@ def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: boo
         return "all failed"
     interval = result.intervals.get(name, {}).get(key) if key in HEADLINES else None
     text = show(value)
+    seeds = len(result.settings.seeds.get(name, ()))
+    if key == NUM_EXAMPLES and seeds > 1 and value % seeds == 0:
+        text = f"{show(value / seeds)} × {seeds}"  # the seeds are repeated answers to the same examples
     if interval is not None and interval.known and show is score:
         text = (
             f"{value:.{max(3, interval.find_decimals())}f}"  # with fewer digits it may seem to be outside its interval

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from context_bench.compare.plans import describe_lock
+from context_bench.compare.sweeps import join_settings
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.numbers import (
     COST_PER_1K_USD,
@@ -28,7 +29,7 @@ from context_bench.output.columns import BEST, Column, choose_columns, find_best
 from context_bench.output.plots.pareto import choose_cost
 from context_bench.output.verdict_tables import explain_verdicts, is_open_by_dataset, list_verdict_caveats
 from context_bench.results import EvalResult
-from context_bench.text import count_things
+from context_bench.text import count_things, list_names
 
 _MARK = "*"
 _LOCAL = "smoke test: `local` is a small model on this machine; its scores do not predict those of a real model"
@@ -123,7 +124,7 @@ def _sum_up_curves(result: EvalResult) -> list[str]:
         best = curve.best_point
         saved = "none is shown" if best is None else f"{percent(best.saving)} with {curve.knob}={best.setting}"
         found.append(f"{curve.name} {saved}")
-    if not found:
+    if not found or all(each.get(NUM_EXAMPLES) == each.get(NUM_UNSCORED) for each in result.summary.values()):
         return []
     return [f"largest share saved that is not worse than {curves[0].baseline}: {'; '.join(found)}."]
 
@@ -144,9 +145,12 @@ def _explain_no_score(result: EvalResult) -> list[str]:
 
 def _explain_seeds(result: EvalResult) -> list[str]:
     """Name the systems that are means over seeds."""
+    systems: dict[tuple[str, ...], list[str]] = {}
+    for name, seeds in result.settings.seeds.items():
+        systems.setdefault(tuple(seeds), []).append(name)
     return [
-        f"{name}: mean over seeds {', '.join(seeds)}; --no-merge-seeds shows each."
-        for name, seeds in result.settings.seeds.items()
+        f"{list_names(join_settings(names))}: mean over seeds {', '.join(seeds)}; --no-merge-seeds shows each."
+        for seeds, names in systems.items()
     ]
 
 

@@ -208,8 +208,8 @@ def _explain_failure(error: BaseException, card: Card, config: Config, revision:
         return DataError(f"{card.name}: the hub shows no {config.hub} (moved, private or removed); {local}")
     if kinds & _NETWORK:
         return DataError(
-            f"{card.name}: the hub cannot be reached; without a network, run `context-bench datasets fetch {card.name} "
-            f"--to DIR` on a machine that has one, then add --data-dir DIR"
+            f"{card.name}: the hub cannot be reached; if you have its files, {local}; else run "
+            f"`context-bench datasets fetch {card.name} --to DIR` on a machine with a network, then add --data-dir DIR"
         )
     first = next((each for each in chain if not isinstance(each, ContextBenchError)), error)
     return DataError(f"{card.name}: {config.hub} cannot be read: {type(first).__name__}: {printable(str(first))[:300]}")

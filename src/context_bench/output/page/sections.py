@@ -215,7 +215,7 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "which examples", settings.sample if settings.max_examples else "all"
     yield "at most", settings.max_examples
     yield "seed", settings.seed
-    yield "repeats", settings.repeats
+    yield "repeats", settings.repeats // max(map(len, settings.seeds.values()), default=1)
     yield "score that counts", settings.score_field
     yield "primary score", settings.primary
     yield "primary score of contexts", settings.context_primary
