@@ -54,7 +54,7 @@ class SystemTraits:
     # what a request for an example takes, where it is not the request of an API: prompt tokens, and those of the reply
     measure: Callable[[Mapping[str, Any], Callable[[str], int]], tuple[int, int]] | None = None
     # takes who counts what it spends outside of its answers (None without a limit), and who says if the run is stopped
-    watch: Callable[[Any, Callable[[], bool]], None] | None = None
+    join_run: Callable[[Any, Callable[[], bool]], None] | None = None
     # takes what runs the first of its parts elsewhere, or None to run it here again
     place_compressor: Callable[[Any], None] | None = None
 

@@ -189,7 +189,11 @@ class Scorer(Evaluators):
     ) -> Judgement:
         """Ask every evaluator that applies; a failed one leaves a reason and no score.
 
-        `threads` are for slow evaluators. `long` is for all others if the texts are long; None calls them here.
+        Args:
+            threads: For slow evaluators that are not asynchronous.
+            memory: What slow evaluators said of this answer in an earlier run.
+            long: For all other evaluators, if the texts are long; None calls them on the event loop.
+            spending: Asks a slow evaluator once its request fits into the limit.
         """
         judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:

@@ -98,7 +98,7 @@ class Pipeline:
     """Turns jobs into rows and passes finished rows to `emit`, several at a time.
 
     `threads` are for long texts. At most `together` answers are completed as a batch. With 1, each becomes a row before
-    its worker sends the next request, unless a slow evaluator judges it.
+    its worker sends the next request, unless its texts are long or an evaluator is slow.
     """
 
     def __init__(

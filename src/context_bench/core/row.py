@@ -111,9 +111,9 @@ class RowMaker:
         upstream_tokens = upstream if isinstance(upstream, int) else None
         if error is None and not asks_memory:
             if is_context and upstream is None:
-                metadata |= self._match_controls(item, self.count_input(item) - output_tokens)
+                metadata |= self._describe_cuts(item, self.count_input(item) - output_tokens)
             elif upstream_tokens is not None and isinstance(sent := metadata.get("sent_tokens"), int):
-                metadata |= self._match_controls(item, sent - upstream_tokens, is_read=True)
+                metadata |= self._describe_cuts(item, sent - upstream_tokens, is_read=True)
         self.price(job, metadata, upstream_tokens, failed=error is not None)
         row = EvalRow(  # positional arguments take half the time
             job.system.name,
@@ -134,7 +134,7 @@ class RowMaker:
             row.meta = meta
         return row
 
-    def _match_controls(self, item: Item, saved: int, *, is_read: bool = False) -> dict[str, Any]:
+    def _describe_cuts(self, item: Item, saved: int, *, is_read: bool = False) -> dict[str, Any]:
         """Return the place of the evidence, and the share of it that naive cuts of the same size would keep.
 
         Empty if the example has no evidence or its context lacks it. If a model reads, an answer at several places is

@@ -191,8 +191,8 @@ class Run:
         if plan.limits.limits_spending:
             budget = Budget(plan.limits, plan.prices, plan.count, self.stop, threads)
         for system in plan.systems:
-            if (watch := system_traits(system).watch) is not None:
-                watch(budget, self._is_stopped)
+            if (join_run := system_traits(system).join_run) is not None:
+                join_run(budget, self._is_stopped)
         self._choose_monitors(preflight, budget, looks, debug)
         careful = plan.limits.given or looks is not None  # the run can then stop after any example
         pipeline = Pipeline(

@@ -137,7 +137,7 @@ class Arm:
             report=lambda _: self.describe(),
             status_text=lambda: self.host.status_text,
             measure=self.measure,
-            watch=self.host.watch,
+            join_run=self.host.join_run,
         )
 
     def describe(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class Host:
             may_write=self._may_write,
         )
 
-    def watch(self, budget: Budget | None, is_stopped: Callable[[], bool]) -> None:
+    def join_run(self, budget: Budget | None, is_stopped: Callable[[], bool]) -> None:
         """Charge spending to a budget, and stop writing when the run is stopped."""
         self._budget, self.is_stopped = budget, is_stopped
 

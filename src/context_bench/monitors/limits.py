@@ -73,9 +73,9 @@ class Limits:
 
 
 class ErrorLimit(Monitor):
-    """Stops the run when one system has failed too often.
+    """Stops the run when one system has failed on more examples than allowed.
 
-    `expected` is the number of rows of each system, if known.
+    `expected` is the number of rows of each system. If it is not known, a share is checked only at the end.
     """
 
     def __init__(self, limits: Limits, expected: int | None) -> None:
