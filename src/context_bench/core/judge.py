@@ -209,7 +209,7 @@ class Scorer(Evaluators):
         return self._set_primary(judgement, item, unread=unread)
 
     def judge_at_once(self, item: Item, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
-        """Judge an example without slow evaluators, synchronously."""
+        """Do what `judge` does at once, for an answer that is short and has no slow evaluator."""
         judgement, example, wiring = Judgement(), item.example, item.wiring or self.wire(item)
         if self.keep_reasoning:
             processed = self.show(processed)
