@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from command import called
 from context_bench import set_tokenizer
 from context_bench.cli import main
 from context_bench.cli.commands import run_parser
@@ -358,3 +359,14 @@ def test_a_header_in_a_file_is_never_kept(run: Run, tmp_path: Path, line: str) -
     for text in (done.out, done.err, kept.decode("latin-1")):
         assert KEY not in text
         assert KEY[1:] not in text
+
+
+def test_examples_without_a_context_are_said_to_have_nothing_to_compress(tmp_path: Path) -> None:
+    (tmp_path / "gsm8k").mkdir()
+    lines = [json.dumps({"question": f"{n} + 1?", "answer": f"It is {n + 1}.\n#### {n + 1}"}) for n in range(3)]
+    (tmp_path / "gsm8k" / "test.jsonl").write_text("\n".join(lines))
+    systems = ("--system", "bm25:ratio=0.3|0.5", "--system", "passthrough")
+    done = called(*systems, "--dataset", "gsm8k", "--data-dir", ".", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr  # nothing could be scored
+    assert "nothing was compressed: do these examples have a context?" in " ".join(done.stdout.split())
+    assert "not worse than" not in done.stdout

@@ -115,6 +115,8 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         page = (tmp_path / name).read_text()
         assert {*re.findall(r'class="system" title="([^"]+)"', page)} == {*names}
         assert "mean over seeds 1, 2;" in page
+        assert " of 40 answers</a>" in page
+        assert ">20 untouched</a>" not in page, "the baseline changes nothing"
         index = read_index(page)["names"]
         assert {*index["system"].values()} == {*names}, "the examples are listed under the same names"
     wide = called("runs", "show", "last", "--wide", cwd=tmp_path).stdout

@@ -9,6 +9,7 @@ from context_bench.compare.plans import describe_lock
 from context_bench.compare.sweeps import join_settings
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.numbers import (
+    COMPRESSION_RATIO,
     COST_PER_1K_USD,
     EMBEDDING_COST_USD,
     LATENCY_MEDIAN,
@@ -140,7 +141,12 @@ def _explain_no_score(result: EvalResult) -> list[str]:
     gold, values = result.settings.gold, result.summary.values()
     if not gold or any(each.get(NUM_EXAMPLES) != each.get(NUM_UNSCORED) for each in values):
         return []
-    return [] if any(gold.values()) else ["no gold answers: tokens and time only."]
+    if any(gold.values()):
+        uncut = len(values) > 1 and all(each.get(COMPRESSION_RATIO) == 0 for each in values)
+        unread = set(result.settings.unread) == set(result.summary)
+        why = "no system shortened any example, so nothing was compressed: do these examples have a context?"
+        return [why] if uncut and unread else []
+    return ["no gold answers: tokens and time only."]
 
 
 def _explain_seeds(result: EvalResult) -> list[str]:

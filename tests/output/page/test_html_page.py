@@ -77,6 +77,13 @@ def test_numbers_link_to_the_examples_behind_them(page: str) -> None:
     assert json.loads(unescape(picks)) == {"run": "1", "system": "half", "kind": "broken"}
 
 
+def test_a_score_of_evidence_is_explained() -> None:
+    result = _compare_two()
+    result.config |= {"unread": ["whole", "half"], "context_primary": {"": "evidence_recall"}}
+    page = HtmlReporter().render(result)
+    assert "quality: the share of the evidence that is still in the text; no model answered" in page
+
+
 def test_savings_lead_where_nothing_else_is_known() -> None:
     """A run without gold answers: "nothing could be scored" stands above no number that is known."""
     summary = {"mine": {"num_examples": 40.0, "mean_score": math.nan, "compression_ratio": 0.423}}

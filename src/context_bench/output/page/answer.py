@@ -14,6 +14,7 @@ from context_bench.numbers import (
     COMPRESSION_RATIO,
     COST_PER_1K_USD,
     EVIDENCE_SURVIVAL,
+    NUM_EXAMPLES,
     PROMPT_SAVINGS,
     dollars,
     percent,
@@ -226,6 +227,8 @@ def _tell_quality(facts: RunFacts, name: str) -> _Figure:
     change = f"difference {verdict.difference:+.3f}"
     change += f" [{limits.low:+.3f}, {limits.high:+.3f}]" if limits.known else ""
     notes = [f"score: {brief[name]} {score(own)}, {brief[baseline]} {score(base)}", f"{change}: {verdict.word}"]
+    if name in result.settings.unread and set(result.settings.context_primary.values()) == {"evidence_recall"}:
+        notes.append("quality: the share of the evidence that is still in the text; no model answered")
     value = percent(own / base) if base > 0 and math.isfinite(own) else score(own)
     kept = "quality kept" if compare_tokens(result, name) is None else f"quality against {brief[baseline]}"
     return _Figure(kept if base > 0 else "score", value, notes, kinds)
@@ -292,10 +295,12 @@ def link_counts(
     """Link to the examples of each kind that a system has."""
     counts = facts.counts.get(clean_name(name), {})
     links: list[Child] = []
+    rows = facts.result.summary[name].get(NUM_EXAMPLES, 0)
+    of_all = f" of {rows:,.0f} answers" if facts.result.settings.seeds.get(name) else ""
     for kind in kinds:
-        if counts.get(kind):
+        if counts.get(kind) and (name, kind) != (facts.baseline, "untouched"):
             picks = dump_json({"run": clean_name(facts.name), "system": clean_name(name), "kind": kind})
-            text = f"{counts[kind]:,} {kind if brief else KINDS[kind]}"
+            text = f"{counts[kind]:,} {kind if brief else KINDS[kind]}{of_all}"
             links += [", "] if links else []
             links.append(element("a", {"href": "#examples", "class": "to-examples", "data-picks": picks}, text))
     return links
