@@ -37,9 +37,7 @@ def test_the_last_run_is_drawn_with_its_curve(recorded: Path) -> None:
     assert called("plot", "result.json", cwd=recorded).stdout == done.stdout
 
 
-@pytest.mark.parametrize(
-    ("kind", "says"), [("pareto", "that the model reads"), ("curve", "of the context that was returned")]
-)
+@pytest.mark.parametrize(("kind", "says"), [("pareto", "tokens kept"), ("curve", "of the returned context")])
 def test_one_kind(recorded: Path, kind: str, says: str) -> None:
     done = called("plot", "last", "--kind", kind, cwd=recorded)
     assert done.stdout.count("└") == 1

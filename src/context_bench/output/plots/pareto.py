@@ -110,6 +110,8 @@ def choose_cost(result: EvalResult) -> Cost | None:
     for number in (NUMBERS[key] for key in PARETO_COSTS):
         if values := _read_key(result, number.key):
             title, unit = number.title, "usd" if number.unit == "dollars" else number.unit
+            if set(values) <= set(result.settings.unread):  # no model read anything
+                title = title.replace("tokens that the model reads", "tokens kept")
             failed = any(own.get(NUM_ERRORS) for own in result.summary.values())
             return Cost(values, f"{title}, failures included" if failed else title, unit)
     returns = result.settings.returns
