@@ -38,11 +38,11 @@ Part = Literal["rows", "summary"]  # what of a result is exported
 
 
 class Scores(dict[str, float]):
-    """The scores of one evaluator, with room for what a number cannot say.
+    """The scores of one evaluator, with reasons and details.
 
-    Equal to a plain dict of the same numbers. `reason` tells why there are none, or why one is missing (nothing to
-    judge, judge unreachable); `details` is kept in the row's metadata under the evaluator's name; `transient` says that
-    another try may give a score, so that the lack of one is not remembered.
+    Equal to a plain dict of the same numbers. `reason` says why scores are missing (nothing to judge, judge
+    unreachable); `details` goes into the row's metadata under the evaluator's name; `transient` says that another try
+    may give a score, so that the missing score is not cached.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Scores(dict[str, float]):
 
 
 class _ExampleFacts:
-    """Room for what a row knows of its example beside its fields: it is neither compared nor written with them."""
+    """Facts about the example of a row that are neither compared nor written with the row."""
 
     __slots__ = ("_meta",)
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The `meta` of the example, where it is known: in the process of the run, and of a row from a store."""
+        """The `meta` of the example, where known: in the process of the run, and for rows from a store."""
         return getattr(self, "_meta", {})
 
     @meta.setter
@@ -80,7 +80,7 @@ class EvalRow(_ExampleFacts):
 
     `output_tokens` counts what a model would now be sent when the system returned a context, else the
     response; `metadata["output"]` says which. `upstream_tokens` is what the model behind the system
-    received, None where nobody measured it. `error` is "Type: message"; such a row has no scores.
+    received, None where it was not measured. `error` is "Type: message"; such a row has no scores.
     `unscored` maps an evaluator to the reason why it gave no score, or left one out.
     """
 
@@ -111,7 +111,7 @@ class EvalResult:
     """All rows of a run and what the metrics made of them.
 
     A value of `summary` that could not be measured, or that means nothing for its system, is NaN (null in JSON);
-    `notes[system][key]` says why. A note on any other value says what has to be known to read it.
+    `notes[system][key]` says why. A note on any other value says how to read it.
     """
 
     rows: list[EvalRow]
@@ -132,7 +132,7 @@ class EvalResult:
         metrics: Sequence[Metric] | None,
         timing: dict[str, float] | None = None,
     ) -> EvalResult:
-        """Make a result of rows and of what they were summed up to."""
+        """Make a result from rows and their summary."""
         own = None if metrics is None else list(metrics)
         return cls(
             rows, summary.numbers, timing or {}, config, own, summary.notes, summary.intervals, summary.comparison
@@ -140,7 +140,7 @@ class EvalResult:
 
     @property
     def settings(self) -> RunSettings:
-        """What `config` records, as typed values; read anew each time, as `config` may change."""
+        """The record in `config` as typed values; read again each time, since `config` may change."""
         return read_settings(self.config)
 
     @property
@@ -187,10 +187,10 @@ class EvalResult:
         dataset: str | Iterable[str] | None = None,
         **fields: Any,
     ) -> EvalResult:
-        """Return the part of the result for some of its rows, its summary computed anew.
+        """Return the part of the result for some of its rows, with its summary computed again.
 
-        `system` is one name, several, or a function of a row that says whether it stays; `fields` are other fields of a
-        row, each a value or a list of values.
+        `system` is one name, several, or a function that decides for each row; `fields` are other fields of a row, each
+        a value or a list of values.
         """
         keep = system if callable(system) else None
         systems = None if callable(system) else _list_wanted(system)
@@ -234,7 +234,7 @@ class EvalResult:
     def merge_seeds(self) -> EvalResult:
         """Return the result with systems that differ by `seed=` alone as one: its seeds are repeated answers.
 
-        Scores are means over the seeds, `seed_spread` is their standard deviation. Rows have their seed in `metadata`.
+        Scores are means over the seeds, `seed_spread` is their standard deviation. Rows name their seed in `metadata`.
         """
         merged: EvalResult = import_object("context_bench.compare.seeds:merge_seeds")(self)
         return merged
@@ -249,7 +249,7 @@ class EvalResult:
     def _keep_unknown(
         self, stored: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]]
     ) -> EvalResult:
-        """Keep the stored values of metrics that this process does not know: they are of the same rows."""
+        """Keep the stored values of metrics that this process does not know, since the rows are the same."""
         for name, values in self.summary.items():
             unknown = {key: value for key, value in stored.get(name, {}).items() if key not in values}
             said = {key: note for key, note in notes.get(name, {}).items() if key in unknown}
@@ -294,7 +294,7 @@ class EvalResult:
         return found
 
     def describe_accuracy(self) -> dict[str, Any]:
-        """Describe how sure the numbers are, as JSON can hold it."""
+        """Describe the accuracy of the numbers as a dict for strict JSON."""
         intervals = {
             name: {key: interval.to_dict() for key, interval in own.items()} for name, own in self.intervals.items()
         }
@@ -315,14 +315,14 @@ class EvalResult:
         return dump_json(document, indent=indent)
 
     def read_accuracy(self, document: Mapping[str, Any]) -> None:
-        """Take over what `describe_accuracy` wrote."""
+        """Read the dict of `describe_accuracy`."""
         self.intervals = read_intervals(document.get("intervals") or {})
         compared = document.get("comparison")
         self.comparison = None if compared is None else Comparison.from_dict(compared)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> EvalResult:
-        """Read back what `to_json` wrote, and compute the summary again from the rows."""
+        """Read the JSON of `to_json`, and compute the summary again from the rows."""
         try:
             document = orjson.loads(text)
         except orjson.JSONDecodeError as error:
@@ -392,7 +392,7 @@ def _is_short(value: Any) -> bool:
 
 
 def _list_wanted(values: Any) -> list[Any] | None:
-    """List what a field may be; None for any, or for a field that must be None."""
+    """List the types that a field may have; None for any, or for a field that must be None."""
     if values is None:
         return None
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]
@@ -409,7 +409,7 @@ def _read_row(values: Any, number: int) -> EvalRow:
 
 
 def _restore(values: Mapping[str, float | None], notes: Mapping[str, str]) -> dict[str, float]:
-    """Undo the nulls of strict JSON: a cost of pass was infinite where nothing passed, all else was not measured."""
+    """Undo the nulls of strict JSON: a cost of pass was infinite if nothing passed; other values were not measured."""
 
     def number(key: str, value: float | None) -> float:
         if value is not None:

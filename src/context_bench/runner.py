@@ -1,4 +1,4 @@
-"""`evaluate()` and `aevaluate()`: they plan a run, and carry it out with or without a store."""
+"""`evaluate()` and `aevaluate()` plan a run and execute it with or without a store."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def evaluate(
         metrics: None computes mean score, pass rate, compression ratio, cost of pass and latency, and
             for several systems the Pareto rank. A name or a reference such as `"mean-score:score_field=f1"` is one too,
             and so is a function `f(rows)` that returns a number or a dict of numbers.
-        max_examples: Stop after so many.
+        max_examples: Stop after this many.
         progress: Show how far the run is on stderr: a line in place on a terminal or in a notebook, elsewhere a plain
             line every 30 seconds or 10%, after the first 10 seconds.
         text_fields: The fields that count as the prompt, on both sides.
@@ -97,30 +97,30 @@ def evaluate(
         store: An open store, instead of `cache_dir`.
         reuse: False asks everything again, and keeps the new answers.
         cache_tag: A label for cached answers; change it when a server changed behind the same URL.
-        limits: Stop at so many errors, tokens or dollars; the reason is then in `config["stopped"]`.
+        limits: Stop at this many errors, tokens or dollars; the reason is then in `config["stopped"]`.
         prices: For the cost of requests; None takes the dated table that ships with the package.
         config: Recorded in the result's `config`.
         score_field: The score that counts, as `score` of each row and in the default metrics; None takes the one that
             the dataset reports, or that fits the fields of an example.
-        threshold: A score from here on passes, in the default metrics; None takes `config.DEFAULT_THRESHOLD`.
-        keep_reasoning: Score whole replies. By default `<think>` blocks and their like are no part of an answer.
+        threshold: The lowest score that passes, in the default metrics; None takes `config.DEFAULT_THRESHOLD`.
+        keep_reasoning: Score whole replies. By default, `<think>` blocks and the like are not part of an answer.
         preflight: The first request of each endpoint goes alone, and stops that system where every other one would
             fail too; the reason is then in `config["stopped_systems"]`. False sends on.
-        baseline: The system that the others are held against: `direct`, else `passthrough`, else the first by default.
+        baseline: The system that the others are compared with; by default `direct`, else `passthrough`, else the first.
         margin: A difference of scores within it does not matter; None takes `config.DEFAULT_MARGIN`.
-        aa: Run the baseline twice, interleaved: what the two differ by is the noise that a difference must exceed.
-        stop_when_decided: End each system as soon as its verdict is settled, by five looks at the examples in a random
-            order: all of them are read before the run. `config["looks"]` says what was not run.
-        fixed_groups: The documents or conversations of this run are all that matter: "equivalent" and "not worse" then
-            go by example, and speak of no others.
+        aa: Run the baseline twice, interleaved, to measure the noise that a difference must exceed.
+        stop_when_decided: End each system as soon as its verdict is settled, by five interim looks at the examples
+            in random order, which are all read before the run. `config["looks"]` says what was not run.
+        fixed_groups: Judge only the documents or conversations of this run: "equivalent" and "not worse" then go by
+            example and make no claim about others.
         seed: For that order.
-        engine: Where the work is done: `"local"`, in this process; `"ray"`, on a Ray cluster; or a `RayEngine(...)`.
+        engine: Where to run: `"local"`, in this process; `"ray"`, on a Ray cluster; or a `RayEngine(...)`.
         debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
 
     Raises:
-        UsageError: Something cannot be right, before anything was sent.
+        UsageError: An argument is wrong; nothing was sent.
         DataError: An example cannot be used. What was finished before it is in the error's `result`.
-        StoreError: The store cannot be used, or not any more. What was finished is in `result`, if anything was.
+        StoreError: The store cannot be used, or no longer. Finished work, if any, is in `result`.
         ScoreClash: Two evaluators emitted the same score. What was finished before is in `result`.
         Interrupted: Ctrl-C; what was finished is in `result`.
     """
@@ -143,7 +143,7 @@ def run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResu
 
 
 def _with_parameters(of: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Give a function the parameters of another one, for type checkers and for readers of its signature."""
+    """Give a function the parameters of another, for type checkers and readers of its signature."""
 
     def give(function: Any) -> Any:
         function.__signature__ = signature(of)
@@ -162,7 +162,7 @@ async def aevaluate(*given: Any, **named: Any) -> EvalResult:
     settings.check()
     if _are_memories(settings.systems):
         find_engine(settings.engine).check(settings.systems, debug=settings.debug)
-        # It stands above this module, and comes back here with systems that ask the memories.
+        # imported here: it calls this module with systems that ask the memories
         run = import_object("context_bench.memory.evaluation:aevaluate_memory")
         return await run(**vars(settings))  # type: ignore[no-any-return]
     plan, record, source = plan_run(settings)
@@ -180,7 +180,7 @@ async def aevaluate(*given: Any, **named: Any) -> EvalResult:
 
 
 def _are_memories(given: Any) -> bool:
-    """Whether the systems are memory systems; those and others do not run side by side."""
+    """Whether the systems are memory systems, which cannot run together with others."""
     listed = given if isinstance(given, list | tuple) else [given]
     methods = ("reset", "ingest", "query")
     kinds = {
@@ -188,5 +188,5 @@ def _are_memories(given: Any) -> bool:
         for each in listed
     }
     if len(kinds) > 1:
-        raise UsageError("memory systems and other systems are measured on other data: run each kind on its own")
+        raise UsageError("memory systems and other systems need different data: run each kind separately")
     return kinds == {True}

@@ -1,11 +1,11 @@
-"""From rows to a summary: every metric for every system, the counts behind each number, and notes on what it means.
+"""Sums up rows: every metric for every system, the counts behind each number, and notes on its meaning.
 
-Rows are added as they come. A metric with `start()` gives a tally (`add(row)`, `result()`) and needs no row twice; any
-other gets the list of all rows at the end. Our metrics that hold systems against each other get their values once all
-systems are summarised. A metric of a user's that fails costs its own numbers, and nothing else.
+Rows are added as they come. A metric with `start()` gives a tally (`add(row)`, `result()`), which takes each row once;
+any other gets the list of all rows at the end. Built-in metrics that compare systems get their values once all systems are
+summarised. If a user's metric fails, only its own numbers are missing.
 
-A value that stands on no row is NaN, and its note says why; so is one that means nothing for the system that it is said
-of. A number that means less than its name suggests keeps its value, and has a note too.
+A value without rows, or without meaning for its system, is NaN, and its note says why. A number that means less than
+its name suggests keeps its value and has a note too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Numbers = dict[str, dict[str, float]]  # system -> key -> value
 
 Intervals = dict[str, dict[str, Interval]]  # system -> key -> interval, for the numbers that have one
 
-Notes = dict[str, dict[str, str]]  # system -> key -> what has to be known to read the value
+Notes = dict[str, dict[str, str]]  # system -> key -> how to read the value
 
 
 class Summary(NamedTuple):
@@ -56,7 +56,7 @@ class Summary(NamedTuple):
     columns: dict[str, str]  # the numbers of metrics that are not ours which the table shows, each with its format
     failures: dict[str, str]  # metrics that failed, and how
     intervals: Intervals  # what is known of the accuracy of the numbers
-    comparison: Comparison | None  # every system against the baseline; None where there is none
+    comparison: Comparison | None  # every system against the baseline, if there is one
 
 
 def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
@@ -66,7 +66,7 @@ def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
 
 
 class Summarizer:
-    """Adds rows as they come, and sums them up at the end; `twin` is the second run of the baseline."""
+    """Adds rows as they arrive, and sums them up at the end; `twin` is the second run of the baseline."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Summarizer:
                 self._front = FrontTally(self._systems, paired, read, repeats)
 
     def add(self, rows: Sequence[EvalRow]) -> None:
-        """Add rows; many at once cost less."""
+        """Add rows; many at once are cheaper."""
         if self._comparer is not None:
             self._comparer.add(rows)
         if self._front is not None:
@@ -111,7 +111,7 @@ class Summarizer:
             self._systems[name].add([row for row in rows if row.system == name])
 
     def result(self, config: Mapping[str, Any] | None = None) -> Summary:
-        """Return the summary, with ranks between systems. `config` is the run's, which says what its numbers mean."""
+        """Return the summary, with ranks between systems. The run's `config` says what its numbers mean."""
         config = {"score_field": self._score_field, **(config or {})}
         settings = read_settings(config)
         numbers: Numbers = {}
@@ -168,13 +168,13 @@ class Summarizer:
         )
         if found is None:
             return None
-        if settings.looks_before:  # scored again: the looks were at other scores
+        if settings.looks_before:  # scored again: the looks used other scores
             found = dataclasses.replace(found, notes=(*found.notes, LOOKED))
         found = found.withhold_zeros(self._comparer.has_only_zeros)
         return found.withhold_unneeded(find_floors(config), self._comparer.is_perfect)
 
     def _explain_unranked(self, name: str, cost: str, config: Mapping[str, Any], comparison: Comparison | None) -> str:
-        """Say why a system is not ranked by score and this cost; empty where it is."""
+        """Return why a system is not ranked by score and this cost; empty if it is."""
         if name == self._twin:
             return "it is the baseline, run again"
         if (reason := explain_unranked(self._systems[name].census, cost, config)) or self._comparer is None:
@@ -234,7 +234,7 @@ class Summarizer:
 def _keep_measured(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
     """Keep the intervals of numbers that were measured, around the number as it is printed.
 
-    Sums by cluster round otherwise than sums by row: the number would be outside by its last digit.
+    Sums by cluster and sums by row round differently: the number could be outside by its last digit.
     """
     return {
         key: dataclasses.replace(interval, value=values[key])
@@ -244,7 +244,7 @@ def _keep_measured(intervals: Mapping[str, Interval], values: Mapping[str, float
 
 
 def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, intervals: Intervals) -> None:
-    """Put in what each system saves against the baseline, and why that is not claimed where it is not."""
+    """Add the savings of each system against the baseline, or why they are not claimed."""
     for name, saving in comparison.savings.items():
         key = SAVED_PER_1K_USD
         numbers[name][key] = saving.per_1k.value
@@ -255,9 +255,9 @@ def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, interva
 
 
 def list_suffixes(metrics: Sequence[Metric]) -> list[str | None]:
-    """Find what is added to a key that an earlier metric has given already, so that each number has a name of its own.
+    """Find the suffix of a key that an earlier metric has used, so that each number has a unique name.
 
-    Of two metrics of one kind it is what they differ in, as the field of a second score; None for the very same metric.
+    For two metrics of one kind it is their difference, such as the field of a second score; None for an equal metric.
     """
     suffixes: list[str | None] = []
     seen: dict[str, list[dict[str, Any]]] = {}
@@ -279,7 +279,7 @@ def list_suffixes(metrics: Sequence[Metric]) -> list[str | None]:
 def summarize(
     rows: Iterable[EvalRow], systems: Iterable[str], metrics: Sequence[Metric], config: Mapping[str, Any] | None = None
 ) -> Summary:
-    """Compute every metric for every system, also one without rows, and the ranks between them."""
+    """Compute every metric for every system, including those without rows, and their ranks."""
     config = config or {}
     settings = read_settings(config)
     names = list(systems)
@@ -311,7 +311,7 @@ def describe_metric(metric: Metric) -> dict[str, Any]:
 
 
 def rebuild_metrics(described: Iterable[Mapping[str, Any]]) -> list[Metric]:
-    """Make metrics from what `describe_metric` said of them; those that cannot be made here are left out."""
+    """Make metrics from the data of `describe_metric`; leave out those that cannot be made here."""
     metrics: list[Metric] = []
     for item in described:
         try:

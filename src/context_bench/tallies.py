@@ -1,7 +1,7 @@
-"""The tally of one metric, built in, or a user's, which is guarded; and all tallies of one system.
+"""The tally of one metric (guarded for a user's metric), and all tallies of one system.
 
-Our own metrics are called as they are. A metric of a user's may raise, or return what is not a number: it then has no
-value, with a note that says why, and all other numbers and every row are kept.
+A user's metric may raise, or return something other than numbers: it then has no value, a note says why, and all other
+numbers and rows are kept.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def is_built_in(metric: Metric) -> bool:
 
 
 def list_keys(metric: Metric) -> tuple[str, ...] | None:
-    """List the keys that a metric may give, `{tag}` standing for a dataset; None of one that does not tell."""
+    """List the keys that a metric may give, with `{tag}` for a dataset; None if it does not declare them."""
     return (list_declared_keys(metric.name) or None) if is_built_in(metric) else find_keys(metric)
 
 
@@ -63,7 +63,7 @@ def start_tally(metric: Metric) -> Tally:
 
 
 class _ListTally:
-    """Keeps all rows, for a metric that wants them at once."""
+    """Keeps all rows, for a metric that takes them as a list."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
@@ -77,7 +77,7 @@ class _ListTally:
 
 
 class GuardedTally:
-    """The tally of a metric that is not ours; `failure` is what it raised, or how it broke its contract."""
+    """The tally of a user's metric; `failure` is its exception, or how it broke its contract."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
@@ -98,7 +98,7 @@ class GuardedTally:
         return same
 
     def add(self, row: EvalRow) -> None:
-        """Add a row unless the metric failed. What it raises ends the run, before more is paid for a missing number."""
+        """Add a row unless the metric failed. An exception ends the run, before more is paid for a missing number."""
         if self.failure is None:
             try:
                 self._tally.add(row)
@@ -107,7 +107,7 @@ class GuardedTally:
                 raise
 
     def result(self) -> dict[str, float]:
-        """Give its numbers; not-a-number for each that it declares when it failed."""
+        """Return its numbers; NaN for each declared one if it failed."""
         return self.read()[0]
 
     def read(self) -> tuple[dict[str, float], dict[str, str]]:
@@ -127,7 +127,7 @@ class GuardedTally:
         return values, notes
 
     def read_intervals(self) -> dict[str, Interval]:
-        """Give its intervals; what is not one is left out."""
+        """Return its intervals; leave out anything else."""
         if self.failure is not None:
             return {}
         try:
@@ -138,7 +138,7 @@ class GuardedTally:
 
 
 def _check_numbers(given: Any) -> tuple[dict[str, float], dict[str, str]]:
-    """Take what a metric returned as numbers; one that is none becomes NaN, with a note."""
+    """Read a metric's result as numbers; others become NaN with a note."""
     if not isinstance(given, Mapping):
         raise TypeError(f"it returned {type(given).__name__}, and must return a dict of numbers")
     values: dict[str, float] = {}
@@ -162,13 +162,13 @@ def _add_unmeasured(values: dict[str, float], notes: dict[str, str], reasons: Ma
 
 @runtime_checkable
 class _BoundedTally(Protocol):
-    """A tally of ours that takes what a system reports at the end of the run, and gives more numbers for it."""
+    """A built-in tally that takes a system's report at the end of the run and derives more numbers from it."""
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]: ...
 
 
 def read_tally(tally: Tally, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """Read the numbers of a tally with their notes, NaN where one stands on nothing; `report` is the system's own."""
+    """Read the numbers of a tally with their notes, NaN where one has no rows; `report` is the system's own."""
     if isinstance(tally, GuardedTally):
         return tally.read()
     values = tally.result()
@@ -180,14 +180,14 @@ def read_tally(tally: Tally, report: Mapping[str, Any]) -> tuple[dict[str, float
 
 
 def read_tally_intervals(tally: Tally) -> dict[str, Interval]:
-    """Read the intervals of a tally; a user's that fails, or gives something else, has none."""
+    """Read the intervals of a tally; none if a user's tally fails or returns something else."""
     if isinstance(tally, GuardedTally):
         return tally.read_intervals()
     return read_intervals(tally)
 
 
 def list_columns(metric: Metric, values: Mapping[str, float]) -> dict[str, str]:
-    """List the columns that the table has for a metric that is not ours, each with the format of its value."""
+    """List the table's columns for a user's metric, each with the format of its value."""
     if is_built_in(metric):
         return {}
     declared = find_columns(metric)
@@ -235,7 +235,7 @@ class SystemTallies:
         if self._first is None:
             self._first = rows[0].dataset
         elif not self._by_dataset and tags != {self._first}:
-            # All rows so far are of the first dataset: what they add up to is where its own tallies go on from.
+            # All rows so far are of the first dataset, whose tallies continue from their sums.
             self._by_dataset[self._first] = copy.deepcopy(
                 (self.census, [self.tallies[place] for place in self._broken_down])
             )
@@ -263,7 +263,7 @@ class SystemTallies:
     def read(
         self, suffixes: Sequence[str | None], report: Mapping[str, Any]
     ) -> tuple[dict[str, float], dict[str, str]]:
-        """Read the numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
+        """Read the numbers so far with their notes; a repeated key gets the suffix of its metric."""
         values: dict[str, float] = {}
         notes: dict[str, str] = {}
         for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):

@@ -1,9 +1,8 @@
-"""Optional abilities of a part, beyond what its Protocol asks for: the one place that looks for them.
+"""Optional abilities of a part beyond its Protocol; only this module looks for them.
 
-A part of a user's is asked for the optional members that `types.py` documents, and for nothing else: any other
-attribute is its author's own. Our own parts tell the engine more, through one typed interface: a class hands it out by
-the method `__context_bench_traits__`, a name that nobody uses by chance. It is looked for on the class, so that an
-object that answers to every name (a stub, a proxy of a remote object) has no traits.
+A user's part is asked only for the optional members that `types.py` documents: any other attribute is its author's own.
+Built-in parts tell the engine more, through the method `__context_bench_traits__` of their class. It is looked up on
+the class, so that an object that answers to every name (a stub, a proxy of a remote object) has no traits.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ _ABSENT = object()
 
 @dataclass(slots=True)
 class SystemTraits:
-    """Traits of one of our own systems; a user's system has the defaults."""
+    """Traits of a built-in system; a user's system has the defaults."""
 
-    own_client: bool = False  # its requests are made by our client, so that what it says of them is taken at its word
-    parts: Sequence[Any] = ()  # the components that its answers depend on, and that may read the gold for it
+    own_client: bool = False  # our client makes its requests, so its facts about them are trusted
+    parts: Sequence[Any] = ()  # components that its answers depend on, and that may read the gold
     max_workers: int | None = None  # requests in flight at once, unless the run says otherwise
-    takes_turns: bool = False  # its answers are made on this machine: it does not run beside other systems that are
-    queues: bool = False  # its calls wait for a turn of their own meanwhile: it needs slots beside those of others
+    takes_turns: bool = False  # it answers on this machine: such systems do not run at the same time
+    queues: bool = False  # its calls queue themselves: it needs its own slots
     competes: bool = True  # False for a control, which is not ranked
     is_bound: bool = False  # a floor or a ceiling: it is ranked, and never wins
     sees_upstream: bool = False  # it knows what the model behind it was sent
-    asks_model: bool = False  # it asks a model, also where it does not know the name of that model
+    asks_model: bool = False  # it asks a model, even if it does not know the model's name
     # the body that is sent for an example, or None
     request_body: Callable[[dict[str, Any]], Mapping[str, Any] | None] | None = None
     # the bodies that a reader is sent for an example, one for each of its replies
     list_requests: Callable[[dict[str, Any], Sequence[str]], list[Mapping[str, Any]]] | None = None
     # why nothing more needs to be sent after this failure or answer, or None
     stop_reason: Callable[[BaseException | None, Mapping[str, Any]], str | None] | None = None
-    # what is to be said of the run beside its rows, given a tokenizer
+    # makes its report at the end of the run, given a tokenizer
     report: Callable[[Callable[[str], int]], dict[str, Any]] | None = None
     status_text: Callable[[], str] | None = None  # progress text while a slow system produces no rows; "" for none
     list_unmatched: Callable[[], Sequence[Any]] | None = None  # requests that its tap saw and that belong to no example
-    # what waits for the rows of another system: its `system` is the name, `note` and `close` are told of them
+    # waits for the rows of another system (`system`), which go to its `note` and `close`
     follows: Any = None
     # what a request for an example takes, where it is not the request of an API: prompt tokens, and those of the reply
     measure: Callable[[Mapping[str, Any], Callable[[str], int]], tuple[int, int]] | None = None
@@ -61,49 +60,49 @@ class SystemTraits:
 
 @dataclass(slots=True)
 class MetricTraits:
-    """Abilities of one of our own metrics that need more than the rows of one system."""
+    """Abilities of a built-in metric that need more than the rows of one system."""
 
     rank: Callable[[Mapping[str, Mapping[str, float]]], dict[str, int]] | None = None  # ranks the systems of a summary
     cost_field: str = COST_OF_PASS  # what `rank` takes for the cost
-    # gives numbers that hold the systems of a summary against each other
+    # computes numbers that compare the systems of a summary
     compare: Callable[[Mapping[str, Mapping[str, float]]], dict[str, dict[str, float]]] | None = None
 
 
 @dataclass(slots=True)
 class DatasetTraits:
-    """Abilities of one of our own datasets, beside giving its examples."""
+    """Abilities of a built-in dataset besides yielding its examples."""
 
     check: Callable[[], object] | None = None  # reads it in full and raises DataError on the first problem
     count_checked: Callable[[], int] = lambda: 0  # how many examples `check` has seen so far
     source: Callable[[], Mapping[str, Any]] | None = None  # where the examples come from, for the record of a run
-    at_hand: bool = False  # it can be read whole, and again, at little cost: its records are on this machine
-    # takes the examples read by tag, and says how they were chosen: `all`, `first`, `random`
+    at_hand: bool = False  # its records are on this machine, so it can be read whole and again at little cost
+    # takes the number of examples read by tag, and returns how they were chosen: `all`, `first`, `random`
     name_samples: Callable[[Mapping[str, int]], dict[str, str]] | None = None
-    # says where an example stands in the result, where that is not the order in which it is read
+    # returns the place of an example in the result, where that is not the order of reading
     find_place: Callable[[Mapping[str, Any]], int] | None = None
-    # counts what `check` has seen, by tag and by the fields that decide which score fits
+    # counts the examples of `check` by tag and by the fields that decide which score fits
     count_fields: Callable[[], Mapping[tuple[str, tuple[str, ...]], int]] = dict
 
 
 @dataclass(frozen=True)
 class ReferenceTraits:
-    """How a reference to one of our own classes is read."""
+    """How a reference to a built-in class is read."""
 
     argument: str  # the parameter that gets the text after the colon that is not `key=value`
-    verbatim: bool = False  # that text is taken as it is, commas and equals signs included
+    verbatim: bool = False  # that text is taken literally, including commas and equals signs
 
 
 _PLAIN_SYSTEM, _PLAIN_METRIC, _PLAIN_DATASET = SystemTraits(), MetricTraits(), DatasetTraits()
 
 
 def system_traits(system: Any) -> SystemTraits:
-    """Ask a system for its traits; one of a user's has the defaults, which are only to be read."""
+    """Return the traits of a system; a user's has the defaults, which must not be changed."""
     ask = getattr(type(system), _METHOD, None)
     return _PLAIN_SYSTEM if ask is None else ask(system)
 
 
 def never_wins(system: Any) -> bool:
-    """Whether a system is a control, a floor or a ceiling: it shows where others lie, and is not a choice."""
+    """Whether a system is a control, a floor or a ceiling, which serve for comparison only."""
     traits = system_traits(system)
     return traits.is_bound or not traits.competes
 
@@ -121,13 +120,13 @@ def dataset_traits(dataset: Any) -> DatasetTraits:
 
 
 def reference_traits(factory: Any) -> ReferenceTraits | None:
-    """Say how a reference to a class is read; None for the usual way."""
+    """Return how a reference to a class is read; None for the usual way."""
     found = getattr(factory, _REFERENCE, None) if isinstance(factory, type) else None
     return found if isinstance(found, ReferenceTraits) else None
 
 
 def find_parts(component: Any) -> Sequence[Any]:
-    """Return the components that one of our wrappers stands for."""
+    """Return the components inside a built-in wrapper."""
     ask = getattr(type(component), _METHOD, None)
     found = None if ask is None else ask(component)
     return found.parts if isinstance(found, SystemTraits) else ()
@@ -137,7 +136,7 @@ def find_parts(component: Any) -> Sequence[Any]:
 
 
 def _read_member(part: Any, name: str, default: Any) -> Any:
-    """Read an optional member of a part; a property that raises is a mistake that the author is told of."""
+    """Read an optional member of a part; a property that raises is reported as a mistake."""
     try:
         return getattr(part, name, default)
     except Exception as error:
@@ -154,7 +153,7 @@ def _is_set(name: str, part: Any) -> bool:
 
 
 def _read_text(name: str, part: Any) -> str | None:
-    """Return a member that is a text; anything else is the author's own."""
+    """Return a member that is a text; ignore anything else."""
     found = _read_member(part, name, None)
     return found if isinstance(found, str) else None
 
@@ -165,7 +164,7 @@ def _call_method(name: str, part: Any) -> dict[str, Any]:
 
 
 is_endpoint = partial(_has_method, "aprocess")
-"""Whether a system waits for somebody else, so that many calls can be in flight at once."""
+"""Whether a system is awaited, so that many calls can be in flight at once."""
 can_answer_turns = partial(_has_method, "process_conversation")
 can_await_turns = partial(_has_method, "aprocess_conversation")
 scores_asynchronously = partial(_has_method, "ascore")
@@ -184,7 +183,7 @@ read_intervals = partial(_call_method, "intervals")  # return the intervals that
 
 
 def find_need(evaluator: Any) -> Literal["answer", "context"] | None:
-    """Find what an evaluator judges alone: answers, or what a model would be sent; None for one that judges both."""
+    """Return the only thing that an evaluator judges: answers or contexts; None if it judges both."""
     if _read_member(evaluator, "needs_answer", False) is True:
         return "answer"
     return "context" if _read_member(evaluator, "needs_context", False) is True else None
@@ -196,7 +195,7 @@ def find_name(part: Any) -> Any:
 
 
 def may_read_gold(system: Any) -> bool:
-    """Whether a system leaves open that its answers depend on the gold."""
+    """Whether a system's answers may depend on the gold."""
     return _read_member(system, "reads_gold", True) is not False
 
 
@@ -221,7 +220,7 @@ def asks_model(system: Any) -> bool:
 
 
 def find_resources(part: Any) -> dict[str, float]:
-    """Return what a worker of a cluster needs for a part, where it says: numbers by the names that Ray has for them."""
+    """Return the resources that a cluster worker needs for a part, by Ray's names; empty if undeclared."""
     found = _read_member(part, "resources", None)
     if not isinstance(found, Mapping):
         return {}
@@ -239,7 +238,7 @@ def remembers(part: Any) -> bool:
 
 
 def find_prepare(part: Any) -> Callable[[], Any] | None:
-    """Return what a part does before the first example: `prepare`, when it is asynchronous and needs no arguments."""
+    """Return the `prepare` of a part if it is asynchronous and needs no arguments."""
     prepare = _find_action(part, "prepare")
     return prepare if inspect.iscoroutinefunction(prepare) else None
 
@@ -251,12 +250,12 @@ def has_plain_prepare(part: Any) -> bool:
 
 
 def find_finish(part: Any) -> Callable[[], Any] | None:
-    """Return what a part does after the last example: `finish`, when it needs no arguments."""
+    """Return the `finish` of a part if it needs no arguments."""
     return _find_action(part, "finish")
 
 
 def _find_action(part: Any, name: str, count: int = 0) -> Callable[..., Any] | None:
-    """Return a method that can be called with so many arguments; one that needs more is for somebody else."""
+    """Return a method that accepts `count` arguments; None for others."""
     found = _read_member(part, name, None)
     if not callable(found):
         return None
@@ -269,7 +268,7 @@ def _find_action(part: Any, name: str, count: int = 0) -> Callable[..., Any] | N
 
 
 def find_score_fields(evaluator: Any) -> tuple[str, ...] | None:
-    """Return the keys that an evaluator says it can emit; None when it does not say."""
+    """Return the keys that an evaluator declares; None if it declares none."""
     fields = _read_member(evaluator, "score_fields", None)
     if isinstance(fields, str):
         return (fields,)
@@ -278,7 +277,7 @@ def find_score_fields(evaluator: Any) -> tuple[str, ...] | None:
 
 
 def is_slow(evaluator: Any) -> bool:
-    """Whether an evaluator takes so long that a system should not wait for it."""
+    """Whether an evaluator is so slow that a system should not wait for it."""
     return _read_member(evaluator, "slow", False) is True or scores_asynchronously(evaluator)
 
 
@@ -301,14 +300,14 @@ def list_by_dataset(metric: Any) -> tuple[str, ...]:
 
 
 def find_keys(metric: Any) -> tuple[str, ...] | None:
-    """Return the keys of all numbers that a metric may give; None when it does not say."""
+    """Return the declared keys of all numbers of a metric; None if undeclared."""
     keys = _read_member(metric, "keys", ())
     known = isinstance(keys, list | tuple) and all(isinstance(key, str) for key in keys)
     return tuple(keys) if known and keys else None
 
 
 def find_columns(metric: Any) -> dict[str, str] | None:
-    """Return the columns that a metric wants in the table, as key and format; None when it does not say."""
+    """Return the table columns that a metric declares, as key and format; None if undeclared."""
     columns = _read_member(metric, "columns", None)
     if not isinstance(columns, Mapping):
         return None
@@ -317,7 +316,7 @@ def find_columns(metric: Any) -> dict[str, str] | None:
 
 
 def find_threshold(metric: Any) -> float | None:
-    """Return the score from which on an example passes, where a metric says."""
+    """Return the lowest passing score, if a metric declares it."""
     threshold = _read_member(metric, "threshold", None)
     known = isinstance(threshold, int | float) and not isinstance(threshold, bool)
     return threshold if known else None
@@ -329,7 +328,7 @@ def find_render_parts(reporter: Any) -> Callable[[Any], Any] | None:
 
 
 def find_secrets(answerer: Any) -> tuple[str, ...]:
-    """Return the values of an answerer that must be shown and kept nowhere."""
+    """Return the values of an answerer that must never be shown or stored."""
     secrets = getattr(answerer, "secrets", ())
     return tuple(secrets) if isinstance(secrets, list | tuple | set | frozenset) else ()
 
