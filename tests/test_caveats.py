@@ -356,7 +356,7 @@ def test_the_score_that_was_asked_for_is_the_score_of_every_row(tmp_path: Path) 
     assert document["summary"]["passthrough"]["mean_score"] == 1.0
     assert [row["scores"]["score"] for row in document["rows"]] == [1.0] * 4
     lines = list(csv.DictReader(io.StringIO(called("runs", "export", "last", "--output", "csv", cwd=tmp_path).stdout)))
-    assert [line["score:score"] for line in lines] == [line["score:recall"] for line in lines] == ["1.0"] * 4
+    assert [line["score"] for line in lines] == [line["recall"] for line in lines] == ["1.0"] * 4
     listed = called("diff", "last", cwd=tmp_path).stdout
     assert listed.count("1.000") == 4
     # Another field over the same answers is another score, and no request.

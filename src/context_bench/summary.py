@@ -1,8 +1,8 @@
 """Sums up rows: every metric for every system, the counts behind each number, and notes on its meaning.
 
 Rows are added as they come. A metric with `start()` gives a tally (`add(row)`, `result()`), which takes each row once;
-any other gets the list of all rows at the end. Built-in metrics that compare systems get their values once all systems are
-summarised. If a user's metric fails, only its own numbers are missing.
+any other gets the list of all rows at the end. Built-in metrics that compare systems get their values once all systems
+are summarised. If a user's metric fails, only its own numbers are missing.
 
 A value without rows, or without meaning for its system, is NaN, and its note says why. A number that means less than
 its name suggests keeps its value and has a note too.
