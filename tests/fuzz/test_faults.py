@@ -364,7 +364,7 @@ def test_an_honest_proxy_breaks_nothing_and_a_saved_finding_is_tried_again(tmp_p
         mended = shell("fuzz", *place, "--replay", str(saved), cwd=tmp_path)
     assert (honest.returncode, mended.returncode) == (0, 0), honest.stdout
     assert "nothing is broken" in honest.stdout
-    assert "hold now" in mended.stdout
+    assert "fixed" in mended.stdout
 
 
 @pytest.mark.parametrize("api", ["anthropic", "responses"])
@@ -500,7 +500,7 @@ def test_findings_are_written_as_a_page_and_as_commands_that_work(tmp_path: Path
         (("--system", "nofile.py:X"), "nofile.py: no such file"),
         (("--system", "passthrough", "-n", "0"), "-n must be an integer of at least 1"),
         (("--system", "passthrough", "--replay", "none.json"), "none.json: No such file"),
-        (("--system", "passthrough", "--replay", "empty.json"), "it has no findings"),
+        (("--system", "passthrough", "--replay", "empty.json"), "the file has no findings"),
         (("--system", "passthrough", "--out", "no/where.json"), "cannot write to --out no/where.json"),
         (("--proxy", "http://127.0.0.1:9", "--tap", ":0"), "no proxy answers at"),
         (("--system", "passthrough", "--relation", "nope"), "unknown relation 'nope'"),
