@@ -1,4 +1,4 @@
-"""An honest memory, and sixteen that are like it but for one known fault."""
+"""An honest memory, and seventeen that are like it but for one known fault."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class Honest:
 
     def clean(self, turn: Turn) -> Turn:
         text = re.sub(r"sk-\w+", "(hidden)", turn["content"])
-        ids = [turn["id"]] if text == turn["content"] else []
-        return {"text": text, "ids": ids, "words": split(text), "session": turn.get("session")}
+        return {"text": text, "ids": [turn["id"]], "words": split(text), "session": turn.get("session")}
 
     def forget(self, request: dict[str, Any], user: str = "") -> None:
         asked = split(request["what"])
@@ -85,7 +84,7 @@ class PlantsInstructions(Honest):
 
 class StoresSecrets(Honest):
     def clean(self, turn: Turn) -> Turn:
-        return {**super().clean(turn), "text": turn["content"], "ids": [turn["id"]]}
+        return {**super().clean(turn), "text": turn["content"]}
 
 
 class StoresNothing(Honest):
@@ -96,6 +95,14 @@ class StoresNothing(Honest):
 class ClaimsIds(Honest):
     def retrieve(self, question: str, user: str = "") -> list[dict[str, Any]]:
         return [{**each, "text": "ok"} for each in super().retrieve(question, user)]
+
+
+class NamesTooMuch(Honest):
+    """Names, with its first result, turns that it does not return."""
+
+    def retrieve(self, question: str, user: str = "") -> list[dict[str, Any]]:
+        first, *others = super().retrieve(question, user)
+        return [{**first, "ids": [turn["ids"][0] for turn in self.list_turns(user)]}, *others]
 
 
 class SurvivesReset(Honest):
@@ -177,6 +184,7 @@ FAULTS: dict[type[Honest], str] = {
     StoresSecrets: "keeps secrets",
     StoresNothing: "stored nothing",
     ClaimsIds: "names turns whose text it did not return",
+    NamesTooMuch: "names turns whose text it did not return",
     SurvivesReset: "keeps state across reset()",
     LosesLastTurn: "loses the last turn",
     SlowToBeSearchable: "makes turns searchable late",

@@ -101,5 +101,5 @@ def test_the_asking_is_of_no_question_and_is_counted_apart() -> None:
     about = result.config["reports"]["remembering[budget=500]"]["memory"]
     # Before each conversation one turn of it, and one of the one before; after it all six, and one again: 8 and 9.
     seen = {key: value for key, value in about["inspected"].items() if value}
-    assert seen == {"asked": 17, "sampled": 12, "found": 12, "resets": 2}
+    assert seen == {"asked": 17, "sampled": 12, "found": 12, "resets": 2, "named": 36}  # three turns for each of the 12
     assert len(result.rows) == 12

@@ -119,6 +119,7 @@ def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
 
 def _describe(name: str, system: _System) -> Iterator[str]:
     about, most = system.about, system.most
+    inspected = about.get("inspected") or {}
     if most.get("memories") == 0 and most.get("found_per_question"):
         recall = f" (recall {most['retrieval_recall']:.3f})" if RETRIEVAL_RECALL in most else ""
         yield (
@@ -131,9 +132,11 @@ def _describe(name: str, system: _System) -> Iterator[str]:
             f"{name} names turns whose text it did not return (claimed, not shown). "
             f"Its recall is at least {shown:.3f} and at most {claimed:.3f}."
         )
+    elif inspected.get("unshown", 0) > MIN_UPDATE_SHARE * inspected.get("named", 0):
+        claims = f"{inspected['unshown']} of {inspected['named']} in the searches for known turns"
+        yield f"{name} names turns whose text it did not return (claimed, not shown): {claims}."
     leak, update, forget, secret = (system.worst.get(key, 1.0) for key in _PROBES)
     finds_facts = system.most.get("probe_fact", 1.0) >= MIN_UPDATE_SHARE
-    inspected = about.get("inspected") or {}
     if leak < 1 and about.get("takes_user"):
         yield f"{name} leaks between users: it returned another user's text in {1 - leak:.0%} of the probes."
     elif inspected.get("overheard"):
@@ -187,10 +190,10 @@ def _describe_inspection(name: str, seen: Mapping[str, int]) -> Iterator[str]:
     if seen.get("waited"):
         late = seen["waited"]
         yield f"{name} makes turns searchable late: {late} of {sampled} turns were found only on a second or later try."
-    if sampled and seen.get("elsewhere", 0) == sampled:
-        yield f"{name} answers from another session: it did so for all {sampled} probed turns."
-    lost = sampled - found
-    if found and 0 < lost == seen.get("last_lost"):
+    elsewhere, lost = seen.get("elsewhere", 0), sampled - found
+    if sampled and elsewhere >= _MIN_WHOLE_SHARE * sampled:
+        yield f"{name} answers from another session: it did so for {elsewhere} of {sampled} probed turns."
+    elif found and 0 < lost == seen.get("last_lost"):
         yield f"{name} loses the last turn: in {lost} conversations it was the only probed turn not found."
     elif 0 < found < sampled:  # a memory that returns none of them may keep facts in other words
         yield f"{name} lost turns: {lost} of {sampled} were not found when searched by their own text."

@@ -10,7 +10,7 @@ found, what is stored. Questions alone would not show these faults: a memory tha
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -164,6 +164,7 @@ def _count_input(incoming: Incoming) -> int:
     return sum(count(each) if isinstance(each, str) else len(each) if isinstance(each, list) else 1 for each in texts)
 
 
+MAX_CLAIMS = 40  # named turns whose text is looked for, in one search
 SAMPLED_TURNS = 8  # turns of each conversation to search by their own text
 MIN_WORDS = 5  # shorter turns are not probed: "I see." is in every conversation
 MAX_QUESTION_CHARS = 600  # characters of a turn in its query
@@ -189,12 +190,14 @@ class Inspection:
     elsewhere: int = 0  # turns that were not found, while turns of other sessions came back
     strangers: int = 0  # queries by users whose names share a prefix with another user's
     overheard: int = 0  # such queries that returned that other user's turn
+    named: int = 0  # turns whose ids came back with a turn that was found
+    unshown: int = 0  # those of them whose text did not come back
     _known: Turn | None = field(default=None, init=False)
     _named: int = field(default=0, init=False)  # turns whose ids were returned without their text
 
     def report(self) -> dict[str, int]:
         keys = ("asked", "sampled", "found", "resets", "survived", "waited", "last_lost", "elsewhere")
-        return {key: getattr(self, key) for key in (*keys, "strangers", "overheard")}
+        return {key: getattr(self, key) for key in (*keys, "strangers", "overheard", "named", "unshown")}
 
     # -- before a conversation is written
 
@@ -282,6 +285,7 @@ class Inspection:
                 shown = True
             if shown:
                 self.waited += tries > 1
+                self._count_claims(items, history)
                 return True
             now, spelled = perf_counter(), "\n".join(item["text"] for item in items)
             if spelled != before:
@@ -294,6 +298,17 @@ class Inspection:
                 return False
             await asyncio.sleep(min(pause, max(FIRST_PAUSE, changed + patience - now)))
             pause *= PAUSE_GROWTH
+
+    def _count_claims(self, items: Sequence[Retrieved], history: History) -> None:
+        """Count the named turns, and those whose text did not come back."""
+        texts = defaultdict[str, list[str]](list)
+        for item in items:
+            for name in item.get("ids") or ():
+                texts[name].append(item["text"])
+        known = [history.by_id[name][1] for name in texts if name in history.by_id][:MAX_CLAIMS]
+        for turn in _list_searchable(history, known):
+            self.named += 1
+            self.unshown += not shows_turn(" ".join(texts[turn["id"]]), turn["content"])
 
     @property
     def _can_be_asked(self) -> bool:
@@ -358,17 +373,17 @@ class Inspection:
 
 def _sample(history: History) -> list[Turn]:
     """Choose turns to probe: the last, which is searchable last, and some at random (every n-th may be one role)."""
-    hidden = [text.casefold() for text in history.hidden]
     said = Counter(turn["content"] for turn in history.turns)  # a repeated text cannot identify its turn
-    turns = [turn for turn in history.turns if said[turn["content"]] == 1 and _can_be_asked_for(turn, hidden)]
+    turns = [turn for turn in _list_searchable(history, history.turns) if said[turn["content"]] == 1]
     drawn = sorted(turns[:-1], key=lambda turn: crc32(f"{history.name} {turn['id']}".encode()))
     return [*turns[-1:], *drawn[: SAMPLED_TURNS - 1]]
 
 
-def _can_be_asked_for(turn: Turn, hidden: Sequence[str]) -> bool:
-    content = turn["content"]
-    told = turn.get("forget") is None and not any(text in content.casefold() for text in hidden)
-    return told and len(content.split()) >= MIN_WORDS
+def _list_searchable(history: History, turns: Sequence[Turn]) -> list[Turn]:
+    """List the turns that a memory must find: long enough, and without anything that it may drop or replace."""
+    dropped = [text.casefold() for text in (*history.hidden, *history.orders, *history.changed)]
+    told = (turn for turn in turns if turn.get("forget") is None and len(turn["content"].split()) >= MIN_WORDS)
+    return [turn for turn in told if not any(text in turn["content"].casefold() for text in dropped)]
 
 
 def _measure_disk(path: Path) -> int:

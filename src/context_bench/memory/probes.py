@@ -115,11 +115,18 @@ BLOCK_BYTES = 1 << 20
 
 def list_hidden_texts(questions: Iterable[Any]) -> list[str]:
     """List the texts that must not be stored, by the questions: deleted information and secrets."""
+    return _list_texts(questions, _STORED, "absent")
+
+
+def list_changed_texts(questions: Iterable[Any]) -> list[str]:
+    """List the values that were corrected and those that replaced them: a memory may keep only one of the two."""
+    return _list_texts(questions, ("update", "as_of", "contradiction"), "present", "absent")
+
+
+def _list_texts(questions: Iterable[Any], kinds: Sequence[str], *fields: str) -> list[str]:
     probes = (question.get("probe") or {} for question in questions)
-    texts = (
-        text for probe in probes if probe.get("kind") in ("forget", "secret") for text in probe.get("absent") or ()
-    )
-    return list(dict.fromkeys(map(str, texts)))
+    asked = (probe for probe in probes if probe.get("kind") in kinds)
+    return list(dict.fromkeys(text for probe in asked for field in fields for text in _read_texts(probe, field)))
 
 
 def list_orders(questions: Iterable[Any]) -> list[str]:

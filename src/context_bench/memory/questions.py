@@ -21,7 +21,7 @@ from context_bench.errors import DataError, UsageError
 from context_bench.evaluators.evidence_map import EvidenceMap, join_pieces
 from context_bench.memory.conversations import Placed, Question, Turn, index_turns, render_history
 from context_bench.memory.own_conversations import FILE_SUFFIXES, Planted, read_conversations, read_recorded, recognise
-from context_bench.memory.probes import list_hidden_texts, list_kept_texts, list_orders
+from context_bench.memory.probes import list_changed_texts, list_hidden_texts, list_kept_texts, list_orders
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.registry import registry
 from context_bench.store.origin import digest
@@ -55,6 +55,7 @@ class History:
     hidden: list[str]  # texts that must not be stored: deleted information and secrets
     kept: list[str]  # texts that may be stored; they show whether a search of the store works
     orders: list[str] = field(default_factory=list)  # words that occur only in planted instructions
+    changed: list[str] = field(default_factory=list)  # values that were corrected, or that replaced others
     place: int = 0  # its index among the open conversations
     _tokens: dict[str | None, int] = field(default_factory=dict)
     _pieces: dict[str | None, _Pieces] = field(default_factory=dict)
@@ -177,7 +178,7 @@ class Questions:
             if not questions:
                 continue
             history = History(name, turns, number, list_hidden_texts(questions), list_kept_texts(questions))
-            history.orders = list_orders(questions)
+            history.orders, history.changed = list_orders(questions), list_changed_texts(questions)
             yield _Asked(history, questions, conversation, asked)
             asked += len(questions)
         if seen and not asked and not seen_types and self._types is None:
@@ -204,7 +205,9 @@ class Questions:
     def _make_example(self, history: History, question: Question, conversation: Mapping[str, Any]) -> Example:
         gold: dict[str, Any] = {key: question[key] for key in _GOLD_FIELDS if key in question}  # type: ignore[literal-required]
         about = {key: value for key, value in question.items() if key not in ("question", *_GOLD_FIELDS)}
-        named = dict.fromkeys(map(str, (*(question.get("evidence_ids") or ()), *(question.get("user_evidence") or ()))))
+        listed = map(str, (*(question.get("evidence_ids") or ()), *(question.get("user_evidence") or ())))
+        named = [each for each in dict.fromkeys(listed) if each in history.by_id]
+        secrets = list_hidden_texts([question])
         evidence = [
             history.by_id[each][1] for each in map(str, question.get("evidence_ids") or ()) if each in history.by_id
         ]
@@ -212,7 +215,7 @@ class Questions:
         facts = {
             "conversation": history.name,
             "evidence_sessions": question.get("evidence_sessions") or list(dict.fromkeys(sessions)),
-            "evidence_turns": {each: history.by_id[each][1]["content"] for each in named if each in history.by_id},
+            "evidence_turns": {each: _mask(history.by_id[each][1]["content"], secrets) for each in named},
             "history_digest": history.digest,
             "history_tokens": history.count_tokens(question.get("user"), self._count),
             "history_turns": len(history.turns),
@@ -226,6 +229,13 @@ class Questions:
             "meta": {**(conversation.get("meta") or {}), "group": history.name, "type": question.get("type", "")},
             "memory": {**about, **facts},
         }
+
+
+def _mask(content: str, secrets: Iterable[str]) -> str:
+    """Cut out what a memory should not show: a turn without its password counts as shown."""
+    for secret in secrets:
+        content = content.replace(secret, "")
+    return content
 
 
 def _read_conversation(conversation: Any, where: str) -> tuple[str, list[Turn], list[Question]]:
