@@ -429,7 +429,7 @@ def test_ten_of_ten_planted_sets_are_named() -> None:
     plain = _make(0.5)
     spread = [{**each, "id": at} for at, each in enumerate(each for at in range(10) for each in _make(at / 22)[:16])]
     read_as_run: dict[str, tuple[list[dict[str, Any]], str]] = {
-        "evidence early": (_make(0.05), "the answer is in the first"),
+        "evidence early": (_make(0.05), "the answer begins in the first"),
         "evidence late": (_make(0.93), "the answer is in the last"),
         "always in the last line": (_make(1.0), "the answer is in the last 1% of every context"),
         "saturated": (_make(0.0, copies=40), "this data cannot show a loss"),
@@ -539,6 +539,8 @@ def test_the_first_function_as_needle_tells_nothing(kept: float) -> None:
     assert result.comparison.verdicts[0].n == 1431
     assert result.comparison.sensitivity[f"truncate:ratio={kept}"].word == "none"
     assert "equivalent" not in conclude(result)
+    # the deepest name begins after 8 of the 65 tokens of its context
+    assert "this data cannot show a loss: the answer begins in the first 13% of every context" in conclude(result)
 
 
 @pytest.mark.long

@@ -33,6 +33,13 @@ def test_depths_are_shares_of_the_tokens_before_the_evidence() -> None:
     assert found.find_depths() == pytest.approx((8 / 40, 32 / 40))
 
 
+def test_the_first_place_is_counted_in_tokens_and_not_in_letters() -> None:
+    found = _locate(
+        {"context": "x y z a_very_long_name_of_a_function\nx y z z\n", "answer": "a_very_long_name_of_a_function"}
+    )
+    assert found.find_depths() == (3 / 8, 3 / 8)
+
+
 def test_a_stretch_keeps_what_stands_in_it() -> None:
     found = _locate({"context": TEN_LINES, "evidence": ["line 2 says 22", "line 8 says 88"]})
     half = found.score_controls(20)

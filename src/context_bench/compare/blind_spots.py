@@ -336,7 +336,7 @@ def _explain_places(control: MatchedControl, arm: _Arm) -> str:
     held = f" that contains it ({arm.rows:,} of {arm.rows + arm.unplaced:,})" if arm.unplaced else ""
     everywhere = f"every context{held}"
     if control.name == "head":
-        place = f"the answer is in the first {_percent(arm.most_depth)} of {everywhere}"
+        place = f"the answer begins in the first {_percent(arm.most_depth)} of {everywhere}"
     elif control.name == "tail":
         place = f"the answer is in the last {_percent(1 - arm.least_depth)} of {everywhere}"
     else:

@@ -7,8 +7,8 @@ compared with controls that kept exactly as much as it did, without a request an
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
@@ -43,6 +43,7 @@ class EvidenceMap:
     tokens: Sequence[int]  # how many tokens there are up to each of these ends
     seed: str  # names the example in the order of random deletion
     whole: int  # the tokens of the text, which are fewer than those of its pieces counted one by one
+    counted: Mapping[int, int] = field(default_factory=dict)  # exact tokens before some characters
 
     @property
     def total(self) -> int:
@@ -99,7 +100,9 @@ class EvidenceMap:
         return low - 0.5 <= start and end <= high + 0.5  # a cut in the middle of a token keeps it
 
     def _measure(self, position: int) -> float:
-        """Estimate how many tokens stand before a character, by its piece."""
+        """Return how many tokens stand before a character; estimate them by its piece if they were not counted."""
+        if position in self.counted:
+            return self.counted[position]
         piece = min(bisect_left(self.ends, position), len(self.ends) - 1)
         first = self.ends[piece - 1] if piece else 0
         before = self.tokens[piece - 1] if piece else 0
@@ -154,7 +157,13 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
     needs = [spans for need in wanted if (spans := [places for span in need if (places := finder.find(span))])]
     if not needs:
         return None
-    return EvidenceMap(needs, ends, list(accumulate(map(count, pieces))), repr(example["id"]), count(text))
+    tokens = list(accumulate(map(count, pieces)))
+    counted = {}
+    for position in {side for spans in needs for places in spans for side in places[0]}:
+        piece = bisect_left(ends, position)
+        first, before = (ends[piece - 1], tokens[piece - 1]) if piece else (0, 0)
+        counted[position] = before + count(text[first:position])
+    return EvidenceMap(needs, ends, tokens, repr(example["id"]), count(text), counted)
 
 
 def _list_stated(gold: Gold) -> list[str]:
