@@ -29,6 +29,14 @@ def test_a_copy_is_left_however_its_white_space_is_spelled() -> None:
     assert is_left("hello there you", "say hello\n  there you")
     assert is_left("src/app.py", "in src/app.py:")
     assert not is_left("src/app.py", "in src/ap")
+    assert is_left(r"print(\"done\")", 'print("done")')  # texts are searched without escapes
+    assert is_left("the parser of the config files fails", "The parser of config files fails.")
+    assert not is_left("the parser of the config files fails", "The config.")
+
+
+def test_without_a_loss_the_interval_is_the_binomial_limit_over_sessions() -> None:
+    loss = estimate_loss([[10, 5, 0, 0, 0]] * 12)
+    assert (loss.of_uses, loss.low, loss.high) == (0, 0, pytest.approx(1 - 0.025 ** (1 / 12)))
 
 
 def test_an_estimate_by_hand() -> None:

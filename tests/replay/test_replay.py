@@ -235,7 +235,7 @@ def test_openai_reads_are_the_best_case_and_stand_beside_the_recorded_hit_rate(
     assert all(read > 1024 and read % 128 == 0 for read in simulated[1:])
     assert [turn["read"] for turn in outcome.turns] == [0, 0, 0]
     rate = rate or 2176 / sum(simulated)  # the second request missed
-    assert outcome.hit_rate == pytest.approx(rate)
+    assert outcome.served_reads == pytest.approx(rate)
     # What is not read costs twice as much, and the system reads nothing: it loses all of the reads that there are.
     lost = sum(simulated) * 1.25 / 1e6
     for found, share in ((outcome.compute_saved_dollars(), 1.0), (outcome.compute_saved_with_misses(), rate)):
@@ -254,7 +254,7 @@ def test_newer_models_of_openai_pay_for_what_they_write_to_the_cache(tmp_path: P
     assert second["read"] == first["prompt"]
     written = second["prompt"] - second["read"]
     assert second["dollars"] == pytest.approx((0.2 * second["read"] + 2.5 * written + 10 * 5) / 1e6)
-    assert outcome.hit_rate is None  # nothing is missed: these models keep what they were told to keep
+    assert outcome.served_reads is None  # nothing is missed: these models keep what they were told to keep
 
 
 # --- functions over the messages of a chat
@@ -450,7 +450,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     empty.write_text("")
     log = str(tmp_path / "session-1.jsonl")
     for arguments, said in [
-        ([log], "nothing to replay through"),
+        ([log], "no system to replay with"),
         ([str(tmp_path / "missing.jsonl"), "--system", "minify"], "no such file or folder"),
         ([str(empty), "--system", "minify"], "empty.jsonl"),
         ([log, "--proxy", "http://127.0.0.1:1"], "give a port"),

@@ -58,17 +58,17 @@ def test_tokens_cache_and_dollars_of_a_log(tmp_path: Path) -> None:
     # a request: 1000 x $3 + 7000 x $0.30 + 2000 x $3.75 + 100 x $15, in millionths; without a cache 10,000 x $3
     assert total.dollars == pytest.approx(3 * (3000 + 2100 + 7500 + 1500) / 1e6)
     assert total.dollars_uncached == pytest.approx(3 * (30_000 + 1500) / 1e6)
-    # a call and a result count their tool and id too: 1 + 2 and 60 + 2 words
-    assert overview.sent == {"system": 9, "tools": 3, "user": 9, "assistant": 2, "call": 3 + 6, "result": 62 + 124}
-    assert overview.repeated == 62
+    # a call counts its tool and id too, 1 + 2 words, and a result its id, 60 + 1
+    assert overview.sent == {"system": 9, "tools": 3, "user": 9, "assistant": 2, "call": 3 + 6, "result": 61 + 122}
+    assert overview.repeated == 61
     assert overview.tools["read"].as_dict() == {
         "calls": 2,
-        "result_tokens": 124,
-        "sent_tokens": 186,
-        "repeated_tokens": 62,
+        "result_tokens": 122,
+        "sent_tokens": 183,
+        "repeated_tokens": 61,
     }
     (content,) = overview.list_contents(5)
-    assert (content.tokens, content.copies, content.sent, content.tool) == (62, 1, 62, "read")
+    assert (content.tokens, content.copies, content.sent, content.tool) == (61, 1, 61, "read")
     assert list(overview.days) == ["2026-01-01", "2026-01-02", "2026-01-03"]
     assert overview.sessions.keys() == {"s1"}
 

@@ -71,7 +71,8 @@ def _build_parser() -> Parser:
     )
     add = parser.add_argument
     add("paths", nargs="+", metavar="FILE|DIR", help="recorded sessions, in any format of `context-bench traffic show`")
-    add_flags(parser, "proxy", "name", "start", "start_dir", "vendor", "tap", "tap_host", "header")
+    add_flags(parser, "proxy", help="proxy that speaks the API of the recording (repeatable)")
+    add_flags(parser, "name", "start", "start_dir", "vendor", "tap", "tap_host", "header")
     add_flags(parser, "tap_model", help="local model that answers a proxy's own requests")
     add_flags(parser, "system", help="policy, messages function or compressor (repeatable)")
     add(

@@ -141,8 +141,11 @@ class Scale:
         hidden = [Block(b"warm " + kind, self.warm, FIVE_MINUTES)] if self.warm else []
         if self.hidden > self.warm:
             hidden.append(Block(b"hidden " + kind, self.hidden - self.warm, FIVE_MINUTES))
-        scaled = [Block(each.content, round(each.tokens * self.slope), each.lifetime) for each in blocks]
-        return [*hidden, *scaled]
+        return [*hidden, *self.convert(blocks)]
+
+    def convert(self, blocks: Sequence[Block]) -> list[Block]:
+        """Convert the tokens of each block to billed ones."""
+        return [Block(each.content, round(each.tokens * self.slope), each.lifetime) for each in blocks]
 
 
 def fit_scales(threads: Sequence[Thread], count: Tokenizer, *, half: bool = False) -> dict[str, Scale]:
@@ -286,11 +289,11 @@ class Simulator:
             if request.model not in caches:
                 caches[request.model] = self._make_cache(request)
             cache, scale = caches[request.model], self._scales[thread.id]
-            reply = self._reader.read({"messages": list_reply_messages(request.reply)})
+            reply = scale.convert(self._reader.read({"messages": list_reply_messages(request.reply)}))
             usage = request.usage
             output = usage.output if usage is not None else None
             if output is None:
-                output = round(sum(block.tokens for block in reply) * scale.slope)
+                output = sum(block.tokens for block in reply)
             uses: list[CacheUse] = []
             answered = _find_answered(thread, place, at)
             for blocks in self._read_recorded(thread, place) if sent is None else sent[thread.id, place]:

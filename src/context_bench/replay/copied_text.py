@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from context_bench.stats.distributions import t_quantile
+from context_bench.text.evidence_state import find_state
 from context_bench.traffic.parts import Part, RecordedParts, list_parts, list_reply_messages
 from context_bench.traffic.sessions import Request, Session
 
@@ -236,8 +237,8 @@ class _History:
 
 
 def is_left(span: str, text: str) -> bool:
-    """Whether a text still contains a span, ignoring differences in white space."""
-    return span in text or (" " in span and " ".join(span.split()) in " ".join(text.split()))
+    """Whether a text still contains a span; one of several words may also be recoverable from it."""
+    return _unescape(span) in text or (" " in span and find_state(span, text) != "lost")
 
 
 # --- the estimate
@@ -309,5 +310,6 @@ def _compute_limits(value: float, without_one: Sequence[float | None]) -> tuple[
         return None, None
     mean = sum(known) / number
     error = math.sqrt((number - 1) / number * sum((each - mean) ** 2 for each in known))
-    half = t_quantile(0.975, number - 1) * error
+    # Equal sessions, such as without any loss, show no spread: take the binomial limit over sessions.
+    half = t_quantile(0.975, number - 1) * error or 1 - 0.025 ** (1 / number)
     return _to_share(value - half), _to_share(value + half)

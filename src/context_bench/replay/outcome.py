@@ -82,8 +82,8 @@ class ArmOutcome:
         return 1 - sent / recorded
 
     @property
-    def hit_rate(self) -> float | None:
-        """Share of the simulated cache reads that real servers serve; None for caches that never miss at random."""
+    def served_reads(self) -> float | None:
+        """Share of simulated cache reads that the servers served; None for caches that never miss at random."""
         reads = [session.facts["cache_reads"] for session in self.sessions if session.facts["cache_reads"]]
         simulated = sum(each["simulated"] for each in reads)
         if not reads:
@@ -93,7 +93,7 @@ class ArmOutcome:
 
     def compute_saved_with_misses(self) -> float | None:
         """Return the saved share of dollars if the cache misses as often as on real servers."""
-        rate = self.hit_rate
+        rate = self.served_reads
         recorded, sent = (self._sum_with_misses(side, 1.0 if rate is None else rate) for side in ("recorded", "sent"))
         return 1 - sent / recorded if rate is not None and recorded and sent is not None else None
 

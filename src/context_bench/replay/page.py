@@ -135,7 +135,7 @@ def _show_losses(arms: Sequence[ArmOutcome]) -> Markup:
     if not found:
         return element("p", None, "No text that a next call copied was lost.")
     shown = []
-    for name, session, loss in found[:MAX_LOSSES]:
+    for name, session, loss in sorted(found, key=lambda each: -each[2]["lost"])[:MAX_LOSSES]:
         where = f"session {shorten(session, MAX_NAME)}"
         source = f" in the result of {loss['tool']}" if loss.get("tool") else ""
         shown.append(

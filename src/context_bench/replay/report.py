@@ -51,7 +51,8 @@ def _describe_month_and_misses(arm: ArmOutcome) -> str:
         more.append(f"{dollars(abs(month.dollars))} {less} a month {month.basis}")
     missing = arm.compute_saved_with_misses()
     if missing is not None:
-        more.append(f"saving {missing:.1%} when {1 - (arm.hit_rate or 0):.0%} of cache reads miss")
+        change = _describe_change(missing, "cost")
+        more.append(f"{change} when {1 - (arm.served_reads or 0):.0%} of cache reads miss")
     return f" ({'; '.join(more)})" if more else ""
 
 
@@ -235,7 +236,7 @@ def _describe_arm(arm: ArmOutcome) -> dict[str, Any]:
         "saved_dollars": arm.compute_saved_dollars(),
         "saved_dollars_cold": arm.compute_saved_dollars(cold=True),
         "saved_dollars_with_misses": arm.compute_saved_with_misses(),
-        "cache_hit_rate": arm.hit_rate,
+        "served_reads": arm.served_reads,
         "saved_dollars_per_month": None if arm.month is None else asdict(arm.month),
         "dollars": {key: arm.sum_dollars(key) for key in DOLLARS},
         "cache_broken": arm.broken_turns,

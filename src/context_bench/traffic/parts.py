@@ -26,7 +26,7 @@ class Part:
         """Count the tokens that a model reads; thinking is not sent again."""
         if self.kind == "thinking":
             return 0
-        named = (self.tool, self.id) if self.kind in ("call", "result") else ()
+        named = {"call": (self.tool, self.id), "result": (self.id,)}.get(self.kind, ())
         return sum(count(text) for text in (self.text, *named) if text)
 
 
