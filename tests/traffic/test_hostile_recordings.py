@@ -212,4 +212,4 @@ def test_a_line_that_is_longer_than_a_record_may_be_is_passed_over(
     findings = Findings()
     assert [len(each.requests) for each in read_threads([tmp_path], findings)] == [2]
     assert findings.files[0].lines == {"longer than 0 MB": [2]}
-    assert findings.files[1].reason == "HTTP archive without a request: longer than 0 MB"
+    assert findings.files[1].reason == "line 1: a record is longer than 0 MB; split it into smaller ones"

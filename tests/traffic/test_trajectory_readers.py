@@ -169,6 +169,11 @@ def test_the_requests_to_a_model_are_found_in_an_archive(tmp_path: Path) -> None
     assert [each.requests[0].api for each in threads] == ["anthropic", "openai"]
     assert (threads[0].session, threads[0].requests[0].usage) == ("s1", Usage(7, 50, 0, 0, 4))
     assert findings.files[0].skipped == {"no request to a model": 1}
+    whole = json.dumps({"log": {"entries": entries}})  # in one line
+    path.write_text(whole[: whole.rindex("messages")])
+    assert [len(each.requests) for each in read(path)[0]] == [1]
+    path.write_text(whole.replace('"startedDateTime"', "\0", 1))
+    assert [each.requests[0].api for each in read(path)[0]] == ["openai"]
 
 
 # --- agents
@@ -236,7 +241,9 @@ def test_inspect_in_both_layouts(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", "{}")
         archive.writestr("samples/1_epoch_1.json", json.dumps(make_sample()))
-    for name in ("log.json", "log.eval"):
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
+        archive.write(tmp_path / "log.json", "logs/log.json")
+    for name in ("log.json", "log.eval", "logs.zip"):
         ((thread,), findings) = read(tmp_path / name)
         first, second = thread.requests
         assert (first.messages, second.messages) == (ASKED, CONVERSATION), name

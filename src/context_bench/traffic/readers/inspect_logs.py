@@ -43,7 +43,7 @@ class InspectLogs:
 
 
 def _list_samples(source: Source) -> Iterator[Mapping[str, Any]]:
-    if source.archive is None:
+    if source.archive is None or source.member:
         document = source.document()
         found = document.get("samples", [document]) if isinstance(document, Mapping) else []
         yield from (sample for sample in found if isinstance(sample, Mapping)) if isinstance(found, list) else ()

@@ -1,7 +1,8 @@
 """Files of traffic for readers: unpacked, value by value, with every unusable line counted and named.
 
 Plain, gzip, zstd and zip; JSON lines, JSON lists, pretty-printed or not, and single documents. Of a damaged file, the
-values before and after the damage are read. Memory is bounded by the longest record; values needed twice are on disk.
+values before and after the damage are read. Memory holds one session or one JSON document; values needed twice are on
+disk.
 """
 
 from __future__ import annotations
@@ -197,12 +198,10 @@ class Source:
         """
         if self.bundle:
             values: Iterator[tuple[int, int, Any]] = self._read_bundle()
-        else:
-            values = (
-                self._read_lines()
-                if self.in_lines
-                else ((line, -1, each) for line, each in self._read_document(self.stream, self.report))
-            )
+        elif self.in_lines and not (expand and len(self._first_lines) == 1):
+            values = self._read_lines()
+        else:  # also one line that contains all records: of a damaged one, the intact records are read
+            values = ((line, -1, each) for line, each in self._read_document(self.stream, self.report))
         for line, place, value in values:
             if expand is None and place >= 0:
                 yield Record(line, place, value)
@@ -222,7 +221,9 @@ class Source:
 
         Objects after the damage are added to the list that contains similar ones.
         """
-        values = [record.value for record in self.records()] if self.in_lines else self._read_whole()
+        values = [value for _, value in self._read_document(self.stream, self.report)]
+        if self._start.lstrip()[:1] == b"[":
+            return values or None
         if not values:
             return None
         whole, *loose = values
@@ -230,10 +231,6 @@ class Source:
             if isinstance(value, dict) and (found := _find_list_of(whole, value)) is not None:
                 found.append(value)
         return whole
-
-    def _read_whole(self) -> list[Any]:
-        values = [value for _, value in self._read_document(self.stream, self.report)]
-        return [values] if self._start.lstrip()[:1] == b"[" else values
 
     def read_again(self, place: int) -> Any:
         """Read the value of a record again."""
