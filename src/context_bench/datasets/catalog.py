@@ -132,7 +132,7 @@ def find_public_card(name: str) -> Card:
 def card_for(tag: str) -> Card | None:
     """Find the card of a dataset tag such as `needle:length=8000`, or a label for one; None for the user's own data."""
     name = _LABELS.get(tag, tag).partition(":")[0].replace("_", "-")
-    return catalog().get(name)
+    return catalog().get(name) if name else None
 
 
 _LABELS: dict[str, str] = {}

@@ -65,6 +65,8 @@ FAILURES = (sqlite3.Error, UnicodeDecodeError)
 
 _PAGE = 16_384  # bytes; examples are a few kilobytes each, so pages larger than the default mean fewer writes
 
+_LOG_PAGES = 4_000  # pages in the log at which the writer itself moves them to the file, if `checkpoint` fell behind
+
 _BUSY_TIMEOUT_MS = 30_000  # how long to wait for another process that writes
 
 DAMAGED = "damaged"  # the status of a run of which only the number can be trusted
@@ -90,6 +92,8 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
             with connection:
                 _make_tables(connection, path)
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_spill = OFF")  # else a large batch is written twice more
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         return connection
     except (*FAILURES, OSError, StoreError) as error:
         if connection is not None:
@@ -166,6 +170,12 @@ def open_temporary(cache_kilobytes: int) -> sqlite3.Connection:
     for setting in (f"cache_size = -{cache_kilobytes}", "journal_mode = OFF", "synchronous = OFF", "temp_store = FILE"):
         connection.execute(f"PRAGMA {setting}")
     return connection
+
+
+def checkpoint(directory: Path) -> None:
+    """Move what is committed from the log to the file, beside whoever writes."""
+    with contextlib.closing(connect(directory, create=False)) as connection:
+        connection.execute("PRAGMA wal_checkpoint")
 
 
 def explain(error: BaseException, path: Path) -> StoreError:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from context_bench.errors import StoreError
-from context_bench.store.database import FILE_NAME, connect, explain
+from context_bench.store.database import FILE_NAME, checkpoint, connect, explain
 from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, to_bytes
 
 Content = bytes | Future[bytes]  # a content to be kept; or, of a long one, the record that a thread makes of it
@@ -37,9 +37,13 @@ _ROWS = 100
 _BYTES = 262_144
 """Limits of one statement, in rows and approximate bytes: Python keeps the last values of each statement."""
 
+_CHECKPOINT_BYTES = 4 * 2**20
+"""Bytes of contents after which the log is moved to the file: by a thread, so that the writer does not wait for the
+disk, and often, so that little is left to do at the end."""
+
 KeyIds = list[tuple[bytes, int]]
 Sealed = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]], int]
-"""The records of examples, answers and rows, and how many one statement should insert."""
+"""The records of examples, answers and rows, and the bytes of their contents."""
 
 _KEEP_ANSWER = (
     "INSERT OR IGNORE INTO responses SELECT ?, ? "
@@ -163,12 +167,12 @@ class WriteBatch:
         ]
         size = sum([len(each[2]) for each in examples]) + sum([len(each[1]) for each in answers])
         size += sum([len(each[4]) for each in rows if each[4]])
-        together = max(1, min(_ROWS, _BYTES * (len(examples) + len(answers) + len(rows)) // max(1, size)))
-        return examples, answers, rows, together
+        return examples, answers, rows, size
 
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Write everything as one transaction: all of it, or nothing."""
-        examples, answers, rows, together = self.seal()
+    def write(self, connection: sqlite3.Connection) -> int:
+        """Write everything as one transaction: all of it, or nothing. Returns the bytes of the contents."""
+        examples, answers, rows, size = self.seal()
+        together = max(1, min(_ROWS, _BYTES * (len(examples) + len(answers) + len(rows)) // max(1, size)))
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             for statement, values in self._changes:
@@ -182,6 +186,7 @@ class WriteBatch:
             for table, rows in self._others.items():
                 _insert(connection, table, rows)
             _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
+        return size
 
 
 def _make_record(body: Content, identity: int, key: bytes = b"") -> bytes:
@@ -252,6 +257,8 @@ class Writer:
         self._wake = threading.Event()
         self._awake = self._closing = False
         self._long_bytes, self._lock = 0, threading.Lock()
+        self._logged = 0
+        self._checkpoint: Future[None] | None = None
         self.failure: StoreError | None = None
         self._compressing = ThreadPoolExecutor(os.cpu_count() or 1, "context-bench-compress")
         self._thread = threading.Thread(target=self._work, name="context-bench-store", daemon=True)
@@ -299,8 +306,10 @@ class Writer:
             for _ in range(len(self._pending)):
                 what, values = take()
                 what(batch, *values)
-            batch.write(self._connection)
+            self._logged += batch.write(self._connection)
             self._check_file()
+            if self._logged >= _CHECKPOINT_BYTES and (self._checkpoint is None or self._checkpoint.done()):
+                self._logged, self._checkpoint = 0, self._compressing.submit(checkpoint, self._path.parent)
         except Exception as error:  # noqa: BLE001 - a thread that dies would say nothing
             self.failure = error if isinstance(error, StoreError) else explain(error, self._path)
             self._on_failure(self.failure)
