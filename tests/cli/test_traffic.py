@@ -74,7 +74,7 @@ def test_json_has_every_count_and_file(capsys: pytest.CaptureFixture[str], log: 
     assert KEY not in out
     found = json.loads(out)
     assert (found["requests"], found["prompt_tokens"], found["cache_hit_rate"]) == (1, 1000, 0.4)
-    assert found["by_tool"]["read"]["calls"] == 2
+    assert found["by_tool"]["read"]["results"] == 2
     by_name = {Path(each["path"]).name: each for each in found["files"]}
     assert by_name["log.jsonl"]["skipped"] == [{"reason": "broken JSON", "lines": 1, "first": [2]}]
     assert by_name["run.tail.jsonl"]["format"] is None

@@ -62,7 +62,7 @@ def test_tokens_cache_and_dollars_of_a_log(tmp_path: Path) -> None:
     assert overview.sent == {"system": 9, "tools": 3, "user": 9, "assistant": 2, "call": 3 + 6, "result": 61 + 122}
     assert overview.repeated == 61
     assert overview.tools["read"].as_dict() == {
-        "calls": 2,
+        "results": 2,
         "result_tokens": 122,
         "sent_tokens": 183,
         "repeated_tokens": 61,
@@ -79,6 +79,8 @@ def test_what_was_not_recorded_is_null_and_not_zero(tmp_path: Path) -> None:
     for name in (
         "prompt_tokens",
         "cache_read_tokens",
+        "cache_write_tokens",
+        "output_tokens",
         "cache_hit_rate",
         "cost_usd",
         "cost_uncached_usd",
@@ -86,6 +88,11 @@ def test_what_was_not_recorded_is_null_and_not_zero(tmp_path: Path) -> None:
     ):
         assert found[name] is None, name
     assert found["requests"] == 1
+    request = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    reply = {"id": "r", "choices": [], "usage": {"prompt_tokens": 5}}
+    (tmp_path / "log.jsonl").write_text(json.dumps({"request": request, "response": reply}))
+    found = overview_of(tmp_path).as_dict()
+    assert [found[name] for name in ("prompt_tokens", "cache_write_tokens", "output_tokens")] == [5, None, None]
 
 
 def test_the_dollars_of_real_sessions() -> None:

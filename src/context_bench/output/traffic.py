@@ -62,7 +62,8 @@ def summarize(overview: Overview, findings: Findings) -> list[str]:
     ]
     if total.billed:
         cached = "" if total.hit_rate is None else f", {percent(total.hit_rate)} of them read from a cache"
-        sentences.append(f"The API counted {total.prompt:,} prompt tokens{cached}, and {total.output:,} of output.")
+        output = "" if total.output is None else f", and {total.output:,} of output"
+        sentences.append(f"The API counted {total.prompt:,} prompt tokens{cached}{output}.")
     if total.cost is not None and total.cost_uncached is not None:
         priced = "the requests" if not total.unpriced else f"{total.billed - total.unpriced:,} of the requests"
         without = f"without a cache they would cost {dollars(total.cost_uncached)}"
@@ -101,7 +102,7 @@ def _list_sums(title: str, groups: dict[str, Sums], mask: Mask) -> Listing:
                 f"{sums.requests:,}",
                 f"{sums.prompt:,}" if sums.billed else "–",
                 "–" if sums.hit_rate is None else percent(sums.hit_rate),
-                f"{sums.output:,}" if sums.billed else "–",
+                "–" if sums.output is None else f"{sums.output:,}",
                 "–" if sums.cost is None else dollars(sums.cost),
                 "–" if sums.cost_uncached is None else dollars(sums.cost_uncached),
             ]
@@ -129,7 +130,7 @@ def _list_tools(overview: Overview, mask: Mask) -> Listing:
     lines = [["tool", "results", "tokens", "tokens sent", "repeated"]]
     shown = sorted(overview.tools.items(), key=lambda each: -each[1].sent)
     for name, sums in shown[:MOST_LINES]:
-        lines.append([mask(name), f"{sums.calls:,}", f"{sums.tokens:,}", f"{sums.sent:,}", f"{sums.repeated:,}"])
+        lines.append([mask(name), f"{sums.results:,}", f"{sums.tokens:,}", f"{sums.sent:,}", f"{sums.repeated:,}"])
     return Listing("Tool results", lines, _say_more(len(shown)))
 
 

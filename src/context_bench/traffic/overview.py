@@ -40,7 +40,7 @@ class Sums:
     input: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    output: int = 0
+    output: int | None = None  # None if no request reports it
     cache_known: int = 0  # prompt tokens of requests that report cache use
     dollars: float = 0.0
     dollars_uncached: float = 0.0
@@ -72,7 +72,8 @@ class Sums:
         self.input += usage.input
         self.cache_read += usage.cache_read or 0
         self.cache_write += usage.cache_write
-        self.output += usage.output or 0
+        if usage.output is not None:
+            self.output = (self.output or 0) + usage.output
         self.cache_known += usage.prompt if usage.cache_read is not None else 0
         price = prices.of(request.model)
         if price is None:
@@ -89,8 +90,8 @@ class Sums:
             "prompt_tokens": self.prompt if self.billed else None,
             "input_tokens": self.input if self.billed else None,
             "cache_read_tokens": self.cache_read if self.cache_known else None,
-            "cache_write_tokens": self.cache_write if self.billed else None,
-            "output_tokens": self.output if self.billed else None,
+            "cache_write_tokens": self.cache_write if self.cache_known or self.cache_write else None,
+            "output_tokens": self.output,
             "cache_hit_rate": self.hit_rate,
             "cost_usd": self.cost,
             "cost_uncached_usd": self.cost_uncached,
@@ -102,14 +103,14 @@ class Sums:
 class ToolSums:
     """Totals of one tool."""
 
-    calls: int = 0
+    results: int = 0
     tokens: int = 0  # of its results, each counted once
     sent: int = 0  # of its results in all prompts
     repeated: int = 0  # of results that repeat content of the same prompt
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "calls": self.calls,
+            "results": self.results,
             "result_tokens": self.tokens,
             "sent_tokens": self.sent,
             "repeated_tokens": self.repeated,
@@ -200,7 +201,9 @@ class Overview:
             "sessions": len(self.sessions),
             "threads": self.threads,
             **self.total.as_dict(),
-            "prompt_tokens_by_kind": {kind: self.sent[kind] for kind in KINDS},
+            "prompt_tokens_by_kind": {
+                kind: self.sent[kind] or (None if f"{kind}: not stored" in self.reconstructed else 0) for kind in KINDS
+            },
             "repeated_tokens": self.repeated,
             "not_recorded": fitted if self.fitted else None,
             "reconstructed_threads": dict(self.reconstructed),
@@ -317,7 +320,7 @@ class _ThreadCount:
         for piece in pieces:
             if piece.kind == "result":
                 sums = self._overview.tools.setdefault(piece.tool, ToolSums())
-                sums.calls += 1
+                sums.results += 1
                 sums.tokens += piece.tokens
             if piece.key and piece.key in self._held:
                 preview = " ".join(_STYLE.sub("", piece.preview).split())
