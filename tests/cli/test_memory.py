@@ -78,16 +78,19 @@ def test_the_systems_that_ship_run_with_no_key_and_no_network(folder: Path) -> N
 
 
 def test_by_default_four_tables_fit_a_screen_and_the_conclusion_is_last(folder: Path) -> None:
-    words = [word for name in ("bm25", "last:n=20", "naive") for word in ("--system", name)]
+    words = [word for name in ("hybrid", "bm25", "last:n=20") for word in ("--system", name)]
     shown = memory(folder, *words, "--dataset", "synthetic-memory").stdout.splitlines()
     assert len(shown) <= 45
     assert max(map(display_width, shown)) <= 120
     tables = [line.split("|")[1].strip() for line, below in itertools.pairwise(shown) if below.startswith("| --")]
     assert tables == ["ranked at each budget", "writing 1,000 turns", "score by type"]
     ranked = [line.split("|")[1].strip() for line in shown if re.match(r"\| \S+\[budget=", line)]
-    assert ranked == [f"{name}[budget={size}]" for size in (500, 2000, 8000) for name in ("bm25", "last:n=20")]
+    names = ("bm25", "hybrid", "last:n=20")
+    assert sorted(ranked) == sorted(f"{name}[budget={size}]" for size in (500, 2000, 8000) for name in names)
+    assert [line for line in ranked if "last" in line] == [f"last:n=20[budget={size}]" for size in (500, 2000, 8000)]
     assert any(line.startswith("last:n=20 lost turns: ") for line in shown)
-    assert shown[-1].strip().endswith("recall and probes tell more than these words.")
+    assert any(line.endswith("100% of the probes (also bm25).") for line in shown)
+    assert shown[-1].strip().endswith("judge by recall and probes.")
 
 
 def test_faults_are_named(folder: Path) -> None:
@@ -196,7 +199,7 @@ def test_a_script_answers_behind_the_taps(folder: Path) -> None:
         ),
         (
             ["--system", "bm25", "--dataset", "talks.jsonl", "--tap-reply", "echo", "--relay", "http://localhost:1"],
-            "only one",
+            "choose one source",
         ),
     ],
 )

@@ -216,7 +216,7 @@ def test_what_this_data_cannot_tell_is_claimed_nowhere() -> None:
     assert all("pareto_front" not in result.summary[f"truncate:ratio={ratio}"] for ratio in (0.3, 0.5))
     assert result.summary["passthrough"].get("pareto_front") != 0
     shown = TableReporter().render(result)
-    assert "largest share saved that is not worse than passthrough: truncate none is shown" in shown
+    assert "largest share saved" not in shown
     assert conclude(result).count("this data cannot show a loss") == 1  # of both settings at once
     page = HtmlReporter().render(result)
     assert page.count("equivalent</span>, and so is truncation<small>") == 4  # in two tables

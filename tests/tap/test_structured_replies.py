@@ -57,7 +57,10 @@ def test_a_schema_that_refers_to_itself_comes_to_an_end() -> None:
 
 
 def test_json_without_a_schema_is_an_object() -> None:
-    assert text(answer(Scripted.from_text("echo"), response_format={"type": "json_object"})) == {"text": "Hi"}
+    assert text(answer(Scripted.from_text("echo"), response_format={"type": "json_object"})) == {
+        "text": "Hi",
+        "memory": [{"text": "Hi"}],  # the form that mem0 reads
+    }
 
 
 def test_a_script_that_answers_in_json_is_left_alone() -> None:

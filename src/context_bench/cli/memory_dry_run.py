@@ -17,7 +17,7 @@ from context_bench.memory.evaluation import is_asking
 from context_bench.memory.members import is_control, is_factory
 from context_bench.memory.options import MemoryOptions
 from context_bench.memory.questions import Questions, open_conversations
-from context_bench.memory.vendor_memories import Vendor, is_vendor, read_vendor_config
+from context_bench.memory.vendor_memories import DEFAULT_K, Vendor, is_vendor, read_vendor_config
 from context_bench.output.layout import fit_grid, fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.refs import parse, resolve
@@ -28,6 +28,7 @@ from context_bench.types import Example
 from context_bench.utils.tokens import get_tokenizer
 
 EXTRACTED_TOKENS = 200  # assumed output of a model for one write
+MEMORY_TOKENS = 50  # assumed length of one memory of a vendor
 JUDGE_TOKENS = 100  # assumed length of a verdict with its reason
 
 
@@ -97,14 +98,16 @@ def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> 
         ["data", f"{count_things(conversations, 'conversation')}, {count_things(len(examples), 'question')}"],
         [
             "assumed",
-            f"{EXTRACTED_TOKENS} tokens written for a write, {ASSUMED_REPLY} for an answer, {JUDGE_TOKENS} by a judge",
+            f"{EXTRACTED_TOKENS} tokens written for a write, {ASSUMED_REPLY} for an answer, {JUDGE_TOKENS} by a judge; "
+            f"{MEMORY_TOKENS} in a vendor's memory",
         ],
         ["known", "of vendors the calls and prompts of a write; of other systems that each turn is read once"],
     ]
     if options.max_cost is not None and not unpriced:
         fits = "covers it" if total <= options.max_cost else "ends the run early"
         notes.append(["limit", f"--max-cost ${options.max_cost:,.2f} {fits}"])
-    notes.append(["cost", told])
+    scripted = options.tap_reply or options.tap_model
+    notes.append(["cost", f"nothing, as no API is called; with the model itself {told}" if scripted else told])
     sys.stdout.write(f"{fit_grid(lines, width)}\n\n{fit_listing(notes, width, head=False)}\n")
     return 0
 
@@ -137,6 +140,7 @@ def _list_systems(
         chosen = vendors.get(found.name, {}) if is_vendor(found) else {}
         model, embedder = chosen.get("model", options.model), chosen.get("embedding_model", embedding_model)
         control = is_control(found)
+        most = chosen.get("k", DEFAULT_K) * MEMORY_TOKENS if is_vendor(found) else max(options.budgets)
         writing, embedding, asking, reading, judging = (
             _Phase(each) for each in (model, embedder, model, options.model, None)
         )
@@ -151,10 +155,12 @@ def _list_systems(
             question = count(example["question"])
             for budget in (*budgets,) * copies:
                 if reads:
-                    reading.add(1, question + (history if budget is None else min(budget, history)), ASSUMED_REPLY)
+                    reading.add(
+                        1, question + (history if budget is None else min(budget, most, history)), ASSUMED_REPLY
+                    )
             if asks:
                 embedding.add(len(budgets) + own, (len(budgets) + own) * question, 0)
-                asking.add(own, own * (question + min(history, max(options.budgets))), own * ASSUMED_REPLY)
+                asking.add(own, own * (question + min(history, most)), own * ASSUMED_REPLY)
             for judge in judges:
                 size = measure_judge_request(judge, example, {"response": "-"}, count)
                 answers = (len(budgets) + own) * copies

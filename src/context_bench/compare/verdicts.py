@@ -75,7 +75,7 @@ def find_first_samples(config: Mapping[str, Any]) -> list[str]:
 def explain_first_samples(tags: Sequence[str]) -> str:
     """Say that intervals may not hold beyond the first examples."""
     names = ", ".join(tag or "the data" for tag in tags)
-    return f"only the first examples of {names} were used: intervals may not hold for the rest (see --sample random)"
+    return f"only the first examples of {names} were used: intervals may not hold for the rest"
 
 
 def _mark(interval: Interval) -> Interval:

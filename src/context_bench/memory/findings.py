@@ -74,7 +74,10 @@ def list_findings(result: EvalResult) -> list[str]:
 def find_empty_stores(result: EvalResult) -> dict[str, str]:
     """Find memories that stored nothing. Return a sentence for each of their arms, whose low costs are no saving."""
     found: dict[str, str] = {}
+    replaced = {row.system for row in result.rows if STOOD_IN in row.unscored.values()}  # the script may be at fault
     for name, system in _group_arms(result).items():
+        if replaced.intersection(system.arms):
+            continue
         known = {key: words for key, words in _EMPTY_STORE_SIGNS.items() if key in system.most}
         if known and not any(system.most[key] for key in known):
             sentence = (

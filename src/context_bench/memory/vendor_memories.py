@@ -35,6 +35,7 @@ else:
 _PROGRAM = Path(__file__).with_name("vendor_program.py")
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
 MAX_ERROR_LINES = 20
+DEFAULT_K = 10  # memories for a question
 
 
 class VendorFailed(Exception):
@@ -67,7 +68,7 @@ class VendorMemory:
         model: str = "gpt-4o-mini",
         embedding_model: str = "text-embedding-3-small",
         dimensions: int | None = None,
-        k: int = 10,
+        k: int = DEFAULT_K,
         timeout: float = 600.0,
         more: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:

@@ -22,6 +22,7 @@ from context_bench.numbers import (
     percent,
 )
 from context_bench.output.columns import is_answered_by_script
+from context_bench.output.memory import is_own_beside_script
 from context_bench.output.verdict_tables import explain_too_few
 from context_bench.results import EvalResult
 from context_bench.stats import THESE_GROUPS, Interval, Verdict
@@ -49,7 +50,7 @@ def sort_verdicts(result: EvalResult, comparison: Comparison) -> Standing:
     """Sort the systems that can be chosen by verdict."""
     standing = Standing([], [], [], [], [], [])
     for verdict in comparison.verdicts:
-        if verdict.control:
+        if verdict.control or is_own_beside_script(result, verdict.name):
             continue
         if _has_only_errors(result, verdict.name):
             standing.failed.append(verdict)

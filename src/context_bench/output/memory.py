@@ -91,6 +91,11 @@ def is_read_by_script(result: EvalResult) -> bool:
     return read and result.settings.read_by_script
 
 
+def is_own_beside_script(result: EvalResult, name: str) -> bool:
+    """Whether a line has a system's own answers, while a script answered in other lines: only --wide shows it."""
+    return describe_memory(result, name).get("answers") == "own" and is_read_by_script(result)
+
+
 def is_claimed(values: Mapping[str, float]) -> bool:
     """Whether a system names turns without showing them; its recall then lies between both numbers."""
     return score(values.get(CLAIMED, 0.0)) > score(values.get(RETRIEVAL_RECALL, 0.0))

@@ -28,6 +28,7 @@ from context_bench.output.layout import fit_columns, fit_grid, markdown_width, w
 from context_bench.output.memory import (
     choose_one_each,
     describe_memory,
+    is_own_beside_script,
     is_read_by_script,
     list_doubts,
     name_system,
@@ -35,13 +36,14 @@ from context_bench.output.memory import (
 )
 from context_bench.output.verdict_tables import write_verdict
 from context_bench.results import EvalResult
+from context_bench.text import list_names
 
 _GIVE_WAY = ("tokens read", "saved", "$ / right answer")
 
 
 def list_summary(result: EvalResult, width: int | None) -> list[str]:
     """List the parts of the default report of memory systems, in their order."""
-    found = [*list_doubts(result), *dict.fromkeys(find_empty_stores(result).values()), *list_findings(result)]
+    found = [*list_doubts(result), *dict.fromkeys(find_empty_stores(result).values()), *_join_findings(result)]
     ranking = _list_ranking(result)
     if width is not None and markdown_width(ranking) > width:
         brief = name_briefly(result.summary)
@@ -54,25 +56,40 @@ def list_summary(result: EvalResult, width: int | None) -> list[str]:
     return [part for part in parts if part]
 
 
+def _join_findings(result: EvalResult) -> list[str]:
+    """List the findings; systems with the same fault share a sentence."""
+    names = sorted({name_system(result, name) for name in result.summary}, key=len, reverse=True)
+    found: dict[str, list[str]] = {}
+    for sentence in list_findings(result):
+        name = next((each for each in names if sentence.startswith(each)), "")
+        found.setdefault(sentence.removeprefix(name), []).append(name)
+    return [
+        f"{first}{fault.removesuffix('.')} (also {list_names(others)})." if others else f"{first}{fault}"
+        for fault, (first, *others) in found.items()
+    ]
+
+
 def _list_ranking(result: EvalResult) -> list[list[str]]:
     """List the systems at each budget, the best first: by recall if a script reads, else by score."""
     key = RETRIEVAL_RECALL if is_read_by_script(result) else MEAN_SCORE
     comparison, places = result.comparison, []
     for place, (name, values) in enumerate(result.summary.items()):
+        if is_own_beside_script(result, name):
+            continue
         about = describe_memory(result, name)
         budget = about.get("budget")
         at = math.inf if about.get("is_control") else 1e15 if budget is None else budget
-        value = values.get(key, math.nan)
-        places.append((at, math.inf if math.isnan(value) else -value, place, name))
+        known = [values.get(each, math.nan) for each in (key, MEAN_SCORE)]
+        places.append((at, *(math.inf if math.isnan(value) else -value for value in known), place, name))
     priced = {name: price_right_answer(result, name) for name in result.summary}
     shown = any(0 < spent < math.inf for spent in priced.values())
     head = ["ranked at each budget", "recall", "score", "saved", "tokens read"]
     failed = any(values.get(NUM_ERRORS) for values in result.summary.values())
     head += [*(["errors"] if failed else []), *(["$ / right answer"] if shown else [])]
     lines = [[*head, *(["verdict"] if comparison else [])]]
-    ranked = [name for _, _, _, name in places]
+    ranked = [name for *_, name in sorted(places)]
     best = {each: find_best(result, each, score, ranked) for each in (RETRIEVAL_RECALL, MEAN_SCORE)}
-    for _, _, _, name in sorted(places):
+    for name in ranked:
         values = result.summary[name]
         cells = [
             *(write_cell(result, name, each, score, best=name in best[each], limits=True) for each in best),

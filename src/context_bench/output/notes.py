@@ -119,14 +119,13 @@ def list_caveats(result: EvalResult) -> list[str]:
 
 def _sum_up_curves(result: EvalResult) -> list[str]:
     """Name the best setting of each sweep in one line."""
-    found = []
     curves = result.curves()
-    for curve in curves:
-        best = curve.best_point
-        saved = "none is shown" if best is None else f"{percent(best.saving)} with {curve.knob}={best.setting}"
-        found.append(f"{curve.name} {saved}")
-    if not found or all(each.get(NUM_EXAMPLES) == each.get(NUM_UNSCORED) for each in result.summary.values()):
-        return []
+    best = [(each, each.best_point) for each in curves]
+    found = [f"{each.name} {percent(one.saving)} with {each.knob}={one.setting}" for each, one in best if one]
+    if not found:
+        return []  # the conclusion states this
+    none = [each.name for each, one in best if one is None]
+    found += [f"none is shown for {list_names(none)}"] if none else []
     return [f"largest share saved that is not worse than {curves[0].baseline}: {'; '.join(found)}."]
 
 

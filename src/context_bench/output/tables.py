@@ -129,7 +129,7 @@ class TableReporter:
         else:
             scores = [fit_grid(lines, self._width) for lines in list_dataset_scores(result, verdicts=True)]
             parts = [*(self._sum_up_memory(result) if is_memory else systems), *scores, *slices]
-            notes = sum_up_notes(result)
+            notes = [" ".join(sum_up_notes(result))] if is_memory else sum_up_notes(result)
         parts += ["\n".join(map(self._wrap, notes)), self._wrap(conclude(result) or describe_alone(result))]
         text = "\n\n".join(part for part in parts if part) + "\n"
         return color_table(text) if self._color else text

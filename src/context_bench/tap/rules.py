@@ -40,7 +40,8 @@ def _fit_structure(answer: Answer, document: Mapping[str, Any]) -> Answer:
         arguments = json.dumps(fill_schema(demand.schema, answer.text), ensure_ascii=False)
         return replace(answer, text="", chunks=None, tool_calls=[ToolCall("call_1", demand.name, arguments)])
     structured = isinstance(demand.schema, Mapping)
-    filled = fill_schema(demand.schema, answer.text) if structured else {"text": answer.text}
+    free = {"text": answer.text, "memory": [{"text": answer.text}]}  # mem0 demands JSON without a schema: this form
+    filled = fill_schema(demand.schema, answer.text) if structured else free
     return replace(answer, text=json.dumps(filled, ensure_ascii=False), chunks=None)
 
 
