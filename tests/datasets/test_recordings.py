@@ -11,6 +11,8 @@ import pytest
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.files import FileDataset
 from context_bench.datasets.open import open_datasets
+from context_bench.cli import evaluate
+from context_bench.config import RunOptions
 from context_bench.datasets.recordings import find_recorded_api, is_recording, read_examples
 from context_bench.errors import DataError
 from context_bench.systems.prompts import build_messages
@@ -165,6 +167,9 @@ def test_a_recording_of_one_api_can_be_sent_through_each(tmp_path: Path) -> None
     ]
     assert example["meta"]["group"] == "s1"
     assert find_recorded_api([tmp_path / "log.jsonl"]) == "anthropic"
+    for asked in ({"proxy": ["http://localhost:1"]}, {"start": ["serve"]}, {"vendor": ["kompact"]}):
+        options = RunOptions(dataset=[str(tmp_path / "log.jsonl")], silent=True, **asked)
+        assert evaluate._find_recorded_api(options) == "anthropic", asked
     for form in FORMS:
         body = form.build_request("m", build_messages(example), tools=example["tools"], max_tokens=9)
         sent = json.dumps(body)

@@ -57,7 +57,7 @@ def main(
 
 def _find_recorded_api(options: RunOptions) -> str | None:
     """Find the API of a recording among the datasets; a run uses it unless `--api` names another."""
-    if not options.proxy or not any(Path(name).exists() for name in options.dataset):
+    if not (options.proxy or options.wants_tap) or not any(Path(name).exists() for name in options.dataset):
         return None
     from context_bench.cli.messages import say
     from context_bench.datasets.recordings import find_recorded_api
