@@ -46,9 +46,9 @@ def test_what_is_printed_can_be_changed_and_given_back(tmp_path: Path) -> None:
     assert shown.stdout.splitlines()[1].split() == ["mine", "1", "2"]
 
 
-@pytest.mark.parametrize(("name", "hint"), [("gpt-4p", "gpt-4"), ("nonsense", "not priced")])
+@pytest.mark.parametrize(("name", "hint"), [("gpt-4p", "gpt-4"), ("nonsense", "no entry matches")])
 def test_a_model_that_is_not_priced(tmp_path: Path, name: str, hint: str) -> None:
     shown = called("prices", name, cwd=tmp_path)
     assert shown.returncode == 2
-    assert f"{name!r} is not priced" in shown.stderr
+    assert f"{name!r} has no price" in shown.stderr
     assert hint in shown.stderr

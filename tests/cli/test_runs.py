@@ -201,7 +201,7 @@ def test_rm_by_age(folder: Path) -> None:
     for wrong in ("30", "d", "-1d", "1.5d", "30 days"):
         done = called("runs", "rm", f"--older-than={wrong}", cwd=folder)
         assert (done.returncode, "such as 30d" in done.stderr) == (2, True), done.stderr
-    assert "no run is named" in called("runs", "rm", cwd=folder).stderr
+    assert "no run given" in called("runs", "rm", cwd=folder).stderr
 
 
 def test_the_status_is_shown_at_80_columns() -> None:

@@ -162,7 +162,7 @@ def test_the_judge_is_asked_within_the_limit(tmp_path: Path) -> None:
         done = called("score", "last", *judged, "--max-cost", "0.009", cwd=tmp_path)
         assert len(server.chats) == 4
         assert done.returncode == 3
-        assert "stopped judging: the limit of $0.009 is reached ($0.0080 spent, $0.0080 of it on judging" in done.stderr
+        assert "judging stopped: the limit of $0.009 is reached ($0.0080 spent, $0.0080 of it on judging" in done.stderr
         rows = json.loads(done.stdout)["rows"]
         assert sum(row["metadata"].get("judge_cost_usd", 0) for row in rows) == pytest.approx(0.008)
         whole = called("score", "last", *judged, "--max-cost", "1", cwd=tmp_path)

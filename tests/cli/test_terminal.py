@@ -1,4 +1,4 @@
-"""On a real terminal of 80 columns: no line wraps, long work shows progress, Ctrl-C says how to go on."""
+"""On a real terminal of 80 columns: no line wraps, long work shows progress, Ctrl-C says how to continue."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_no_line_wraps(recorded: Path, command: tuple[str, ...]) -> None:
 
 
 def test_runs_alone_names_its_actions_to_whoever_reads_them(recorded: Path) -> None:
-    assert "`runs show RUN` shows one of them" in on_terminal("runs", cwd=recorded)
-    assert "shows one of them" not in on_terminal("runs", "list", cwd=recorded)
+    assert "`runs show RUN` shows a run" in on_terminal("runs", cwd=recorded)
+    assert "shows a run" not in on_terminal("runs", "list", cwd=recorded)
     assert shell("runs", cwd=recorded).stderr == ""
 
 
@@ -128,7 +128,7 @@ def test_the_line_that_resumes_does(tmp_path: Path) -> None:
 
 
 def test_a_fresh_run_is_resumed_without_asking_for_everything_again(tmp_path: Path) -> None:
-    line = interrupt(tmp_path, "--fresh").rpartition("to go on:\n")[2].splitlines()[0]
+    line = interrupt(tmp_path, "--fresh").rpartition("to continue:\n")[2].splitlines()[0]
     assert "--fresh" not in line
     assert line.endswith(" --resume")
 
@@ -148,7 +148,7 @@ def test_a_run_file_is_resumed_as_it_was_started(tmp_path: Path, fresh: bool) ->
     run.wait_for(" left")
     run.send("\x03")
     assert run.finish() == 130
-    line = run.shown.rpartition("to go on:\r\n")[2].splitlines()[0]
+    line = run.shown.rpartition("to continue:\r\n")[2].splitlines()[0]
     flags = "--system=own.py:slow --dataset=kv:length=200,n=100" if fresh else "run bench.toml"
     assert line == f"  context-bench {flags} --repeats 2 --resume"
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import ExitStack
 from getpass import getuser
 from pathlib import Path
 from typing import Any
@@ -31,16 +32,19 @@ def test_it_answers_until_it_is_told_to_end(tmp_path: Path, number: int, ssh: st
     evaluate([_keep], examples, cache_dir=str(tmp_path / "runs"), progress=False)
     command = [sys.executable, "-m", "context_bench", "view", "--store", "runs", "--no-open"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment(SSH_CONNECTION=ssh), text=True, **pipes) as process:
+    environ = environment(SSH_CONNECTION=ssh)
+    with ExitStack() as stack:
+        process = stack.enter_context(subprocess.Popen(command, cwd=tmp_path, env=environ, text=True, **pipes))
+        stack.callback(process.kill)  # leaving Popen's block waits for its end
         assert process.stdout is not None
         assert process.stderr is not None
         address = process.stdout.readline().strip()
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(f"{address}api/runs", timeout=60) as reply:
             assert b'"rows":1' in reply.read()
-        assert "Ctrl-C ends it" in process.stderr.readline()
+        assert "Ctrl-C stops" in process.stderr.readline()
         if ssh:
-            assert "this opens a tunnel" in process.stderr.readline()
+            assert "this command opens a tunnel" in process.stderr.readline()
             port = urlsplit(address).port
             assert process.stderr.readline().strip() == f"ssh -N -L {port}:127.0.0.1:{port} {getuser()}@198.51.100.2"
         process.send_signal(number)

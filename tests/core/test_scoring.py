@@ -424,7 +424,7 @@ def test_where_a_context_cannot_be_scored_there_are_tokens_and_time() -> None:
     ]
     with pytest.warns(UserWarning, match="could be scored"):
         asked = summed_up(Passthrough(), examples=letters)
-    assert "tokens and time only" in TableReporter(wide=True).render(asked)
+    assert "the system returned a context, not an answer" in TableReporter(wide=True).render(asked)
 
 
 def test_a_row_of_an_earlier_run_is_scored_as_the_data_is_now(tmp_path: Path) -> None:

@@ -186,4 +186,4 @@ def test_controls_tell_whether_the_data_could_have_failed() -> None:
 
 def test_the_gold_self_test_finds_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["datasets", "check", "agent-trace:length=3000,turns=12,n=6"]) == 0
-    assert "evidence comes after" in capsys.readouterr().out
+    assert "evidence stands after" in capsys.readouterr().out

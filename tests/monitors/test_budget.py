@@ -311,7 +311,7 @@ def test_no_usage_switches_a_limit_off(value: Any, streamed: bool) -> None:
     assert "by our own count" in result.config["stopped"]
     assert costs(result.rows) == [], "what was not told is not measured"
     assert 4 <= len(limited.rows) <= 8
-    ignored = [warning for warning in warned if "cannot be, which is ignored" in str(warning.message)]
+    ignored = [warning for warning in warned if "impossible token usage" in str(warning.message)]
     assert len(ignored) == (0 if value is None else 2), "once for each run"
     noted = [row.metadata.get("ignored_usage", {}).keys() for row in result.rows]
     assert all(each == (set() if value is None else usage.keys()) for each in noted)
@@ -367,7 +367,7 @@ def test_prices_alone_warn_once_for_each_model() -> None:
     assert costs(result.rows) == []
 
 
-@pytest.mark.filterwarnings("ignore:.*tells no token usage")
+@pytest.mark.filterwarnings("ignore:.*reports no token usage")
 @pytest.mark.parametrize("limits", [Limits(max_cost=1e6), Limits(max_total_tokens=10**9)], ids=["dollars", "tokens"])
 def test_the_tokens_of_long_texts_are_not_counted_on_the_event_loop(limits: Limits) -> None:
     counted: list[tuple[int, bool]] = []

@@ -139,7 +139,7 @@ def test_a_memory_system_is_not_taken_for_another_one() -> None:
 
     with pytest.raises(UsageError, match=r"a Memory is a memory system .*: use evaluate_memory\(\)"):
         adapt(Memory())
-    with pytest.raises(UsageError, match="run each kind on its own"):
+    with pytest.raises(UsageError, match="run each kind separately"):
         evaluate([Memory(), "passthrough"], [{"id": 1, "context": "c"}])
 
 

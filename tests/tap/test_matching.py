@@ -291,7 +291,7 @@ def test_a_request_that_is_over_by_the_time_its_call_was_compared_does_not_get_i
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundredth of the room that there is, so that a hundredth of the texts fills it."""
-    for name in ("_KEPT_CHARACTERS", "_REMEMBERED_CHARACTERS"):
+    for name in ("_MAX_KEPT_CHARS", "_MAX_REMEMBERED_CHARS"):
         monkeypatch.setattr(matching, name, getattr(matching, name) // 100)
 
 

@@ -183,7 +183,7 @@ class RowMaker:
         """Warn about a system's usage, once per message."""
         if (job.system.name, message) not in self._warned:
             self._warned.add((job.system.name, message))
-            warn(f"{job.system.name!r} tells {message}")
+            warn(f"{job.system.name!r} reports {message}")
 
     def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
         """Set the cost of a row by the prices of this run, even if an earlier run had other prices.
