@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from context_bench.cli import evaluate
+from context_bench.config import RunOptions
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.files import FileDataset
 from context_bench.datasets.open import open_datasets
-from context_bench.cli import evaluate
-from context_bench.config import RunOptions
 from context_bench.datasets.recordings import find_recorded_api, is_recording, read_examples
 from context_bench.errors import DataError
 from context_bench.systems.prompts import build_messages
