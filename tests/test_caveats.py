@@ -294,14 +294,14 @@ def test_a_cost_without_the_rows_that_could_not_be_told_says_so() -> None:
     summary = summarize([known, unknown], ["s"], [UpstreamCost()])
     assert summary.numbers["s"]["upstream_cost_of_pass"] == 105.0
     assert (
-        "1 rows whose calls could not be matched to them for certain are left out"
+        "1 rows whose calls could not be matched with certainty are left out"
         in summary.notes["s"]["upstream_cost_of_pass"]
     )
     alone = summarize([unknown], ["s"], [UpstreamCost()])
     assert math.isnan(alone.numbers["s"]["upstream_cost_of_pass"])
-    assert "could not be matched to it for certain" in alone.notes["s"]["upstream_cost_of_pass"]
+    assert "could not be matched to it with certainty" in alone.notes["s"]["upstream_cost_of_pass"]
     late = summarize([known], ["s"], [UpstreamCost()], {"reports": {"s": {"late_calls": 2, "late_tokens": 50}}})
-    assert "2 calls that came late" in late.notes["s"]["upstream_cost_of_pass"]
+    assert "2 late calls are not included" in late.notes["s"]["upstream_cost_of_pass"]
 
 
 def test_bounds_stand_beside_the_numbers_of_each_dataset_too() -> None:

@@ -114,7 +114,7 @@ def test_a_killed_run_can_be_looked_at_and_judged(tmp_path: Path) -> None:
         assert len(server.requests) == requests
     assert re.search(rf" interrupted +\S+ \S+ +{len(exported['rows'])} ", listed.stdout), listed.stdout
     assert re.search(r"^status +interrupted$", shown.stdout, re.MULTILINE)
-    assert "stopped early: the run did not come to its end; the numbers cover the finished rows" in shown.stdout
+    assert "stopped early: the run did not finish; the numbers are those of the rows" in shown.stdout
     assert 20 <= len(exported["rows"]) < 200
     assert exported["summary"]["p"]["num_examples"] == len(exported["rows"])
     assert scored.returncode == 0, scored.stderr
@@ -814,7 +814,7 @@ def test_a_run_that_is_under_way_is_not_removed(tmp_path: Path) -> None:
             time.sleep(0.005)
         refused = called("runs", "rm", "last", cwd=tmp_path)
         assert refused.returncode == 2
-        assert "is under way: stop it first" in refused.stderr.splitlines()[-1]
+        assert "is still running: stop it first" in refused.stderr.splitlines()[-1]
         process.communicate(timeout=60)
         assert process.returncode == 0
         assert len(called("runs", "export", "last", "--output", "csv", cwd=tmp_path).stdout.splitlines()) == 31

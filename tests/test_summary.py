@@ -137,7 +137,7 @@ def test_a_metric_that_returns_no_dict_is_named() -> None:
             return 1.0
 
     summary = summarize([], ["a"], [Broken()])  # type: ignore[list-item]
-    assert summary.failures == {"broken": "TypeError: it returned float, and must return a dict of numbers"}
+    assert summary.failures == {"broken": "TypeError: it returned float; it must return a dict of numbers"}
     assert math.isnan(summary.numbers["a"]["broken"])
 
 

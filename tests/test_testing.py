@@ -147,7 +147,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     (
         "render",
         {"render_parts": lambda _, result: ["te", "xt"]},
-        "a reporter must give by render_parts() what render() gives of the same result",
+        "a reporter must give the same text by render_parts() as by render()",
     ),
 ]
 
@@ -321,7 +321,7 @@ def _ascore(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("ascore", "sentence"),
     [
-        (_ascore({"part": 0.5}), "an evaluator must give by ascore() what score() gives for the same answer"),
+        (_ascore({"part": 0.5}), "an evaluator must give the same scores by ascore() as by score()"),
         (_ascore(1.0), "an evaluator must return a dict of numbers (it returned float)"),
         (_ascore({"part": float("inf")}), "an evaluator must return finite numbers (it returned {'part': inf})"),
         (_ascore({"other": 1.0}), "an evaluator must declare every score in `score_fields` (missing: other)"),

@@ -298,8 +298,8 @@ _DECLARED = (
     Number("rewritten_history", "history rewritten", "share", "prefix-stability", CACHE, low=0, high=1,
            meaning="Share of turns that rewrite a part of an earlier request."),
     Number("cost_per_1k_cache_adjusted_usd", "$ / 1k, cache-adjusted", "dollars", "dollar-cost", CACHE,
-           meaning="Dollars for 1,000 conversations if the API's cache gives all that a request repeats of earlier "
-                   "ones."),
+           meaning="Dollars for 1,000 conversations if the API's cache served everything that a request repeats from "
+                   "earlier ones."),
     # changed rows, and the position of the evidence
     Number("acted_rows", "acted on", "rows", "engagement", meaning="Rows on which the system changed anything."),
     Number("acted_share", "acted on", "share", "engagement", low=0, high=1, by_dataset=True,
@@ -325,7 +325,7 @@ _DECLARED = (
     Number("evidence_lost", "lost", "share", "evidence-survival", EVIDENCE, low=0, high=1, by_dataset=True,
            meaning="Share of rows whose evidence was lost."),
     Number("evidence_rewritten", "lost and rewritten", "share", "evidence-survival", EVIDENCE, low=0, high=1,
-           by_dataset=True, hide_zero=True, meaning="Share of rows that lost it in a text with new words."),
+           by_dataset=True, hide_zero=True, meaning="Share of rows that lost their evidence in a text with new words."),
     Number("evidence_survival_best", "survived at best", "share", "evidence-survival", EVIDENCE, low=0, high=1,
            by_dataset=True, meaning="Survival if all rows whose answering call is unknown kept their evidence."),
     Number("evidence_survival_worst", "at worst", "share", "evidence-survival", EVIDENCE, low=0, high=1,
@@ -410,7 +410,7 @@ _DECLARED = (
     Number("query_embed_calls", "embedding calls / question", "calls each", "memory-costs",
            meaning="Calls for embeddings for a question."),
     Number("found_per_question", "found / question", "ratio", "memory-costs",
-           meaning="Things that the memory retrieved for a question."),
+           meaning="Items that the memory retrieved for a question."),
     Number("answer_tokens", "reader tokens / question", "tokens", "memory-costs",
            meaning="Tokens that the reader read and wrote for a question."),
     Number("late_calls", "late calls", "calls", "memory-costs",

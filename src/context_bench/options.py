@@ -150,9 +150,9 @@ TEMPERATURE = Kind(
 )
 ERROR_LIMIT = Kind("must be a number of errors or a percentage", _parse_error_limit)
 RESOURCES = Kind("must be NAME=N,... such as num_gpus=1,num_cpus=2", _parse_resources)
-WORDS = Kind("must be one or several words, with commas between them", _parse_words)
+WORDS = Kind("must be words separated by commas", _parse_words)
 NUMBERS = Kind(
-    "must be integers of at least 1, with commas between them",
+    "must be integers of at least 1, separated by commas",
     lambda text: [_number(int, 1)(word) for word in _parse_words(text)],
 )
 VOLUME = Kind("must be a number of requests in a period, such as 2000000/month or 70k/day", _parse_volume)

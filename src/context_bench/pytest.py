@@ -54,7 +54,7 @@ def assert_not_worse(
     __tracebackhide__ = True
     result = evaluate([baseline, system], dataset, margin=check_margin(margin), **{"progress": False, **options})
     if len(result.systems) != 2:
-        raise ValueError(f"assert_not_worse compares one system with one baseline, and got {', '.join(result.systems)}")
+        raise ValueError(f"assert_not_worse compares one system with one baseline, not {', '.join(result.systems)}")
     name = result.systems[1]
     found = result.compare(result.systems[0], margin=margin)
     verdict = None if found is None else found.of(name)
@@ -62,7 +62,7 @@ def assert_not_worse(
         raise AssertionError(f"{name} cannot be compared with {result.systems[0]}: they share no scored example")
     blind = "" if found is None or accept_blind else found.explain_blindness(name)
     if blind and not allow_undecided:
-        raise AssertionError(f"{name} is {blind} (accept_blind=True takes it for an answer)")
+        raise AssertionError(f"{name} is {blind} (accept_blind=True accepts this)")
     if verdict.not_worse or (allow_undecided and verdict.word == "undecided"):
         return result
     limits = f"95% interval {verdict.interval.low:+.3f} to {verdict.interval.high:+.3f}"

@@ -289,7 +289,7 @@ class EvalResult:
         if not isinstance(baseline, EvalResult):
             return compare_systems(self, baseline, metric, margin)
         if metric is not None:
-            raise UsageError("results are compared by their score: leave metric out, or set score_field= in both runs")
+            raise UsageError("results are compared by their score: remove metric, or set score_field= in both runs")
         found: RunComparison = import_object("context_bench.compare.runs:compare_results")(self, baseline, margin)
         return found
 
@@ -352,7 +352,7 @@ class EvalResult:
             raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
         except DataError as error:
             kind = _EXPORTED.get(Path(path).suffix.lower())
-            reason = error if kind is None else f"{kind} cannot be loaded as a result: keep JSON or the store"
+            reason = error if kind is None else f"{kind} cannot be loaded as a result: save JSON, or use the store"
             raise DataError(f"{path}: {reason}") from None
 
     def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:

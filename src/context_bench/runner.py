@@ -32,8 +32,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _NO_EXAMPLES = (
-    "the dataset gave no examples, so nothing was measured; an iterator that was read before is at its end: "
-    "make it anew, or pass a list"
+    "the dataset gave no examples, so nothing was measured; an iterator can be read only once: create it again, or "
+    "pass a list"
 )
 
 

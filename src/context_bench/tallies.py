@@ -140,7 +140,7 @@ class GuardedTally:
 def _check_numbers(given: Any) -> tuple[dict[str, float], dict[str, str]]:
     """Read a metric's result as numbers; others become NaN with a note."""
     if not isinstance(given, Mapping):
-        raise TypeError(f"it returned {type(given).__name__}, and must return a dict of numbers")
+        raise TypeError(f"it returned {type(given).__name__}; it must return a dict of numbers")
     values: dict[str, float] = {}
     notes: dict[str, str] = {}
     for key, value in given.items():

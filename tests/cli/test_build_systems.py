@@ -216,4 +216,4 @@ def test_a_mistake_is_one_sentence(call: Call, tmp_path: Path, flags: list[str],
 @pytest.mark.parametrize("flags", [("--header", "X-Upstream:{tap}"), ("--extra-body", '{"to": "{tap}"}')])
 def test_a_place_for_the_tap_needs_a_tap(call: Call, flags: tuple[str, str]) -> None:
     code, _, err = call("--proxy", "http://127.0.0.1:9", *flags)
-    assert (code, f"{flags[0]} has {{tap}} in it, and this run has no tap" in err) == (2, True)
+    assert (code, f"{flags[0]} contains {{tap}}, but this run has no tap" in err) == (2, True)

@@ -179,7 +179,7 @@ def test_nothing_to_compare(tmp_path: Path, processed: Any, facts: dict[str, Any
     assert told in text
     assert ("── error ──\nTimedOut: no answer\n" in text) == bool(facts)
     if processed:
-        assert "evidence: not known, what the model got to read was not seen" in text
+        assert "evidence: not known, the text that the model read is not known" in text
 
 
 def test_long_stretches_are_folded_but_not_the_evidence(tmp_path: Path) -> None:

@@ -121,6 +121,6 @@ def test_golds_that_stand_in_no_context_are_counted_and_not_lost(folder: Path) -
     text = called(*flags, cwd=folder).stdout
     cells = find_cells(text, "system")
     assert (cells["n"], cells["unscored"], cells["score"][:6]) == ("6", "2", "1.000*")
-    assert "2 of 6 unscored: no gold answer stands in the original context, so none can be lost." in text
+    assert "2 of 6 unscored: no gold answer occurs in the original context, so none can be lost." in text
     (values,) = json.loads(called(*flags, "--output", "json", cwd=folder).stdout)["summary"].values()
     assert (values["mean_score"], values["num_unscored"]) == (1.0, 2.0)

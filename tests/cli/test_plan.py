@@ -34,7 +34,7 @@ def test_few_discordant_examples_are_enumerated(tmp_path: Path) -> None:
 def test_it_says_what_a_difference_is_corrected_for(tmp_path: Path) -> None:
     systems = [flag for name in "abc" for flag in ("--system", name)]
     done = called("plan", "--spread", "0.2", *systems, cwd=tmp_path)
-    assert "a difference is corrected for 2 comparisons" in done.stderr
+    assert "differences are corrected for 2 comparisons" in done.stderr
     rows = [
         make_row(float(place % 3 > 0 or name == "direct"), system=name, example_id=place)
         for name in ("direct", "floor", "mine", "other")
@@ -44,7 +44,7 @@ def test_it_says_what_a_difference_is_corrected_for(tmp_path: Path) -> None:
     pilot = EvalResult(rows, {name: {} for name in ("direct", "floor", "mine", "other")}, config=config)
     (tmp_path / "pilot.json").write_text(pilot.to_json())
     done = called("plan", "pilot.json", cwd=tmp_path)
-    assert "a difference is corrected for 2 comparisons" in done.stderr  # as in the verdicts: a floor does not compete
+    assert "differences are corrected for 2 comparisons" in done.stderr  # as in the verdicts: a floor does not compete
 
 
 def test_a_pilot_a_lock_and_runs_that_keep_to_it_or_not(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_pilot_a_lock_and_runs_that_keep_to_it_or_not(tmp_path: Path) -> None:
     kept = called(*SYSTEMS, *DATA, "--plan", "plan.json", "--quiet", cwd=tmp_path)
     assert kept.returncode == 0, kept.stderr
     assert "as planned (plan.json, locked " in kept.stdout
-    assert "The store holds 1 earlier run of the same comparison." in " ".join(kept.stdout.split())
+    assert "The store has 1 earlier run of the same comparison." in " ".join(kept.stdout.split())
     other = called(*SYSTEMS, *DATA, "--plan", "plan.json", "--quiet", "-n", "30", "--margin", "0.1", cwd=tmp_path)
     text = " ".join(other.stdout.split())
     assert "not as planned" in text

@@ -176,4 +176,4 @@ def test_a_judge_without_a_price_is_refused_under_a_limit_on_cost(folder: Path) 
         "score", "last", "--judge-url", "http://127.0.0.1:9", "--judge-model", "odd", "--max-cost", "1", cwd=folder
     )
     assert done.returncode == 2
-    assert "'odd' is not priced, and the limit on cost could not be kept" in done.stderr
+    assert "'odd' has no price, so --max-cost cannot be enforced" in done.stderr

@@ -209,7 +209,7 @@ def test_other_machines_are_let_in_with_a_warning(tmp_path: Path) -> None:
         (["--reply", "echo", "--tokenizer", "nonsense"], "unknown tokenizer 'nonsense'"),
         (["--reply", "nonsense"], "'nonsense' is not a script"),
         (["--forward", "example.com"], "'example.com' is not the URL of a server: write https://example.com"),
-        (["--forward", f"http://me:{KEY}@example.com"], "holds a password"),
+        (["--forward", f"http://me:{KEY}@example.com"], "has a password"),
     ],
 )
 def test_a_mistake_is_one_sentence(tmp_path: Path, arguments: list[str], said: str) -> None:

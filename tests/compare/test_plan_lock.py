@@ -63,7 +63,7 @@ def test_earlier_runs_of_the_same_comparison() -> None:
 def test_the_sentence() -> None:
     plan = {"file": "p.json", "lock": LOCK.to_dict(), "earlier_runs": 1}
     assert describe_lock({**KEPT, "plan": plan}) == (
-        "as planned (p.json, locked 2026-01-02). The store holds 1 earlier run of the same comparison."
+        "as planned (p.json, locked 2026-01-02). The store has 1 earlier run of the same comparison."
     )
     other = describe_lock({**KEPT, "margin": 0.1, "plan": {**plan, "earlier_runs": None}})
     assert other.startswith("not as planned (p.json, locked 2026-01-02): the margin is 0.1, planned 0.02.")

@@ -106,7 +106,7 @@ def test_a_toy_proxy_fails_exactly_the_checks_that_name_its_fault(kind: str, api
 
 def test_a_failure_shows_what_was_sent_and_what_arrived() -> None:
     (outcome,) = examined("corrupts", "openai", "streamed-tool-calls-intact").outcomes
-    assert outcome.reason == "the arguments of a tool call are not JSON any more"
+    assert outcome.reason == "the arguments of a tool call are no longer JSON"
     assert outcome.sent[0]["arguments"].startswith('{"guests": 4')
     assert outcome.arrived[0]["arguments"].startswith("{'guests': 4")
 
@@ -218,7 +218,7 @@ class Drops(Toy):
 
 def test_a_reply_that_is_broken_off_is_told_as_such() -> None:
     (outcome,) = examined(Drops, "openai", "plain reply text intact").outcomes
-    assert outcome.reason.startswith("the proxy broke the reply off")
+    assert outcome.reason.startswith("the proxy cut the reply off")
     assert outcome.sent["messages"]
 
 

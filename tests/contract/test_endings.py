@@ -56,7 +56,7 @@ ENDS = [
 @pytest.mark.parametrize("kept", [False, True], ids=["no store", "store"])
 def test_a_system_that_raises_at_its_end(error: BaseException, end: Any, kept: bool, tmp_path: Path) -> None:
     system = type("Ends", (Plain,), {"finish": end(error)})()
-    with pytest.warns(UserWarning, match=f"plain did not end well: {type(error).__name__}|coroutine raised"):
+    with pytest.warns(UserWarning, match=rf"plain failed in finish\(\): {type(error).__name__}|coroutine raised"):
         result = evaluate(system, numbered(1, 2), progress=False, cache_dir=tmp_path if kept else None)
     assert [row.example_id for row in result.rows] == [1, 2]
     if kept:
@@ -84,7 +84,7 @@ def test_a_system_that_hangs_at_its_end_is_left_alone(asynchronous: bool, monkey
             ended.append(self.name)
 
     started = time.monotonic()
-    with pytest.warns(UserWarning, match=r"plain did not end well: finish\(\) did not return within 0.2 s"):
+    with pytest.warns(UserWarning, match=r"plain failed in finish\(\): it did not return within 0.2 s"):
         result = evaluate([HangsAwaited() if asynchronous else Hangs(), Ends()], numbered(1), progress=False)
     assert len(result.rows) == 2
     assert ended == ["ends"]
@@ -108,7 +108,7 @@ def test_an_evaluator_is_prepared_and_ended_like_a_system() -> None:
             events.append("finish")
             raise SystemExit
 
-    with pytest.warns(UserWarning, match="judge did not end well: SystemExit"):
+    with pytest.warns(UserWarning, match=r"judge failed in finish\(\): SystemExit"):
         result = evaluate(Plain(), numbered(1), [Judge()], progress=False)
     assert events == ["prepare", "score", "finish"]
     assert result.rows[0].scores["judge"] == 1.0
@@ -309,7 +309,7 @@ def test_a_finish_that_cannot_even_be_read_is_a_warning(kept: bool, tmp_path: Pa
         def finish(self) -> Any:
             raise RuntimeError("closed already")
 
-    with pytest.warns(UserWarning, match="plain did not end well: `finish` of a Odd must be readable") as told:
+    with pytest.warns(UserWarning, match=r"plain failed in finish\(\): `finish` of a Odd must be readable") as told:
         result = evaluate(Odd(), numbered(1, 2), progress=False, cache_dir=tmp_path if kept else None)
     assert len(told) == 1
     assert "RuntimeError: closed already" in str(told[0].message)

@@ -122,8 +122,8 @@ def test_a_call_that_was_not_answered_was_not_read(status: int) -> None:
 @pytest.mark.parametrize(
     ("processed", "reason"),
     [
-        ({}, "what the model got to read was not seen"),
-        ({"response": SPAN}, "what the model got to read was not seen"),
+        ({}, "the text that the model read is not known"),
+        ({"response": SPAN}, "the text that the model read is not known"),
         ({"tapped": []}, "no request of this example reached the model"),
         ({"tapped": [_exchange()]}, "no request of this example reached the model"),
         ({"tapped": [_exchange(_call(SPAN, status=500))]}, "no request of this example reached the model"),
@@ -335,7 +335,7 @@ def test_a_question_does_not_recover_what_the_context_lost() -> None:
 def test_evidence_that_the_original_does_not_hold_cannot_be_lost() -> None:
     example = {"context": SPAN, "question": "Where?", "evidence": ["Carol sails to Oslo."]}
     scores: Any = EvidenceSurvival().score(example, {"context": SPAN})
-    assert (scores, scores.reason) == ({}, "the original context does not hold the evidence")
+    assert (scores, scores.reason) == ({}, "the original context does not contain the evidence")
     scores = EvidenceSurvival().score({**example, "evidence": [SPAN, "Carol sails to Oslo."]}, {"context": "Bob"})
     assert scores.details == {"verbatim": 0, "recoverable": 0, "lost": 1, "lost_spans": [SPAN], "rewritten": False}
 

@@ -212,7 +212,7 @@ def test_a_failing_judge_is_a_missing_score_that_may_come_later(failure: Any) ->
 def test_the_reply_that_cannot_be_read_is_kept() -> None:
     scores = judged(completion("It is fine.", usage={"prompt_tokens": 5, "completion_tokens": 2}))
     assert scores.details == {"model": "m", "reply": "It is fine.", "prompt_tokens": 5, "completion_tokens": 2}
-    assert scores.reason == "the judge's reply cannot be read: it holds no rating"
+    assert scores.reason == "the judge's reply cannot be read: it contains no rating"
 
 
 def test_a_huge_reply_is_not_kept_whole() -> None:

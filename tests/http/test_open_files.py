@@ -110,7 +110,7 @@ def test_our_own_shortage_is_told_as_ours_and_kills_no_server() -> None:
         done = subprocess.run([sys.executable, "-c", SHORTAGE, server.url], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said, document = done.stdout.splitlines()
-    assert said.startswith(f"this machine has no connection left for {server.url}/ (too many open files)")
+    assert said.startswith(f"this machine has no free connection for {server.url}/ (too many open files)")
     assert document == "{'a': 1}"
 
 

@@ -20,11 +20,11 @@ def failure(status: int, said: str, url: str = "https://api.example.com/v1/chat/
 @pytest.mark.parametrize(
     ("asked", "url", "advice"),
     [
-        (ASKED, "https://h/v1/x", "no key was sent, so set OPENAI_API_KEY, or name the variable with the key by"),
+        (ASKED, "https://h/v1/x", "no key was sent, so set OPENAI_API_KEY, or name the variable that has the key with"),
         (Asked("m", Secret("k", "MINE"), "V"), "https://h/v1/x", "the key in MINE is not accepted"),
-        (Asked("m", Secret("k"), "V"), "https://h/v1/x", "the key that was given is not accepted"),
+        (Asked("m", Secret("k"), "V"), "https://h/v1/x", "the given key is not accepted"),
         (Asked("m", None, "V", ["Authorization"]), "https://h/v1/x", "the header Authorization is not accepted"),
-        (Asked("m", None, "SET"), "http://h/v1/x", "SET goes over https only: --api-key-env SET sends it here"),
+        (Asked("m", None, "SET"), "http://h/v1/x", "SET needs https: --api-key-env SET sends it here"),
         (Asked("m", None, "SET"), "http://localhost/v1/x", "no key was sent, so set SET"),
     ],
 )
@@ -49,7 +49,7 @@ def test_which_key_was_wrong(monkeypatch: pytest.MonkeyPatch, asked: Asked, url:
 )
 @pytest.mark.parametrize("status", [400, 404, 422])
 def test_words_for_an_unknown_model(status: int, words: str) -> None:
-    assert "'m-1' was asked for" in str(explain_refusal(failure(status, words), ASKED))
+    assert "the request asked for 'm-1'" in str(explain_refusal(failure(status, words), ASKED))
 
 
 @pytest.mark.parametrize(

@@ -182,11 +182,11 @@ def test_a_model_without_a_price_has_no_dollars() -> None:
     values = result.summary["writing[budget=500]"]
     assert values["ingest_usd"] != values["ingest_usd"]
     assert values["ingest_tokens"] > 0
-    assert result.notes["writing[budget=500]"]["ingest_usd"].endswith("no price for m; give one in a file of --prices")
+    assert result.notes["writing[budget=500]"]["ingest_usd"].endswith("no price for m; add one to a file for --prices")
 
 
 def test_a_system_that_needs_a_model_and_has_none_is_one_sentence() -> None:
     from context_bench import UsageError
 
-    with pytest.raises(UsageError, match="calls a model: give one by"):
+    with pytest.raises(UsageError, match="calls a model: pass"):
         run(Writing, answerer=None)

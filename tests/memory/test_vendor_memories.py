@@ -194,7 +194,7 @@ def test_a_setting_of_the_user_s_reaches_the_vendor(vendor: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[memo]", "'memo' is no table of a vendor: there are mem0, graphiti"),
+        ("[memo]", "'memo' is not the table of a vendor: choose from mem0, graphiti"),
         ("[mem0]\ntop_k = 3", "mem0 has no setting 'top_k'; it has model"),
         ("[mem0]\nconfig = 3", "mem0 has no setting 'config'"),
         ("[mem0", "cannot be read as TOML"),

@@ -63,7 +63,7 @@ def test_a_model_without_a_price_is_not_priced() -> None:
     assert all(map(math.isnan, values.values()))
     assert all(note.startswith("not priced: no price for 'mine'") for note in counted.notes().values())
     without_usage = tally(make_row(1.0), priced_by=EXACT).notes()
-    assert without_usage["cost_usd"] == "not measured: no row tells its token usage"
+    assert without_usage["cost_usd"] == "not measured: no row reports its token usage"
 
 
 def test_the_entry_is_named_unless_it_is_the_very_model() -> None:
@@ -97,7 +97,7 @@ def test_embeddings_stand_apart() -> None:
     both = tally(priced(0.01, embedding_cost_usd=0.002, **used), priced(0.01, **used))
     values = both.result()
     assert (values["cost_usd"], values["embedding_cost_usd"]) == (pytest.approx(0.02), pytest.approx(0.002))
-    assert both.notes()["embedding_cost_usd"] == "without 1 call for embeddings (e; 70 tokens) at no known price"
+    assert both.notes()["embedding_cost_usd"] == "without 1 call for embeddings (e; 70 tokens) of unknown price"
 
 
 def test_nothing_scored_is_not_that_nothing_passed() -> None:

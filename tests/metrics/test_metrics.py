@@ -91,7 +91,7 @@ def test_a_sweep_is_several_metrics(tmp_path: Path) -> None:
         ("laetncy", "did you mean latency?"),
         ("latency:speed=1", "speed"),
         ("{file}:text", "is not a metric: it needs .name and .compute"),
-        ("{file}:made:factor=2", "is made already and takes no parameters"),
+        ("{file}:made:factor=2", "is already an instance and takes no parameters"),
         ("{file}:Nothing", "has no 'Nothing'"),
     ],
 )

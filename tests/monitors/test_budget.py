@@ -257,7 +257,7 @@ def test_answers_in_flight_are_judged_when_something_else_stops_the_run() -> Non
 
 
 def test_a_judge_without_a_price_is_refused_under_a_limit_on_cost() -> None:
-    with pytest.raises(UsageError, match="'some-judge' is not priced, and the limit on cost could not be kept"):
+    with pytest.raises(UsageError, match="'some-judge' has no price, so --max-cost cannot be enforced"):
         evaluate(
             answer_right,
             numbered(1),
@@ -351,9 +351,9 @@ def unpriced(server: Server) -> list[Any]:
 def test_a_limit_on_cost_needs_a_price_for_every_model(place: int) -> None:
     with Server(right) as server:
         limits, prices = Limits(max_cost=1.0), Prices({"listed": Price(1, 2)})
-        with pytest.raises(UsageError, match="'unlisted' is not priced, and the limit on cost could not be kept"):
+        with pytest.raises(UsageError, match="'unlisted' has no price, so --max-cost cannot be enforced"):
             evaluate(unpriced(server)[place], numbered(1), limits=limits, prices=prices)
-        with pytest.raises(UsageError, match="'unlisted' is not priced, and the limit"):  # by the table that ships
+        with pytest.raises(UsageError, match="'unlisted' has no price, so"):  # by the table that ships
             evaluate(unpriced(server)[place], numbered(1), limits=limits)
         assert server.requests == []
 
@@ -361,7 +361,7 @@ def test_a_limit_on_cost_needs_a_price_for_every_model(place: int) -> None:
 def test_prices_alone_warn_once_for_each_model() -> None:
     with Server(right) as server:
         systems = [OpenAIProxy(server.url, model="unlisted", name=name) for name in ("a", "b")]
-        with pytest.warns(UserWarning, match="'unlisted' is not priced") as told:
+        with pytest.warns(UserWarning, match="'unlisted' has no price, so its cost is not shown") as told:
             result = evaluate(systems, numbered(1, 2), prices=Prices({"listed": Price(1, 2)}))
     assert len(told) == 1
     assert costs(result.rows) == []

@@ -161,7 +161,7 @@ def test_a_budget_for_a_model_that_the_table_does_not_list_is_a_mistake(folder: 
     done = called(*run, cwd=folder)
     assert done.returncode == 2
     assert (
-        "'my-own' is not priced, and the limit on cost could not be kept: add it to the prices (--prices)"
+        "'my-own' has no price, so --max-cost cannot be enforced: add a price for it, or `default`, with --prices"
         in done.stderr
     )
     assert server.chats == []
@@ -173,7 +173,7 @@ def test_a_model_without_a_price_cannot_be_watched(folder: Path, server: Server)
     budget = ("--prices", "other.toml", "--max-cost", "0.001")
     done = called("--proxy", server.url, "--model", "mine", "--dataset", "data.jsonl", *budget, cwd=folder)
     assert done.returncode == 2
-    assert "'mine' is not priced, and the limit on cost could not be kept" in done.stderr
+    assert "'mine' has no price, so --max-cost cannot be enforced" in done.stderr
     assert server.chats == []
 
 

@@ -302,11 +302,14 @@ def test_a_wrong_key_is_one_sentence_and_exit_code_3(tmp_path: Path, monkeypatch
     assert done.stderr.count(STOPPED) == 1
     assert (
         f"context-bench: p {STOPPED}: {server.url}/v1/chat/completions answered 401: Incorrect API key provided: "
-        "the key in MY_KEY is not accepted, so set the right one, or name its variable by --api-key-env\n"
+        "the key in MY_KEY is not accepted, so set the right one, or name its variable with --api-key-env\n"
     ) in done.stderr
     assert "sk-wrong" not in done.stderr + done.stdout
     assert quiet.stderr.count("\n") == 1
-    assert "no key was sent, so set OPENAI_API_KEY, or name the variable with the key by --api-key-env" in quiet.stderr
+    assert (
+        "no key was sent, so set OPENAI_API_KEY, or name the variable that has the key with --api-key-env"
+        in quiet.stderr
+    )
     assert list(json.loads(done.stdout)["config"]["stopped_systems"]) == ["p"]
 
 

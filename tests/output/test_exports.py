@@ -190,7 +190,7 @@ def test_frame_csv_and_parquet_have_the_same_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "kind"), [("rows.parquet", "Parquet"), ("rows.CSV", "CSV")])
 def test_an_export_cannot_be_loaded_and_says_what_can(name: str, kind: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"PAR1\x15\x04\xff")
-    with pytest.raises(DataError, match=rf"{name}: {kind} cannot be loaded as a result: keep JSON or the store$"):
+    with pytest.raises(DataError, match=rf"{name}: {kind} cannot be loaded as a result: save JSON, or use the store$"):
         EvalResult.load(tmp_path / name)
 
 

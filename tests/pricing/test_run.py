@@ -113,7 +113,7 @@ def test_a_model_without_a_price_says_so() -> None:
     values, notes = result.summary["my-own"], result.notes["my-own"]
     for key in ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd"):
         assert math.isnan(values[key])
-        assert notes[key] == "not priced: no price for 'my-own'; give one in a file of --prices"
+        assert notes[key] == "not priced: no price for 'my-own'; add one to a file for --prices"
     assert "cost_usd" not in result.rows[0].metadata
     document = json.loads(result.to_json())
     assert document["summary"]["my-own"]["cost_of_pass_usd"] is None
@@ -135,7 +135,7 @@ def test_a_server_that_reports_no_usage_was_not_free() -> None:
     with Server(completion("c1")) as server:
         result = evaluate(OpenAIProxy(server.url, model="gpt-4o", name="p"), numbered(1))
     assert math.isnan(result.summary["p"]["cost_usd"])
-    assert result.notes["p"]["cost_usd"] == "not measured: no row tells its token usage"
+    assert result.notes["p"]["cost_usd"] == "not measured: no row reports its token usage"
 
 
 def test_a_system_without_a_model_has_no_dollars() -> None:
@@ -225,7 +225,7 @@ def test_a_script_that_answers_is_not_paid() -> None:
         proxy = OpenAIProxy(url, model="gpt-4o", name="p")
         result = evaluate(Tapped(proxy, Scripted.from_text("text:c1"), port=port), numbered(1), progress=False)
     assert result.summary["p"]["cost_usd"] > 0
-    said = "what it would cost with gpt-4o: it was answered on this machine, for nothing"
+    said = "estimated at gpt-4o list prices: no API was called"
     assert result.notes["p"]["cost_usd"].startswith(said)
 
 
@@ -234,7 +234,7 @@ def test_a_script_that_reads_for_a_compressor_is_not_paid_either() -> None:
     model = OpenAIProxy(f"http://127.0.0.1:{port}", model="gpt-4o", name="reader")
     reader = Tapped(model, Scripted.from_text("text:c1"), port=port, known_as="reader")
     result = evaluate(WithReader(lambda example: example["context"], reader, "p"), numbered(1), progress=False)
-    assert "it was answered on this machine, for nothing" in result.notes["p"]["cost_usd"]
+    assert "no API was called" in result.notes["p"]["cost_usd"]
 
 
 class Embeds(Toy):
@@ -260,7 +260,7 @@ def test_embeddings_stand_apart() -> None:
         unpriced = run_tapped(Embeds, server.url)
     assert [row.metadata["cost_usd"] for row in unpriced.rows] == [pytest.approx(COST)] * 2
     assert math.isnan(unpriced.summary["p"]["embedding_cost_usd"])
-    said = "not priced: 2 calls for embeddings (embedder; 10,000 tokens); no other cost holds them"
+    said = "not priced: 2 calls for embeddings (embedder; 10,000 tokens); no other cost has them"
     assert unpriced.notes["p"]["embedding_cost_usd"] == said
     assert f"* embedding $: {said}." in TableReporter(wide=True).render(unpriced)
     prices = Prices({"gpt-4o": Price(2.5, 10.0, 1.25), "embedder": Price(0.02, 0.0)})
@@ -296,4 +296,4 @@ def test_without_a_bound_on_the_reply_what_timed_out_is_not_measured() -> None:
     values = result.summary["p"]
     assert values["timed_out_attempts"] == 1
     assert math.isnan(values["timed_out_cost_usd"])
-    assert result.notes["p"]["timed_out_cost_usd"].startswith("1 attempt may have been billed all the same")
+    assert result.notes["p"]["timed_out_cost_usd"].startswith("1 attempt may have been billed anyway")

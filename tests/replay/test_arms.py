@@ -97,7 +97,7 @@ def test_a_proxy_that_hangs_is_given_up_after_three_requests(tmp_path: Path) -> 
     assert Hangs.seen == 5
     (reason,) = outcome.failed.values()
     assert conclude(outcome).startswith("hangs: not measured (gave up at request 5: ")
-    assert "gave up at request 5: no whole reply within 0.5 s, 3 times in a row" in reason
+    assert "gave up at request 5: no complete reply within 0.5 s, 3 times in a row" in reason
 
 
 def test_headers_of_the_user_come_before_ours_and_know_the_tap(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_there(here: Path) -> None:
     with small_disk(disk, "2m"), Server(right) as server:
         run = ("--proxy", server.url, "--name", "p", "--dataset", "big.jsonl", "--cache-dir", "disk")
         done = called(*run, cwd=here)
-        one_sentence(done, "is full: free some space, then go on with --resume")
+        one_sentence(done, "is full: free some space, then continue with --resume")
         assert "| p " in done.stdout, "there is a report of what was done"
         assert "stopped early: the disk" in done.stdout
         spent = len(server.chats)

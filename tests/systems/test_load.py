@@ -82,7 +82,7 @@ def test_a_function_may_take_anything(code: str) -> None:
         ("shrink:sise=4", "unknown parameter 'sise'; did you mean size? it takes size"),
         ("shrink:4", "'4' is not key=value"),
         ("Cut:4", "'4' is not key=value"),
-        ("ready:size=4", "this system is made already and takes no parameters"),
+        ("ready:size=4", "this system is already an instance and takes no parameters"),
         ("number", "is not a system"),
         ("NoSystem", "a NoSystem is not a system: it has no .process"),
         ("Missing", "has no 'Missing'"),

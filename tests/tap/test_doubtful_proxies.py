@@ -168,7 +168,7 @@ def test_a_saving_that_only_our_repetition_caused_is_left_out() -> None:
     assert values["cost_per_1k_usd"] == pytest.approx(bill / 4 * 1000)
     assert (values["answers_without_call"], values["cached_answers"]) == (8.0, 8.0)
     for key in ("prompt_savings", "cost_per_1k_usd"):
-        assert "8 answers that cost no call only since --repeats asked again" in notes[key]
+        assert "8 answers that needed no call only because --repeats asked again" in notes[key]
 
 
 def test_what_a_proxy_answers_itself_is_its_own_saving_with_repeats_too() -> None:

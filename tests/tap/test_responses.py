@@ -128,7 +128,7 @@ def test_a_proxy_that_lets_the_server_remember_saves_nothing(stream: bool) -> No
 def test_a_path_that_cannot_be_counted_is_told() -> None:
     answerer = KnowsAll(lambda _: Scripted.from_text("text:x")._script({}), "x")  # type: ignore[arg-type]
     result = run(Strays, DATA, answerer)
-    told = "toy: 2 calls to /v1/oracle were not counted: the tap cannot read what a model was sent there."
+    told = "toy: 2 calls to /v1/oracle were not counted: the tap cannot read the prompts of such calls."
     assert told in list_tap_notes(result)
 
 

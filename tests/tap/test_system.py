@@ -336,7 +336,7 @@ def test_one_that_fails_to_finish_does_not_keep_others_from_it() -> None:
         def finish(self) -> None:
             ended.append(True)
 
-    with pytest.warns(UserWarning, match="fails did not end well: RuntimeError: stuck"):
+    with pytest.warns(UserWarning, match=r"fails failed in finish\(\): RuntimeError: stuck"):
         result = evaluate([Fails(), Ends()], examples()[:1], [AnswerQuality()], progress=False)
     assert ended == [True]
     assert len(result.rows) == 2

@@ -41,7 +41,7 @@ def test_a_vendor_that_is_not_installed_says_how_to_install_it(nowhere: Path, na
     with pytest.raises(UsageError) as error:
         recipe(name)
     assert f"{name} is not installed: run `make vendors`" in str(error.value)
-    assert "elsewhere set CONTEXT_BENCH_VENDORS to its directory .vendors" in str(error.value)
+    assert "elsewhere, set CONTEXT_BENCH_VENDORS to its .vendors directory" in str(error.value)
     assert f"`pip install '{package}'`" in str(error.value)
 
 

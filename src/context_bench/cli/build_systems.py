@@ -50,7 +50,7 @@ def build_system_list(options: RunOptions) -> list[Any]:
         return _build_tapped(options)
     for flag, text in (("--header", "".join(options.header)), ("--extra-body", options.extra_body or "")):
         if TAP_PLACEHOLDER in text:
-            raise UsageError(f"{flag} has {{tap}} in it, and this run has no tap: add --tap-forward or --tap-reply")
+            raise UsageError(f"{flag} contains {{tap}}, but this run has no tap: add --tap-forward or --tap-reply")
     if options.controls in ("standard", "all"):
         raise UsageError("--controls asks the model behind a tap: add --tap-forward, --tap-model or --tap-reply")
     if options.controls and not options.reader:
@@ -229,7 +229,7 @@ def plan_ports(options: RunOptions, arms: Sequence[_Arm]) -> tuple[str, Iterator
             warn(f"the tap listens on {host}: anyone who can reach it can use your key")
         if first + len(arms) > 65_536:
             raise UsageError(
-                f"--tap {options.tap}: {len(arms)} taps need one port each from there on, and 65535 is the last"
+                f"--tap {options.tap}: {len(arms)} taps need consecutive ports from there, and 65535 is the last port"
             )
     if first:
         return host, count(first)
@@ -306,8 +306,8 @@ def _expand_start(start: str | None, url: str | None, knobs: _Knobs) -> list[tup
         return []
     if url is not None:
         raise UsageError(
-            f"--start {mask_command(start)!r} is started once for each setting, and {url} is one address: remove "
-            "its --proxy, and put {port} into the command"
+            f"--start {mask_command(start)!r} is started once for each setting, but {url} is a single address: "
+            "remove its --proxy, and put {port} into the command"
         )
     expanded = []
     for values in product(*used.values()):

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     check = actions.add_parser("check", help="decide the claims of some files", epilog=_EXIT_CODES)
     check.add_argument("files", nargs="*", type=Path, metavar="FILE.toml", help="files of claims")
     check.add_argument("--from", dest="source", metavar="RUN|FILE", help="check them on a recorded run or a bundle")
-    check.add_argument("--run", action="store_true", help="run the functions that the claims name, which is code")
+    check.add_argument("--run", action="store_true", help="run the functions (your code) that the claims name")
     check.add_argument("--data", type=Path, metavar="DIR", help="folder with the records of public datasets")
     check.add_argument(
         "--output", choices=("table", "json", "markdown"), default="table", help="form of the result (default: table)"

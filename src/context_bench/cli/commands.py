@@ -24,7 +24,7 @@ COMMANDS = {
     "score": "score a recorded run again, without asking any system",
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",
     "tap": "record the requests that reach the model behind a proxy",
-    "traffic": "show what recorded sessions hold and cost",
+    "traffic": "show the content and cost of recorded sessions",
     "conformance": "check that a proxy keeps the protocol intact",
     "fuzz": "find inputs on which a system, proxy or memory breaks",
     "replay": "show what a proxy saves and loses on recorded sessions",

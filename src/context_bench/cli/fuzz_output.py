@@ -171,6 +171,6 @@ def render_page(report: Report, arguments: Sequence[str]) -> str:
         section("findings", "The smallest finding of each", *(findings or [element("p", None, "Nothing is broken.")])),
         section("reasons", "Why each should hold", table(["relation", "reason"], reasons, "Reasons", "words")),
     )
-    footer = element("footer", None, f"Made by context-bench {__version__}. This file asks nothing of any server.")
+    footer = element("footer", None, f"Made by context-bench {__version__}. This file contacts no server.")
     head = page_head(title, write_policy())
     return f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{body}{footer}</body>\n</html>\n'

@@ -101,7 +101,7 @@ def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> 
             f"{EXTRACTED_TOKENS} tokens written for a write, {ASSUMED_REPLY} for an answer, {JUDGE_TOKENS} by a judge; "
             f"{MEMORY_TOKENS} in a vendor's memory",
         ],
-        ["known", "of vendors the calls and prompts of a write; of other systems that each turn is read once"],
+        ["known", "for vendors, the calls and prompts of a write; for other systems, one reading of each turn"],
     ]
     if options.max_cost is not None and not unpriced:
         fits = "covers it" if total <= options.max_cost else "ends the run early"

@@ -169,7 +169,7 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
         render_parts = find_render_parts(reporter)
         rendered = reporter.render(result) if render_parts is None else render_parts(result)
         if render_parts is None and not isinstance(rendered, str):
-            raise TypeError(f"render() returned {type(rendered).__name__}, and must return a text")
+            raise TypeError(f"render() returned {type(rendered).__name__}; it must return a text")
     if not isinstance(rendered, str):
         write(_read_parts(rendered, name, result))
     elif write is _print and name in _DATA_FORMS and sys.stdout.isatty():
@@ -184,7 +184,7 @@ def _read_parts(parts: Iterable[Any], name: str, result: Any) -> Iterator[str]:
     with _explain_reporter(name, result):
         for part in parts:
             if not isinstance(part, str):
-                raise TypeError(f"render_parts() gave {type(part).__name__}, and must give texts")
+                raise TypeError(f"render_parts() gave {type(part).__name__}; it must give texts")
             yield part
 
 

@@ -155,12 +155,12 @@ def _print(flags: argparse.Namespace, target: Target, baseline: str | None, need
         lines += _list_lines(each, target)
     sys.stdout.write(fit_listing(lines, width, wrapped=(0, 1)) + "\n")
     competing = max(each.comparisons for each in needs)
-    notes = [f"each with a chance of {target.power:.0%}, at a level of {target.alpha:g}"]
+    notes = [f"power {target.power:.0%}, significance level {target.alpha:g}"]
     if competing > 1:
-        notes.append(f"a difference is corrected for {competing} comparisons")
+        notes.append(f"differences are corrected for {competing} comparisons")
     if baseline is not None and flags.run is not None:
-        notes.append(f"against {baseline}; its own cost comes on top")
-        notes.append("equivalent and not worse are for systems whose true score is that of the baseline")
+        notes.append(f"compared with {baseline}, whose own cost is extra")
+        notes.append("equivalent and not worse assume that the true score equals the baseline's")
     say(wrap("; ".join(notes), width) if width else "; ".join(notes))
 
 

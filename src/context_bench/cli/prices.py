@@ -43,9 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def prices_parser() -> Parser:
     parser = Parser(prog="context-bench prices", description=COMMANDS["prices"])
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="a model name as a run would send it, or a part of names"
-    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a model name as a run sends it, or a part of a name")
     parser.add_argument(
         "--prices", metavar="FILE", help="add the prices of this file (TOML or JSON) to the bundled table"
     )

@@ -28,7 +28,7 @@ examples:
 
 _EXIT_CODES = """\
 exit codes: 0 done, 2 wrong usage or no recording, 3 a request or a session
-failed, 130 interrupted (--resume goes on with the sessions that are left)"""
+failed, 130 interrupted (--resume continues with the remaining sessions)"""
 
 FORMS = ("table", "json")
 MIN_CONTROL_SAVING = 0.01  # arms that save less get no controls of their size

@@ -33,7 +33,12 @@ def _report(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench report", description=COMMANDS["report"])
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
-    add("--out", type=page, metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
+    add(
+        "--out",
+        type=page,
+        metavar="FILE",
+        help="file of the page (default: report.html, unless --plots is given)",
+    )
     add_flags(parser, "plots", "slice", "volume", "wide", "merge_seeds")
     add_store(parser)
     options = parser.parse_args(arguments[1:])

@@ -242,7 +242,7 @@ class BlindSpots:
             if arm.rows:
                 found[name] = _judge_arm(arm, margin, fixed_groups)
             elif (saving := _find_saving(arm.unplaced_sizes)) >= MIN_SAVING:
-                where = f"{_NOT_SHOWN}: no context is known to hold what the answer needs ({ASK})"
+                where = f"{_NOT_SHOWN}: no context is known to contain what the answer needs ({ASK})"
                 found[name] = Sensitivity("undecided", saving, 0, reason=where)
         return found
 

@@ -310,4 +310,4 @@ def describe_lock(config: Mapping[str, Any]) -> str:
     if earlier is None:
         return f"{said} No store was kept, so earlier runs of the same comparison are unknown."
     runs = {0: "no earlier run", 1: "1 earlier run"}.get(earlier, f"{earlier} earlier runs")
-    return f"{said} The store holds {runs} of the same comparison."
+    return f"{said} The store has {runs} of the same comparison."

@@ -128,9 +128,9 @@ class Client:
         except self._connection_error as error:
             raise ConnectionFailed(f"no proxy answers at {self.url}: {error.strerror or 'no connection'}") from None
         except asyncio.TimeoutError:
-            raise CheckFailed(f"no whole reply within {self.timeout:g} s") from None
+            raise CheckFailed(f"no complete reply within {self.timeout:g} s") from None
         except self._client_error as error:
-            raise CheckFailed(f"the proxy broke the reply off ({describe(error)})") from None
+            raise CheckFailed(f"the proxy cut the reply off ({describe(error)})") from None
 
 
 Run = Callable[["Bench"], Awaitable[None]]
@@ -229,7 +229,7 @@ class BenchExchange:
     def prompt(self) -> Prompt:
         prompt = read_prompt(self.upstream)
         if prompt is None:
-            raise CheckFailed("what reached the upstream holds no messages", self.sent, self.upstream)
+            raise CheckFailed("what reached the upstream contains no messages", self.sent, self.upstream)
         return prompt
 
     def read_reply(self) -> Said:

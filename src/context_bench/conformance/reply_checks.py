@@ -45,7 +45,7 @@ async def conversation(bench: Bench) -> None:
     waiting = iter(received)
     for role, text in ((turn["role"], turn["content"]) for turn in turns):
         found = next((each for each, said in waiting if text in said), None)
-        require(found is not None, f"the {role} message {text!r} is not there as it was sent", turns, received)
+        require(found is not None, f"the {role} message {text!r} is missing or changed", turns, received)
         require(found == role, f"a {role} message became one of the role {found!r}", turns, received)
     if [text for _, text in received] != [turn["content"] for turn in turns]:
         bench.note("adds text of its own to a short conversation")
@@ -94,7 +94,7 @@ async def long_input(bench: Bench) -> None:
     exchange = await bench.ask(Answer("Shelf 9."), user_message(f"{''.join(lines)[:_LONG_INPUT]}\n\n{question}"))
     received = exchange.prompt.texts()
     found = any(question in text for text in received)
-    require(found, "the question is not in what the model was given", question, [text[-200:] for text in received])
+    require(found, "the question did not reach the model", question, [text[-200:] for text in received])
     said = exchange.read_reply()
     require(said.text == "Shelf 9.", "the reply was changed", "Shelf 9.", said.text)
 

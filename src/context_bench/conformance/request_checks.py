@@ -101,7 +101,7 @@ def _compare(bench: Bench, said: Said) -> None:
         try:
             same = json.loads(theirs.arguments) == json.loads(ours.arguments)
         except (ValueError, TypeError):
-            raise CheckFailed("the arguments of a tool call are not JSON any more", sent, arrived) from None
+            raise CheckFailed("the arguments of a tool call are no longer JSON", sent, arrived) from None
         require(same, "the arguments of a tool call were changed", sent, arrived)
         if bench.form.samples.keeps_arguments and ours.arguments != theirs.arguments:
             bench.note("writes the JSON of tool arguments in another way")
@@ -119,7 +119,7 @@ def _build_tools() -> list[dict[str, Any]]:
     ]
 
 
-@check("tools reach upstream", "Are all tools on offer upstream, with schemas that are valid and ask for the same?")
+@check("tools reach upstream", "Do all tools reach the model, with valid schemas of the same meaning?")
 async def schemas(bench: Bench) -> None:
     exchange = await bench.ask(Answer("ok"), user_message("Book a table for four."), tools=_build_tools())
     prompt, own = exchange.prompt, read_prompt(exchange.sent)
@@ -149,7 +149,7 @@ async def pairs(bench: Bench) -> None:
     messages = exchange.prompt.messages
     ids = [call.id for call in _CALLS]
     for whose, found in zip(("the assistant's calls", "the tools' results"), bench.form.read_tool_ids(messages)):
-        require(found == ids, f"{whose} are not upstream with their ids", history, messages)
+        require(found == ids, f"{whose} did not reach the upstream with their ids", history, messages)
     exchange.read_reply()
 
 
@@ -166,7 +166,7 @@ def _require_fields(what: str, exchange: BenchExchange, fields: Mapping[str, Any
     exchange.read_reply()
 
 
-@check("model name passed", "Is the model asked for the one that is asked upstream?")
+@check("model name passed", "Does the request upstream ask for the same model?")
 async def model(bench: Bench) -> None:
     _require_fields("model name", await bench.ask(Answer("ok")), {"model": bench.model})
 
@@ -216,7 +216,7 @@ async def images(bench: Bench) -> None:
     exchange = await bench.ask(Answer("A dot."), message)
     (part,) = [part for part in message["content"] if "text" not in part]
     received = exchange.prompt.messages
-    require(_holds(received, part), "the image did not reach the upstream as it was", part, received)
+    require(_holds(received, part), "the image did not reach the upstream unchanged", part, received)
     exchange.read_reply()
 
 
@@ -228,14 +228,14 @@ def _holds(value: Any, part: Any) -> bool:
     return any(_holds(each, part) for each in inner)
 
 
-@check("key passed", "Is the client's key the one that the model's provider is shown?")
+@check("key passed", "Does the model's provider receive the client's key?")
 async def key(bench: Bench) -> None:
     name = bench.form.key_header[0].lower()
     sent = bench.headers[name]
     arrived = (await bench.ask(Answer("ok"))).call.headers.get(name)
     # Whose key it is instead is nobody's business: it may be a real one.
     shown = "nothing" if arrived is None else f"another {name}, which is not shown"
-    require(arrived == sent, "the upstream was not shown the client's key", f"{name}: {sent}", shown)
+    require(arrived == sent, "the upstream did not receive the client's key", f"{name}: {sent}", shown)
 
 
 @check("API headers passed", "Do the headers that the API defines reach the model's provider?")

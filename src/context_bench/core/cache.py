@@ -186,9 +186,7 @@ class Cache:
 
 
 def _warn_not_reused(what: str, name: str) -> None:
-    warn(
-        f"{what} of {name!r} are not reused: it is unknown what they depend on. Give it a text attribute `fingerprint`"
-    )
+    warn(f"{what} of {name!r} are not reused: what they depend on is unknown. Give it a text attribute `fingerprint`")
 
 
 class ScoreMemory:

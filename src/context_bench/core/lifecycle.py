@@ -51,7 +51,7 @@ async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> No
         except asyncio.CancelledError:
             cancelled, problem = True, "interrupted"
         if problem:
-            warn(f"{part.name} did not end well: {problem}")
+            warn(f"{part.name} failed in finish(): {problem}")
     if cancelled:
         raise asyncio.CancelledError
 
@@ -65,7 +65,7 @@ async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
         if not task.done():
             task.cancel()
             await asyncio.wait({task}, timeout=1.0)
-            return f"finish() did not return within {seconds:g} s"
+            return f"it did not return within {seconds:g} s"
         error = task.result()
         return "" if error is None else describe(error)
     except asyncio.CancelledError:

@@ -208,7 +208,7 @@ def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult
         gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
     examples = {(row.dataset, row.example_id) for row in found}
     config |= {
-        "stopped": "the run did not come to its end",
+        "stopped": "the run did not finish",
         "samples": dict.fromkeys((tag for tag, _ in examples), "first"),
         "datasets": dict(Counter(tag for tag, _ in examples)),
         "gold": gold,

@@ -37,7 +37,7 @@ def build_evaluators(text: str) -> Iterator[Evaluator]:
         if isinstance(found, type):
             yield adapt_evaluator(call_with(found, ref))
         elif ref.parameters or ref.argument:
-            raise UsageError(f"{ref.text!r}: this evaluator is made already and takes no parameters")
+            raise UsageError(f"{ref.text!r}: this evaluator is already an instance and takes no parameters")
         else:
             yield adapt_evaluator(found)
 

@@ -112,7 +112,7 @@ class EvidenceSurvival:
         search = TextSearch(texts, original)
         found = search.find_states(spans)
         if not found:
-            return Scores(reason="the original context does not hold the evidence")
+            return Scores(reason="the original context does not contain the evidence")
         states = [state for _, state in found]
         details: dict[str, Any] = {state: states.count(state) for state in get_args(State)}
         if lost := [span for span, state in found if state == "lost"]:
@@ -126,7 +126,7 @@ def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
     """Return the texts that a model got to read, or the reason why they are not known."""
     tapped, context = processed.get("tapped"), processed.get("context")
     if tapped is None:
-        return [context] if isinstance(context, str) else "what the model got to read was not seen"
+        return [context] if isinstance(context, str) else "the text that the model read is not known"
     answers = find_answers(read_exchanges(tapped))
     if isinstance(answers, str):
         return answers

@@ -126,11 +126,11 @@ def read_verdict(reply: str) -> JudgeVerdict:
             units = [_Unit(_find_ratings(units[0].text, _LONE), units[0].text)]
     ratings = [rating for unit in units for rating in unit.ratings]
     if not ratings:
-        raise ValueError("it holds no rating")
+        raise ValueError("it contains no rating")
     if None in ratings:
         raise ValueError(f"its rating is not one whole number from {LOWEST} to {HIGHEST}")
     if len(set(ratings)) > 1:
-        raise ValueError("it holds ratings that differ")
+        raise ValueError("it contains different ratings")
     # A rating in the middle of other words may be quoted from the judged text.
     if not (units[0].ratings or units[-1].ratings or any(unit.is_set_apart for unit in units)):
         raise ValueError("it neither begins nor ends with its rating")
@@ -183,7 +183,7 @@ def _split_units(text: str) -> Iterator[_Unit]:
         try:
             found, place = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            raise ValueError("it holds broken JSON") from None
+            raise ValueError("it contains broken JSON") from None
         alone = start == 0 or not text[place:].strip(" \n`")
         yield _Unit(found.ratings, found.rationale, bool(found.ratings) and (fenced or alone))
     yield from _split_lines(text[place:])

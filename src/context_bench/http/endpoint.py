@@ -262,7 +262,7 @@ class Endpoint:
             try:
                 text = orjson.dumps(document)
             except TypeError as error:
-                raise ValueError(f"it cannot be written down: {error}") from None
+                raise ValueError(f"it cannot be serialised: {error}") from None
             if key in text:
                 document = orjson.loads(text.replace(key, b"***"))
         return document

@@ -90,7 +90,7 @@ class Gate:
     def _refusing_error(self) -> RequestFailed:
         if self._shortage is not None:
             return self._shortage
-        return RequestFailed(f"{self.place} refuses all requests (429) until the deadline of this one", status=429)
+        return RequestFailed(f"{self.place} refused every attempt (429) until the deadline of this request", status=429)
 
     async def _turn(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         """Wait for the place of a request that ends: first come, first served."""

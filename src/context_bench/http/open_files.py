@@ -48,9 +48,7 @@ def warn_of_few_files() -> None:
     """Warn about a low limit; always with the same text, so that it is shown once."""
     files = allow_many_files()
     if files < _WANTED_FILES:
-        warn(
-            f"only {files} files may be open at once, so that requests wait for each other: ulimit -n raises the limit"
-        )
+        warn(f"only {files} files may be open at once, so requests wait for each other: ulimit -n raises the limit")
 
 
 def is_out_of_files() -> bool:

@@ -70,35 +70,33 @@ def is_about_content(failure: BaseException) -> bool:
 def _advise(status: int, url: str, said: str, asked: Asked) -> str | None:
     """Return advice on a refusal; None where other examples may succeed."""
     if 300 <= status < 400:
-        return "redirects are not followed, so give the URL that it leads to"
+        return "redirects are not followed, so use the URL that it leads to"
     if 200 <= status < 300:
         is_other = not said.startswith(_LOOKS_LIKE_JSON)
         return "that is not JSON, so check that this is the URL of the API" if is_other else None
     if _ABOUT_CONTENT.search(said) or status not in _LASTING | _BAD_REQUEST:
         return None
     if _ABOUT_MODEL.search(said):
-        return f"{asked.model!r} was asked for, so give a model that the server has by --model"
+        return f"the request asked for {asked.model!r}, so choose a model of this server with --model"
     if status in _BAD_REQUEST:
         return "change what is sent (--temperature none, --extra-body)" if _ABOUT_SETTING.search(said) else None
     if status in (401, 403, 407):
         return _mend_key(url, asked)
     if status == 402:
-        return "see to the account that the key belongs to"
+        return "check the account that the key belongs to"
     return f"nothing answers at {urlsplit(url).path}, so check the URL: one that ends in /v1 is taken as it is"
 
 
 def _mend_key(url: str, asked: Asked) -> str:
     if asked.key is not None:
-        which = f"the key in {asked.key.variable}" if asked.key.variable else "the key that was given"
-        return f"{which} is not accepted, so set the right one, or name its variable by --api-key-env"
+        which = f"the key in {asked.key.variable}" if asked.key.variable else "the given key"
+        return f"{which} is not accepted, so set the right one, or name its variable with --api-key-env"
     own = [name for name in asked.headers if name.lower() in ("authorization", "x-api-key", "api-key")]
     if own:
-        return f"the header {own[0]} is not accepted, so give the right one"
+        return f"the header {own[0]} is not accepted, so pass the right one"
     if os.environ.get(asked.variable) and urlsplit(url).scheme != "https" and not is_loopback(url):
-        return (
-            f"no key was sent, as {asked.variable} goes over https only: --api-key-env {asked.variable} sends it here"
-        )
-    return f"no key was sent, so set {asked.variable}, or name the variable with the key by --api-key-env"
+        return f"no key was sent, because {asked.variable} needs https: --api-key-env {asked.variable} sends it here"
+    return f"no key was sent, so set {asked.variable}, or name the variable that has the key with --api-key-env"
 
 
 def _mend_connection(problem: str) -> str:

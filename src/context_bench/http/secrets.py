@@ -52,7 +52,7 @@ def check_url(url: str) -> str:
     if parts.query or parts.fragment:
         raise UsageError(f"{mask_text(url)!r} is not a base URL: it must end before the first ? or #")
     if parts.username or parts.password:
-        raise UsageError(f"the URL for {parts.hostname} holds a password: give the key by --api-key-env NAME")
+        raise UsageError(f"the URL for {parts.hostname} contains a password: pass the key with --api-key-env NAME")
     return url.rstrip("/")
 
 
@@ -96,7 +96,7 @@ def find_key(
     if given:
         given = _usable(given, urlsplit(url).hostname, variable)
         if urlsplit(url).scheme != "https" and not is_loopback(url):
-            warn(f"the key for {urlsplit(url).hostname} travels over plain http")
+            warn(f"the key for {urlsplit(url).hostname} is sent over plain http")
         return given
     key = environment.get(fallback, "").strip()
     allowed = urlsplit(url).scheme == "https" or is_loopback(url)
@@ -107,7 +107,7 @@ def _usable(key: str | Secret, where: str | None, variable: str | None) -> Secre
     """Return a key that fits a header, without the line end that files and shells leave behind."""
     text = (key.reveal() if isinstance(key, Secret) else key).strip()
     if not all("!" <= char <= "~" for char in text):
-        raise UsageError(f"the key for {where} cannot be sent: it holds a space, a line end or a letter beyond ASCII")
+        raise UsageError(f"the key for {where} cannot be sent: it has a space, a line end or a letter beyond ASCII")
     return Secret(text, variable or (key.variable if isinstance(key, Secret) else None))
 
 

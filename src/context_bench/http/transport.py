@@ -246,7 +246,7 @@ def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> 
     if code in _TIMEOUTS and not handle.connected:
         return _disconnect(place, f"no connection within {min(timeout, CONNECT_SECONDS):g} s")
     if code in _TIMEOUTS:
-        heard = f" ({handle.size} bytes of the reply had come)" if handle.size else ""
+        heard = f" ({handle.size} bytes of the reply had arrived)" if handle.size else ""
         return TimedOut(f"no complete answer from {place} within {timeout:g} s{heard}")
     if code in _TOO_LARGE and (handle.size > MAX_BODY or code == pycurl.E_FILESIZE_EXCEEDED):
         return RequestFailed(f"the reply of {place} is larger than {MAX_BODY // 2**20} MB")
@@ -279,7 +279,7 @@ def _shortage(curl: pycurl.Curl, place: str) -> LocalShortage | None:
     if number not in SHORTAGES and not is_out_of_files():
         return None
     why = os.strerror(number) if number in SHORTAGES else "too many open files"
-    return LocalShortage(f"this machine has no connection left for {place} ({why}): fewer --max-workers need fewer")
+    return LocalShortage(f"this machine has no free connection for {place} ({why}): lower --max-workers")
 
 
 def _drop(curl: pycurl.Curl, multi: Any) -> None:

@@ -250,7 +250,9 @@ class LocalModel:
         outgoing = await forward.answer(request)
         if outgoing.status == 502:
             if await asyncio.to_thread(process.wait, EXIT_TIMEOUT):
-                return build_error(502, f"the local model's process was {process.ending} over a request", request.form)
+                return build_error(
+                    502, f"the local model's process was {process.ending} during a request", request.form
+                )
             outgoing = await forward.answer(
                 request
             )  # on a busy machine the server may close a connection as it is used

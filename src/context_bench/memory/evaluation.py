@@ -148,8 +148,8 @@ async def aevaluate_memory(
         asked = (model, embedding_model) if any(host.meets_tap for host in hosts) else ()
         if unpriced := [each for each in asked if each is not None and prices.of(each) is None]:
             raise UsageError(
-                f"{unpriced[0]!r} is not priced, and the limit on cost could not be kept: add it to the prices "
-                "(--prices), or `default`"
+                f"{unpriced[0]!r} has no price, so --max-cost cannot be enforced: add a price for it, or `default`, "
+                "with --prices"
             )
     shared = reader if isinstance(reader, SharedReader) else SharedReader(reader or ExtractReader())
     arms = [arm for host in hosts for arm in _make_arms(host, shared, budgets, top_k, answers, count)]
@@ -302,7 +302,7 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
     found = given if ref is None else resolve("memory_system", ref)
     if not is_factory(found):
         if ref is not None and (ref.parameters or ref.argument):
-            raise UsageError(f"{ref.text!r}: this memory system is an object and takes no parameters")
+            raise UsageError(f"{ref.text!r}: this memory system is already an instance and takes no parameters")
         members = read_members(found)
         name = members.name if ref is None else mask_reference(ref.text)
         return Host(f"{name}{suffix}", Instance(members), fingerprint_of(found), settings)
@@ -354,9 +354,7 @@ def is_asking(found: Any) -> bool:
 def _check_answered(found: Any, ref: Ref, filled: dict[str, Any]) -> None:
     needed = read_signature(found).get(_ASKS)
     if needed is not None and needed.default is needed.empty and _ASKS not in {**filled, **ref.parameters}:
-        raise UsageError(
-            f"{ref.text!r} calls a model: give one by --tap-forward URL, --tap-model local or --tap-reply SCRIPT"
-        )
+        raise UsageError(f"{ref.text!r} calls a model: pass --tap-forward URL, --tap-model local or --tap-reply SCRIPT")
 
 
 def _identify(found: Any, system: Any, ref: Ref, filled: dict[str, Any]) -> str | None:

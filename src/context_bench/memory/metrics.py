@@ -120,7 +120,7 @@ class MemoryCostTally:
         usd = sums["usd"]
         if any(each.get("usd") is None for each in spent):
             model = next((each["unpriced"] for each in spent if each.get("unpriced")), "one of its models")
-            self._unmeasured[f"{prefix}_usd"] = f"no price for {model}; give one in a file of --prices"
+            self._unmeasured[f"{prefix}_usd"] = f"no price for {model}; add one to a file for --prices"
             usd = math.nan
         tokens = sums["prompt_tokens"] + sums["completion_tokens"]
         return {

@@ -194,7 +194,7 @@ class LongMemEvalRetrieval:
             return Scores(reason="abstention questions have no retrieval score")
         relevant = [str(each) for each in record["user_evidence"]]
         if not relevant:
-            return Scores(reason="no turn of the user holds the answer")
+            return Scores(reason="no turn of the user contains the answer")
         if found is None:
             return Scores(reason="the system does not say what it retrieved")
         ids = dict.fromkeys(str(each) for item in found for each in item.get("ids") or ())

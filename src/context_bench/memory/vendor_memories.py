@@ -243,7 +243,7 @@ def read_vendor_config(given: Any) -> dict[str, dict[str, Any]]:
     read: dict[str, dict[str, Any]] = {}
     for name, table in tables.items():
         if name not in kinds or not isinstance(table, Mapping):
-            raise UsageError(f"{where}: {name!r} is no table of a vendor: there are {', '.join(kinds)}")
+            raise UsageError(f"{where}: {name!r} is not the table of a vendor: choose from {', '.join(kinds)}")
         known = (*_PLAIN, *kinds[name].tables)
         wrong = [
             key for key, value in table.items() if key not in known or (key in _PLAIN) == isinstance(value, Mapping)

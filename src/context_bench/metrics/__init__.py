@@ -166,7 +166,7 @@ def _build(ref: Ref, found: Any) -> Any:
     if isinstance(found, type) or (callable(found) and not isinstance(found, Metric)):
         return call_with(found, ref)
     if ref.parameters or ref.argument:
-        raise UsageError(f"{ref.text!r}: this metric is made already and takes no parameters")
+        raise UsageError(f"{ref.text!r}: this metric is already an instance and takes no parameters")
     return found
 
 

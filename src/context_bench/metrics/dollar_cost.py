@@ -144,12 +144,13 @@ class DollarTally:
         if self._swapped and self._known:
             models = ", ".join(f"{model} ({count_things(rows, 'row')})" for model, rows in self._swapped.most_common(3))
             asked = f"${self._asked / self._known * 1000:,.4g}"
-            said.append(f"priced as what was sent on, {models}; as {priced_by.get('model')} $ / 1k would be {asked}")
+            model = priced_by.get("model")
+            said.append(f"priced at the models that the proxy asked, {models}; at {model}, $ / 1k would be {asked}")
         if self._repeated:
-            said.append(f"without {self._repeated:,} answers that cost no call only since --repeats asked again")
+            said.append(f"without {self._repeated:,} answers that needed no call only because --repeats asked again")
         if self._unpaid:
-            priced = "" if self._swapped else f" with {priced_by.get('model')}"
-            said.append(f"what it would cost{priced}: it was answered on this machine, for nothing")
+            priced = "the models' list" if self._swapped else f"{priced_by.get('model')} list"
+            said.append(f"estimated at {priced} prices: no API was called")
         if priced_by.get("how", "exact") != "exact":
             said.append(f"{priced_by.get('model')} priced as {priced_by.get('entry')} ({priced_by['how']})")
         if self._estimated:
@@ -165,10 +166,10 @@ class DollarTally:
     @staticmethod
     def _explain_unpriced(priced_by: Mapping[str, Any]) -> str:
         if priced_by.get("entry") is not None:
-            return "not measured: no row tells its token usage"
+            return "not measured: no row reports its token usage"
         model = priced_by.get("model")
-        what = f"no price for {model!r}" if model else "the model is not known"
-        return f"not priced: {what}; give one in a file of --prices"
+        what = f"no price for {model!r}" if model else "the model is unknown"
+        return f"not priced: {what}; add one to a file for --prices"
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ class _Embeddings:
             return {}
         many = count_things(self._unknown, "call")
         calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
-        said = f"without {calls} at no known price" if self._known else f"not priced: {calls}; no other cost holds them"
+        said = f"without {calls} of unknown price" if self._known else f"not priced: {calls}; no other cost has them"
         return {EMBEDDING_COST_USD: said}
 
 
@@ -285,9 +286,9 @@ class _TimedOut:
         if not self._attempts:
             return {}
         bound = (
-            "an upper bound takes --max-tokens and a price" if self._unbounded else f"at most ${self._most:.4f} more"
+            "an upper bound needs --max-tokens and a price" if self._unbounded else f"at most ${self._most:.4f} more"
         )
-        said = f"{count_things(self._attempts, 'attempt')} may have been billed all the same ({bound})"
+        said = f"{count_things(self._attempts, 'attempt')} may have been billed anyway ({bound})"
         return {TIMED_OUT_COST_USD: said}
 
 

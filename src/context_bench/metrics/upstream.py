@@ -112,10 +112,10 @@ class SavingsTally:
                 f"{change} ({count_things(rows, 'row')})" for change, rows in self._changes.most_common(_MAX_CHANGES)
             ]
             more = f" and {len(self._changes) - _MAX_CHANGES} more" if len(self._changes) > _MAX_CHANGES else ""
-            notes["untouched_share"] = f"changed beside the messages: {'; '.join(shown)}{more}"
+            notes["untouched_share"] = f"changed in addition to the messages: {'; '.join(shown)}{more}"
         if self._repeated:
             notes[PROMPT_SAVINGS] = (
-                f"without {self._repeated:,} answers that cost no call only since --repeats asked again"
+                f"without {self._repeated:,} answers that needed no call only because --repeats asked again"
             )
         return notes
 
@@ -234,15 +234,17 @@ class UpstreamCostTally:
 
     def unmeasured(self) -> dict[str, str]:
         if not self._known and self._unknown:
-            return {UPSTREAM_COST_OF_PASS: "every row has calls that could not be matched to it for certain"}
+            return {UPSTREAM_COST_OF_PASS: "every row has calls that could not be matched to it with certainty"}
         return self._rows.unmeasured(UPSTREAM_COST_OF_PASS) if self._known else {}
 
     def notes(self) -> dict[str, str]:
         missing = []
         if self._known and self._unknown:
-            missing.append(f"{self._unknown:,} rows whose calls could not be matched to them for certain are left out")
+            missing.append(
+                f"{self._unknown:,} rows whose calls could not be matched to them with certainty are left out"
+            )
         if self._late:
-            missing.append(f"{self._late:,} calls that came late are not in it")
+            missing.append(f"{self._late:,} late calls are not included")
         return {UPSTREAM_COST_OF_PASS: f"uncertain: {'; '.join(missing)}"} if missing else {}
 
 

@@ -130,18 +130,18 @@ class Budget(Monitor):
             if self._prices is not None:
                 price = self._prices.of(call.get("model"))
             if price is None and self._limits.max_cost is not None:
-                warn(f"embeddings by {call.get('model')!r} have no price: --max-cost omits them")
+                warn(f"embeddings by {call.get('model')!r} have no price, so --max-cost does not count them")
             total += _Amount(price.dollars(tokens, 0) if price else 0.0, tokens)
         return total
 
     def charge(self, dollars: float | None, tokens: int, model: str) -> None:
         """Count a system's spending outside of its answers, and stop the run if it exceeds the limit."""
         if dollars is None and self._limits.max_cost is not None:
-            warn(f"calls of {model!r} have no price: --max-cost omits them")
+            warn(f"calls of {model!r} have no price, so --max-cost does not count them")
         self.spent += _Amount(dollars or 0.0, tokens)
         limits = (self._limits.max_cost, self.spent.dollars), (self._limits.max_total_tokens, self.spent.tokens)
         if not self._stopped and any(limit is not None and used >= limit for limit, used in limits):
-            self._on_stop(f"{self._describe(None)}, and calls under way were finished")
+            self._on_stop(f"{self._describe(None)}, and the calls in flight were finished")
             self.stop()
         self._changed.set()
 

@@ -358,7 +358,7 @@ def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     needed = sorted({each.needed_n for each in verdicts if each.needed_n})
     equal = [each.needed_n_if_equal for each in verdicts if each.needed_n_if_equal]
     sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
-    sizes += " examples if the difference stays as it is" + (f", {max(equal):,} if there is none" if equal else "")
+    sizes += " examples if the difference stays the same" + (f", {max(equal):,} if there is none" if equal else "")
     reasons = {each.reason for each in verdicts}
     decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
     if needed:

@@ -309,8 +309,8 @@ def list_memory_notes(result: EvalResult) -> list[str]:
     beside = " (published tables also have turn: --granularity session,turn)" if granularity == ["session"] else ""
     if is_read_by_script(result):
         lines.append(
-            "read by a script, not a model: scores tell what it could find in the retrieved text; retrieval and probes "
-            "come first, and abstention is not measured."
+            "a script read, not a model, so scores show only what it could find in the retrieved text: judge by "
+            "retrieval and probes. Abstention is not measured."
         )
     lines.append(
         f"ingested by {' and '.join(granularity)}{beside}; the reader got what was retrieved in the order "
@@ -318,7 +318,7 @@ def list_memory_notes(result: EvalResult) -> list[str]:
     )
     if any(RETRIEVAL_RECALL in values for values in result.summary.values()):
         lines.append(
-            "recall: share of the turns with the answer whose text was returned and fits whole into the budget."
+            "recall: share of the turns with the answer whose text was returned and fits completely into the budget."
         )
     if any(map(is_claimed, result.summary.values())):
         lines.append(
@@ -369,8 +369,8 @@ def _explain_repayment(result: EvalResult) -> list[str]:
         said.append("in dollars, at the reader's own prices for its cache")
     if "tokens" in units:
         said.append(
-            f"in tokens if a price is unknown: all cost the same, {READ_PRICE:g} of it read from a warm cache, "
-            f"{WRITE_PRICE:g} written to a cold one"
+            f"in tokens if a price is unknown: every token costs the same, times {READ_PRICE:g} if read from a warm "
+            f"cache and {WRITE_PRICE:g} if written to a cold one"
         )
     priced = "$ / right answer: cost of writing, asking and reading for each answer that passed."
     return [f"{'; '.join(said)}.", priced]

@@ -58,9 +58,9 @@ def list_notes(result: EvalResult, shown: Sequence[Column] | None = None, best: 
     notes += _explain_seeds(result)
     if PASS_AT_K in given:
         notes.append(
-            f"pass@k: at least one of {settings.repeats} answers to an example passes; pass^k: all do; flips: of two "
-            "answers one passes; repeat variance: share of the spread of scores that lies between answers to one "
-            "example."
+            f"pass@k: at least one of {settings.repeats} answers to an example passes; pass^k: all do; flips: exactly "
+            "one of two answers passes; repeat variance: share of the spread of scores that lies between answers to "
+            "one example."
         )
     notes += _explain_marks(result, columns, absent=shown is None)
     notes += [_explain_best(result, columns, best), _explain_front(result) if PARETO_FRONT in given else ""]
@@ -286,7 +286,7 @@ def list_tap_notes(result: EvalResult) -> list[str]:
             notes.append(f"{name}: {requests} no single example and count for none{kept}.")
         for path, count in report.get("uncounted", {}).items():
             calls = f"{count_things(count, 'call')} to {path} {'was' if count == 1 else 'were'} not counted"
-            notes.append(f"{name}: {calls}: the tap cannot read what a model was sent there.")
+            notes.append(f"{name}: {calls}: the tap cannot read the prompts of such calls.")
     labels = {report.get("label"): None for report in result.settings.reports.values()}
     if result.settings.model == "local" and not any(labels):
         labels[_LOCAL] = None

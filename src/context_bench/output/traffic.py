@@ -75,8 +75,8 @@ def summarize(overview: Overview, findings: Findings) -> list[str]:
         sentences.append(f"Requests without a recorded usage: {total.requests - total.billed:,}.")
     if overview.fitted:
         sentences.append(
-            f"System text and tools are not recorded in {overview.fitted:,} requests: by a fit to the usage they hold "
-            f"{overview.hidden:,} billed tokens (largest error of a request: {overview.worst:,.0f})."
+            f"System text and tools are not recorded in {overview.fitted:,} requests: a fit to the usage estimates "
+            f"them at {overview.hidden:,} billed tokens (largest error of a request: {overview.worst:,.0f})."
         )
     if findings.others:
         others = count_things(len(findings.others), "file")
@@ -187,7 +187,7 @@ def write_page(sentences: Sequence[str], tables: Sequence[Listing]) -> str:
             *(element("p", {"class": "lead"} if place == 0 else None, each) for place, each in enumerate(sentences)),
             *sections,
         ),
-        element("footer", None, f"Made by context-bench {__version__}. This file asks nothing of any server."),
+        element("footer", None, f"Made by context-bench {__version__}. This file contacts no server."),
     )
     head = page_head("Recorded sessions", write_policy("common"))
     return f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{body}\n{page_script("common")}\n</body>\n</html>\n'

@@ -20,8 +20,8 @@ from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, N
 from context_bench.text import count_things
 
 NEEDED = (
-    "n ≥ A; B: a verdict needs at least A examples if the difference stays the same, and B if there is none. No number "
-    "is promised where the 90% interval holds the margin."
+    "n ≥ A; B: a verdict needs at least A examples if the difference stays the same, and B if there is none. No "
+    "number is promised if the 90% interval contains the margin."
 )
 """Explains the numbers next to an undecided verdict."""
 

@@ -177,14 +177,13 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
         if asks_model(each) and chosen.of(find_model(each)) is None
     }
     for model, name in unpriced.items():
-        what = f"{model!r} is" if model else f"the model of {name!r} is not known, so it is"
+        what = f"{model!r} has no price" if model else f"the model of {name!r} is unknown and has no price"
         if needed:
             raise UsageError(
-                f"{what} not priced, and the limit on cost could not be kept: add it to the prices (--prices), "
-                "or `default`"
+                f"{what}, so --max-cost cannot be enforced: add a price for it, or `default`, with --prices"
             )
         if prices is not None:
-            warn(f"{what} not priced: what it costs is not told (add it to the prices, or `default`)")
+            warn(f"{what}, so its cost is not shown: add a price for it, or `default`, to your prices")
     return chosen
 
 

@@ -100,7 +100,7 @@ class StartedProxy:
         if self._directory not in (None, SCRATCH) and not Path(self._directory).is_dir():
             raise UsageError(f"{self._directory!r} is not a directory to start {self.name} in")
         if await _is_open(self.port):
-            raise UsageError(f"something already listens on {HOST}:{self.port}, where {self.name} was to be started")
+            raise UsageError(f"something already listens on {HOST}:{self.port}, where {self.name} should start")
         try:
             self._launch(program, environment)
             await self._wait_until_healthy()

@@ -112,7 +112,7 @@ class Crew:
 
         Raises:
             Refused: No worker can do it.
-            UsageError: A part cannot be made on a worker.
+            UsageError: A part cannot be created on a worker.
         """
         try:
             return await self._send(Parcel(calls, seconds, single))
@@ -151,7 +151,7 @@ class Crew:
             if not wanted:
                 self._warn("no node of the cluster has room for a worker: the run waits for one")
             elif time.monotonic() - began > _NOTICE_SECONDS and not any(each.node for each in self._members):
-                self._warn("no worker has started yet, as when others use the cluster: the run waits for one")
+                self._warn("no worker has started yet (others may be using the cluster): the run waits for one")
             self._queue.wake()
             self._lost.clear()
             try:
@@ -279,7 +279,7 @@ class Crew:
         self._deaths_of_makers[key] += 1
         if self._deaths_of_makers[key] >= MAX_DEATHS:
             name, deaths = self._parts[key].name, self._deaths_of_makers[key]
-            self._fail(UsageError(f"{name} killed the worker that was making it, {deaths} times: try it without Ray"))
+            self._fail(UsageError(f"{name} killed the worker that was creating it, {deaths} times: try it without Ray"))
 
     async def close(self, *, finish: bool) -> None:
         self._closed = True
@@ -300,7 +300,7 @@ class Crew:
         try:
             await actor.finish.remote()
         except Exception as error:  # noqa: BLE001 - whatever a part does at its end, the rows are kept
-            warn(f"a part on a worker did not end well: {str(error).splitlines()[-1]}")
+            warn(f"a part on a worker failed in finish(): {str(error).splitlines()[-1]}")
 
 
 def _set_error(load: Sequence[Parcel], error: BaseException) -> None:

@@ -34,11 +34,11 @@ class RayEngine:
     def check(self, systems: Any, *, debug: bool) -> None:
         """Refuse parts that cannot run on a cluster, before anything is built or sent."""
         if debug:
-            raise UsageError("the debugger opens in this process: leave --engine ray out with --pdb")
+            raise UsageError("the debugger opens in this process: remove --engine ray or --pdb")
         for each in systems if isinstance(systems, list | tuple) else [systems]:
             if remembers(each):
                 raise UsageError(
-                    f"{type(each).__name__} is a memory system, whose state lives in one place: leave --engine ray out"
+                    f"{type(each).__name__} is a memory system, whose state lives in one place: remove --engine ray"
                 )
 
     async def open(self, systems: Sequence[System], parts: Sequence[Any], max_workers: int | None) -> Placement:
@@ -89,7 +89,7 @@ def _check_other_machines(systems: Sequence[System]) -> None:
     tapped = [each.name for each in systems if system_traits(each).list_unmatched is not None]
     if tapped:
         raise UsageError(
-            f"{tapped[0]} is measured through a tap on this machine, and the cluster has others: leave --engine ray out"
+            f"{tapped[0]} is measured through a tap on this machine, and the cluster has others: remove --engine ray"
         )
     if os.environ.get("RAY_USE_TLS", "0") in ("", "0") and any(map(is_endpoint, systems)):
         warn(

@@ -62,7 +62,7 @@ class RayWorker:
             if (prepare := find_prepare(part)) is not None:
                 asyncio.run(prepare())
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the driver says it in one sentence
-            raise UsageError(f"cannot be made on a worker: {describe(error)}") from None
+            raise UsageError(f"cannot be created on a worker: {describe(error)}") from None
         if kind == "evaluator" and (reason := _find_missing_sandbox(part)) is not None:
             return reason
         self._parts.append(part)

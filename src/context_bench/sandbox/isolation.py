@@ -359,7 +359,7 @@ def find_isolation(sandbox: str) -> Isolation:
 def _bubblewrap() -> Bubblewrap | str:
     """Return the sandbox, tested once, or advice on how to get it."""
     if sys.platform != "linux":
-        return "there is none for this system, so use Linux or a container"
+        return "there is none for this system: use Linux or a container"
     program = shutil.which("bwrap")
     if program is None:
         return "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
@@ -372,4 +372,4 @@ def _bubblewrap() -> Bubblewrap | str:
         complaint = isolation.complaint()
         if complaint is None:
             return isolation
-    return f"make bubblewrap 0.7 or newer work here, which says {complaint!r}"
+    return f"bubblewrap 0.7 or newer must work here, but it says {complaint!r}"

@@ -54,7 +54,7 @@ class Verdict:
 
     `interval` is the 95% one, `narrow` the 90% one, neither corrected for other comparisons; `p_holm` is corrected.
     `narrow` decides "equivalent" and "not worse". Where the word is undecided, `needed_n` is the least number of
-    examples that would decide if the difference stays as it is, and `needed_n_if_equal` the number if there is none;
+    examples that would decide if the difference stays the same, and `needed_n_if_equal` the number if there is none;
     `promised` is false where the 90% interval holds the margin, so that neither number is sure to be enough.
     `word_without_errors` is the word when pairs in which either side failed are left out. A control (floor, ceiling,
     closed book) never wins. `groups` is the number of clusters (documents, conversations) that it goes by; None where
@@ -123,7 +123,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Needed:
-    """How many examples would decide: if the difference stays as it is, and if there is none.
+    """How many examples would decide: if the difference stays the same, and if there is none.
 
     `promised` is false where the interval contains the margin: the true difference may equal it, and then no number
     of examples decides.
@@ -135,7 +135,7 @@ class Needed:
 
     def describe(self) -> str:
         """Write the range as a part of a sentence; empty where there is no number."""
-        parts = [f"at least {self.if_same:,} examples if the difference stays as it is"] if self.if_same else []
+        parts = [f"at least {self.if_same:,} examples if the difference stays the same"] if self.if_same else []
         parts += [f"{self.if_equal:,} if there is none"] if self.if_equal else []
         return ", ".join(parts) + ("" if self.promised else "; even these may not decide")
 

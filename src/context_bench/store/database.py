@@ -182,11 +182,11 @@ def explain(error: BaseException, path: Path) -> StoreError:
     """Turn an error of SQLite or of the file system into one sentence."""
     text, number = " ".join(str(error).split()), getattr(error, "errno", None)
     if "is full" in text or number == errno.ENOSPC:
-        return StoreError(f"the disk with {path} is full: free some space, then go on with --resume")
+        return StoreError(f"the disk with {path} is full: free some space, then continue with --resume")
     if isinstance(error, UnicodeDecodeError) or "not a database" in text or "malformed" in text or "corrupt" in text:
         return StoreError(f"{path} is damaged ({text}): move it away, or use another --cache-dir")
     if "locked" in text:
-        return StoreError(f"{path} is locked by another program for too long")
+        return StoreError(f"{path} was locked by another program for too long")
     if isinstance(error, OSError):
         text = os.strerror(number) if number else text
     elif "readonly" not in text and "unable to open" not in text:

@@ -40,7 +40,7 @@ _LIVE_BUSY_TIMEOUT_MS = 2_000  # how long a viewer waits for a program that keep
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?")
 
-_LEFT_OUT = "it is left out; --resume asks for it again"
+_LEFT_OUT = "it is left out; --resume requests it again"
 
 _MOST_WARNINGS = 10  # damaged records that are named one by one
 
@@ -59,7 +59,7 @@ class Damage:
         self._told.add(what)
         text = f"{what} in {self._path} is damaged: {then}"
         if len(self._told) > _MOST_WARNINGS:
-            text = f"more records in {self._path} are damaged than are named here: use another --cache-dir"
+            text = f"{self._path} has more damaged records than are listed here: use another --cache-dir"
         warn(text)
 
 
@@ -99,7 +99,7 @@ class Reader:
             found = [read_run(*run) for run in self._reader.execute("SELECT * FROM runs ORDER BY number DESC")]
         for run in found:
             if run.status == DAMAGED:
-                self._damage.tell(f"the record of run {run.id}", "its answers are still reused, it cannot be shown")
+                self._damage.tell(f"the record of run {run.id}", "it cannot be shown, but its answers are still reused")
         return found
 
     def run(self, name: str) -> RunInfo:

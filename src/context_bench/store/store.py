@@ -139,7 +139,7 @@ class Store(Reader):
                 try:
                     known.update(unpack_keys(unseal(body, about_keys(run, kind))))
                 except Damaged:
-                    self._damage.tell(f"list {identity} of the keys of {kind}s", "what is in it is asked again")
+                    self._damage.tell(f"list {identity} of the keys of {kind}s", "its contents are requested again")
         return known
 
     def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer, bytes] | None:
@@ -316,7 +316,7 @@ class Store(Reader):
         if run.number in self._marks:
             self._marks.pop(run.number).release()
         if is_running(self.directory, run.number):
-            raise UsageError(f"run {run.id} is under way: stop it first (Ctrl-C), then remove it")
+            raise UsageError(f"run {run.id} is still running: stop it first (Ctrl-C), then remove it")
         self._at_once(partial(remove_run, run=run.number))
 
     def shrink(self) -> None:
@@ -344,4 +344,4 @@ class Store(Reader):
 
 
 def _refuse(*_: Any) -> None:
-    raise AssertionError("this store was opened for reading alone")
+    raise AssertionError("this store was opened read-only")

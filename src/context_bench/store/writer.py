@@ -323,7 +323,7 @@ class Writer:
         except OSError:
             found = None
         if found != self._inode:
-            raise StoreError(f"the store {self._path} was deleted during the run: what it had recorded is lost")
+            raise StoreError(f"the store {self._path} was deleted during the run: its records are lost")
 
     def close(self) -> None:
         """Write what is left and close; raises the failure if there was one."""

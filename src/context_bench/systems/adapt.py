@@ -186,7 +186,7 @@ def _build(ref: Ref, found: Any, seed: int | None) -> Any:
         return system
     if callable(getattr(found, "process", None)):
         if ref.parameters or ref.argument:
-            raise UsageError(f"{ref.text!r}: this system is made already and takes no parameters")
+            raise UsageError(f"{ref.text!r}: this system is already an instance and takes no parameters")
         return found
     if not callable(found):
         raise UsageError(f"{ref.text!r} is not a system: it is of type {type(found).__name__}")

@@ -180,7 +180,7 @@ def _check_prompt(made: Any, example: Example, name: str) -> Example:
     if isinstance(made, str):
         made = {"context": made}
     if not isinstance(made, Mapping):
-        raise BadOutput(f"{name} returned {type(made).__name__}, and no context for the reader")
+        raise BadOutput(f"{name} returned {type(made).__name__}, not a context for the reader")
     processed = with_context({key: value for key, value in made.items() if key != "response"}, example)
     if not isinstance(processed.get("context"), str):
         raise BadOutput(f"{name} returned no context for the reader")

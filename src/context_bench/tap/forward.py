@@ -58,7 +58,9 @@ class Forward:
 
     def __init__(self, url: str, *, timeout: float = 600.0) -> None:
         if "@" in urlsplit(url).netloc:
-            raise UsageError("the URL to forward to holds a password, which is not sent: the client sends its own key")
+            raise UsageError(
+                "the URL to forward to contains a password, which is not sent: the client sends its own key"
+            )
         self.url = find_api_root(url)
         self.timeout = timeout
         self.secrets = tuple(find_url_secrets(self.url))
@@ -100,7 +102,7 @@ class Forward:
             return build_error(504, f"{self._shown} did not answer within {self.timeout:g} s", request.form)
         except (aiohttp.ClientError, OSError) as error:
             if getattr(error, "errno", None) in SHORTAGES:
-                why = f"the tap has no connection left for {self._shown}: {mask_text(describe(error))}"
+                why = f"the tap has no free connection to {self._shown}: {mask_text(describe(error))}"
                 return build_error(503, why, request.form)
             return build_error(502, f"{self._shown} does not answer: {mask_text(describe(error))}", request.form)
 

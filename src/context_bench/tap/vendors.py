@@ -115,9 +115,9 @@ def _find_installed(name: str, package: str) -> Path:
     found = find_program(name)
     if found is None:
         raise UsageError(
-            f"{name} is not installed: run `make vendors` in a checkout of context-bench, and elsewhere set "
-            f"CONTEXT_BENCH_VENDORS to its directory .vendors; or `pip install '{package}'` in an environment of its "
-            "own, whose bin directory is on the path"
+            f"{name} is not installed: run `make vendors` in a checkout of context-bench (elsewhere, set "
+            f"CONTEXT_BENCH_VENDORS to its .vendors directory), or `pip install '{package}'` in a separate "
+            "environment whose bin directory is on the path"
         )
     return Path(found)
 

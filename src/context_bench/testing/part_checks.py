@@ -96,7 +96,7 @@ def check_evaluator(evaluator: Any, examples: Iterable[tuple[Example, Example]] 
     for original, processed in sample_pairs() if examples is None else examples:
         given = [_check_scores(rules, adapted, what, method, original, processed) for what, method in methods.items()]
         alike = all(scores is None or scores == given[0] for scores in given)
-        rules.check(alike, "must give by ascore() what score() gives for the same answer")
+        rules.check(alike, "must give the same scores by ascore() as by score()")
     rules.finish()
 
 
@@ -194,7 +194,7 @@ def _check_numbers(rules: ContractRules, metric: Any, what: str, rows: list[Eval
         for row in rows:
             rules.call("add() of its tally", tally.add, row)
         given = rules.call("result() of its tally", tally.result)
-        rules.check(given == values, "must give by start() what compute() gives of the same rows")
+        rules.check(given == values, "must give the same numbers by start() as by compute()")
 
 
 def check_reporter(reporter: Any) -> None:
@@ -218,7 +218,7 @@ def check_reporter(reporter: Any) -> None:
         rules.check(_is_writable(text), "must return a text that can be written as UTF-8")
         if (render_parts := find_render_parts(adapted)) is not None:
             parts = rules.call("render_parts()", _join_parts, render_parts, result)
-            rules.check(parts == text, "must give by render_parts() what render() gives of the same result")
+            rules.check(parts == text, "must give the same text by render_parts() as by render()")
     rules.finish()
 
 

@@ -17,7 +17,7 @@ State = Literal["verbatim", "recoverable", "lost"]
 STATE_SCORES = ("evidence_survived", "evidence_verbatim")
 """The two scores of a row that give its state: no passage is lost; all passages are verbatim."""
 
-NOT_IN_CONTEXT = "no gold answer stands in the original context, so none can be lost"
+NOT_IN_CONTEXT = "no gold answer occurs in the original context, so none can be lost"
 """Why an example has no `answer_in_context`."""
 
 MAX_ADDED_WORDS = 5  # words by which a stretch may be longer than the passage that it holds

@@ -158,7 +158,7 @@ def convert_to_chat(messages: Iterable[Any], system: Any = None) -> list[Message
         parts = list_parts(message, tools)
         lost = next((part for part in parts if part.kind == "other"), None)
         if lost is not None:
-            raise DataError(f"it holds {lost.tool or 'an image'!r}, which chat completions cannot represent")
+            raise DataError(f"it contains {lost.tool or 'an image'!r}, which chat completions cannot represent")
         chat += [
             {"role": "tool", "tool_call_id": part.id, "content": part.text} for part in parts if part.kind == "result"
         ]

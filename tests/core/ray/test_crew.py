@@ -58,7 +58,7 @@ def test_an_example_that_kills_its_worker_twice_is_an_error_and_all_others_are_a
 
 
 def test_a_system_that_kills_the_workers_that_make_it_ends_the_run(cluster: Any) -> None:
-    with pytest.raises(UsageError, match=r"^dies-at-start killed the worker that was making it, 2 times: "):
+    with pytest.raises(UsageError, match=r"^dies-at-start killed the worker that was creating it, 2 times: "):
         evaluate(ray_parts.DiesAtStart(), _examples(40), progress=False, engine=RayEngine(cluster.address))
 
 

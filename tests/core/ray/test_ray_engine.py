@@ -42,7 +42,7 @@ def test_a_memory_system_is_refused() -> None:
 
 
 def test_the_debugger_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^the debugger opens in this process: leave --engine ray out with --pdb$"):
+    with pytest.raises(UsageError, match=r"^the debugger opens in this process: remove --engine ray or --pdb$"):
         evaluate(ray_parts.Halve(), DATA, progress=False, engine=RayEngine(), debug=True)
 
 

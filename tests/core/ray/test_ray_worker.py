@@ -89,7 +89,7 @@ def test_an_answer_that_cannot_be_sent_is_the_error_of_one_example() -> None:
 
 
 def test_a_part_that_cannot_be_made_is_said_in_one_sentence() -> None:
-    with pytest.raises(UsageError, match=r"^cannot be made on a worker: TypeError: "):
+    with pytest.raises(UsageError, match=r"^cannot be created on a worker: TypeError: "):
         _load(RayWorker(), 0, "system", ray_parts.Tail, unknown=1)
 
 

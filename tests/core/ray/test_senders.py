@@ -115,7 +115,7 @@ def test_a_tap_is_refused_when_the_cluster_has_other_machines(three_nodes: Any, 
     finally:
         three_nodes.remove_node(other)
     assert run.returncode == 2
-    assert "mine is measured through a tap on this machine, and the cluster has others: leave --engine ray out" in (
+    assert "mine is measured through a tap on this machine, and the cluster has others: remove --engine ray" in (
         run.stderr
     )
 

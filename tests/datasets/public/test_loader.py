@@ -66,9 +66,9 @@ def test_the_source_tells_versions_of_a_file_apart(data: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        ({"question": "Who?"}, "record 2: no column 'answer'; it has question; the catalog knows question, answer"),
-        ({"question": "Who?", "answer": []}, "record 2: not in the layout that is known (IndexError"),
-        ({"question": "Who?", "answer": None}, "record 2: not in the layout that is known (TypeError"),
+        ({"question": "Who?"}, "record 2: no column 'answer'; it has question; the catalog expects question, answer"),
+        ({"question": "Who?", "answer": []}, "record 2: the layout is unknown (IndexError"),
+        ({"question": "Who?", "answer": None}, "record 2: the layout is unknown (TypeError"),
         (["Who?"], "record 2: a record must be an object with columns (got list)"),
         (None, "record 2: a record must be an object with columns (got NoneType)"),
     ],

@@ -104,7 +104,7 @@ def test_wrong_settings_and_missing_files_are_one_sentence(tmp_path: Path, monke
     [
         ({"sample_id": "x"}, "no field 'conversation'; it has sample_id"),
         ({**RECORD, "qa": [{"question": "?", "evidence": [], "category": 9}]}, "no field 9"),
-        ({**RECORD, "conversation": {"session_1_date_time": "yesterday", "session_1": []}}, "not in the layout"),
+        ({**RECORD, "conversation": {"session_1_date_time": "yesterday", "session_1": []}}, "the layout is unknown"),
     ],
 )
 def test_a_record_of_another_layout_names_its_place(tmp_path: Path, record: dict[str, Any], problem: str) -> None:

@@ -433,7 +433,7 @@ def test_a_sweep_has_its_curve_as_a_table() -> None:
 
 
 def test_without_a_sweep_the_curve_is_not_measured(page: str) -> None:
-    assert "</b>: no system was run with several settings of a knob" in page
+    assert "</b>: no system was run at several settings of a parameter" in page
 
 
 def test_several_runs_stand_side_by_side() -> None:

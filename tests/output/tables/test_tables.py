@@ -196,7 +196,7 @@ def test_rows_are_not_needed() -> None:
 
 
 def test_where_nothing_is_priced_a_line_says_so() -> None:
-    note = "not priced: no price for 'x'; give one in a file of --prices"
+    note = "not priced: no price for 'x'; add one to a file for --prices"
     keys = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
     summary = {"mine": {"mean_score": 0.5, **dict.fromkeys(keys, math.nan)}}
     text = TableReporter(wide=True).render(EvalResult([], summary, notes={"mine": dict.fromkeys(keys, note)}))

@@ -389,7 +389,7 @@ def test_a_locked_store_is_one_sentence(folder: Path, tmp_path: Path) -> None:
         try:
             reply = Reply(server, f"/{server.token}/api/row?runs={run}&id={1 << 32}")
             assert reply.status == 503
-            assert "is locked by another program" in reply.json["error"]
+            assert "was locked by another program" in reply.json["error"]
         finally:
             writer.close()
 

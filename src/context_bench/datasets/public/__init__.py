@@ -102,12 +102,12 @@ class PublicDataset:
         except (TypeError, ValueError, IndexError, AttributeError) as error:
             detail = f"{type(error).__name__}: {printable(str(error))}"
             raise DataError(
-                f"{name}: {place}: not in the layout that is known ({detail}); {self._describe_schema(record)}"
+                f"{name}: {place}: the layout is unknown ({detail}); {self._describe_schema(record)}"
             ) from error
 
     def _describe_schema(self, record: Mapping[str, Any]) -> str:
         known = " or ".join(", ".join(columns) for columns in self.card.columns.values())
-        return f"it has {', '.join(map(str, record))}; the catalog knows {known or 'no schema'}"
+        return f"it has {', '.join(map(str, record))}; the catalog expects {known or 'no schema'}"
 
     def _finish_example(self, example: Example, where: Where) -> Example:
         if self.card.instruction:

@@ -200,7 +200,9 @@ class LocalFiles:
         there = sorted(path.relative_to(self._folder).as_posix() for path in self._folder.rglob("*") if path.is_file())
         shown = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
         tag = f"{self._card.name}:{self._config.name}"
-        return f"{self._folder}: no file for {tag} (split {self._split}); wanted {wanted}; there: {shown or 'nothing'}"
+        return (
+            f"{self._folder}: no file for {tag} (split {self._split}); expected {wanted}; found: {shown or 'nothing'}"
+        )
 
 
 def patterns_for(card: Card, config: Config, split: str | None = None) -> list[str]:

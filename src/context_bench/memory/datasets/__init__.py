@@ -62,7 +62,7 @@ def find_files(
     for pattern in patterns:
         if found := sorted(path for path in (folder / dataset).glob(pattern) if path.is_file()):
             return found
-    raise UsageError(f"{folder / dataset}: no file for {dataset}; wanted {wanted} (from {source})")
+    raise UsageError(f"{folder / dataset}: no file for {dataset}; expected {wanted} (from {source})")
 
 
 def read_records(path: Path) -> Iterator[tuple[str, Any]]:
@@ -110,7 +110,7 @@ class ConversationFiles:
             raise DataError(f"{self.dataset}: {place}: no field {error.args[0]!r}; it has {fields}") from error
         except (TypeError, ValueError, IndexError, AttributeError) as error:
             problem = f"{type(error).__name__}: {printable(str(error))}"
-            raise DataError(f"{self.dataset}: {place}: not in the layout that is known ({problem})") from error
+            raise DataError(f"{self.dataset}: {place}: the layout is unknown ({problem})") from error
 
 
 def choose_types(types: Types, known: Sequence[str], dataset: str) -> Collection[str]:

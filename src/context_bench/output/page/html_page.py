@@ -125,7 +125,7 @@ def make_page(runs: Sequence[Run], rows: int) -> Iterator[str]:
             facts.counts = pack.count_kinds(number)
         yield '<!doctype html>\n<html lang="en">\n'
         yield page_head(name_page(read), write_policy(*_SCRIPTS)) + "\n<body>\n"
-        footer = f"Made by context-bench {__version__}. This file asks nothing of any server."
+        footer = f"Made by context-bench {__version__}. This file contacts no server."
         yield page_body(read, len(pack), footer) + "\n"
         yield _embed(pack.pack_index(), {"id": "index"})
         for part in pack.pack_columns():
@@ -147,7 +147,7 @@ def plain_page(title: str, parts: Mapping[str, tuple[str, Markup]], *top: Child)
         None,
         banner(links),
         element("main", {"id": "main"}, element("article", None, *top, *sections)),
-        element("footer", None, f"Made by context-bench {__version__}. This file asks nothing of any server."),
+        element("footer", None, f"Made by context-bench {__version__}. This file contacts no server."),
         page_script("common"),
     )
     return f'<!doctype html>\n<html lang="en">\n{page_head(title, write_policy("common"))}\n{body}\n</html>\n'
@@ -198,8 +198,8 @@ def describe_runs(runs: Sequence[RunFacts]) -> list[Markup]:
 
 def _put_side_by_side(runs: Sequence[RunFacts]) -> Markup:
     about = (
-        "Systems of the same name stand together. A verdict is that of its own run, against the baseline there; "
-        "context-bench compare tells whether two runs differ."
+        "Systems with the same name are listed together. Each verdict compares with the baseline of the same run; to "
+        "compare runs, use context-bench compare."
     )
     return section("side", "Side by side", compare_headlines(runs), element("p", {"class": "about"}, about))
 

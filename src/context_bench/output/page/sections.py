@@ -121,7 +121,7 @@ def _show_meters(facts: RunFacts) -> Markup | str:
 def _show_curves(facts: RunFacts) -> Markup | str:
     """Lay out the curves of a run as a chart and as tables, or explain their absence."""
     if not facts.has_sweep:
-        return "no system was run with several settings of a knob (as in truncate:ratio=0.3|0.5|0.7)."
+        return "no system was run at several settings of a parameter (as in truncate:ratio=0.3|0.5|0.7)."
     if facts.sweep_rows is None:
         return "the run has too many rows to draw it; context-bench runs show has the numbers."
     curves = facts.draw_curves()

@@ -33,7 +33,7 @@ def draw_curve(result: EvalResult, curves: Iterable[Curve]) -> Drawn:
     curves = [curve for curve in curves if all(math.isfinite(point.tokens) for point in curve.points)]
     if not curves:
         return (
-            "no system was run with several settings of a knob (such as bm25:ratio=0.1|0.3), or tokens that reached "
+            "no system was run at several settings of a parameter (such as bm25:ratio=0.1|0.3), or tokens that reached "
             "the model were not measured"
         )
     labels = label_systems(curve.name for curve in curves)

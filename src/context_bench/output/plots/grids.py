@@ -89,11 +89,11 @@ def draw_heatmap(result: EvalResult, cells: Cells) -> Drawn:
             if length in lengths
         ]
     notes = [
-        "Mean score by the length of the context (across, in tokens) and how deep in it the evidence stands (down). "
+        "Mean score by the length of the context (across, in tokens) and the depth of the evidence in it (down). "
         "The stronger the colour, the higher."
     ]
     if base:
-        notes.append(f"Minus {label_system(baseline or '')}, blue is better and orange is worse.")
+        notes.append(f"Minus {label_system(baseline or '')}, with blue for better and orange for worse.")
     return Chart(
         "heatmap",
         "score by length and depth",

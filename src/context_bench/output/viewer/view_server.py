@@ -132,10 +132,10 @@ class ViewServer:
             raise _Refused(HTTPStatus.FORBIDDEN, "this server answers only to 127.0.0.1 and localhost")
         origins = headers.get_all("Origin") or []
         if any(origin != f"http://{given[0].lower()}" for origin in origins):
-            raise _Refused(HTTPStatus.FORBIDDEN, "another site may not ask this server")
+            raise _Refused(HTTPStatus.FORBIDDEN, "requests from other sites are refused")
         site, mode = headers.get("Sec-Fetch-Site", "none"), headers.get("Sec-Fetch-Mode", "navigate")
         if site not in ("none", "same-origin") and mode != "navigate":
-            raise _Refused(HTTPStatus.FORBIDDEN, "another site may not ask this server")
+            raise _Refused(HTTPStatus.FORBIDDEN, "requests from other sites are refused")
         token, slash, rest = path.lstrip("/").partition("/")
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()) or not slash:
             raise _Refused(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the address that was printed")

@@ -189,7 +189,7 @@ def test_the_other_spelling_of_a_task(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_no_option(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="not in the layout"):
+    with pytest.raises(DataError, match="the layout is unknown"):
         load_case(INFINITE[5], tmp_path, INFINITE[5].record | {"answer": ["Nobody"]})
 
 

@@ -140,7 +140,7 @@ def test_a_missing_column_of_the_authors_file_is_named(column: str, tmp_path: Pa
         list(load("contract-nli", data_dir=tmp_path))
 
 
-@pytest.mark.parametrize(("output", "problem"), [("Perhaps", "unknown label 'Perhaps'"), (None, "keeps them back")])
+@pytest.mark.parametrize(("output", "problem"), [("Perhaps", "unknown label 'Perhaps'"), (None, "withholds them")])
 def test_a_label_that_is_none(output: str | None, problem: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=problem):
         load_case(CASE, tmp_path, SCROLLS | {"output": output})

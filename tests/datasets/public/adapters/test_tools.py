@@ -177,7 +177,7 @@ def test_several_messages_are_one_conversation_with_one_reply(tmp_path: Path) ->
 
 
 def test_several_turns_are_not_for_one_reply(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="not in the layout"):
+    with pytest.raises(DataError, match="the layout is unknown"):
         bfcl(tmp_path, [QUESTION | {"question": [[], []]}], [GOLD], "BFCL_v4_multiple", "multiple")
 
 

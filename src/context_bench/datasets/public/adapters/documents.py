@@ -169,7 +169,7 @@ def contract_nli(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     hypothesis, contract = split_input(record)
     labels = [_read_contract_label(label) for label in list_outputs(record)]
     if not labels:
-        raise ValueError("no label; the test split of SCROLLS keeps them back")
+        raise ValueError("no label; the test split of SCROLLS withholds them")
     yield _make_inference(record["id"], contract, hypothesis, labels)
 
 
