@@ -294,7 +294,7 @@ def test_a_cost_without_the_rows_that_could_not_be_told_says_so() -> None:
     summary = summarize([known, unknown], ["s"], [UpstreamCost()])
     assert summary.numbers["s"]["upstream_cost_of_pass"] == 105.0
     assert (
-        "1 rows whose calls could not be matched with certainty are left out"
+        "1 rows whose calls could not be matched to them with certainty are left out"
         in summary.notes["s"]["upstream_cost_of_pass"]
     )
     alone = summarize([unknown], ["s"], [UpstreamCost()])

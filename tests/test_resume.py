@@ -114,7 +114,7 @@ def test_a_killed_run_can_be_looked_at_and_judged(tmp_path: Path) -> None:
         assert len(server.requests) == requests
     assert re.search(rf" interrupted +\S+ \S+ +{len(exported['rows'])} ", listed.stdout), listed.stdout
     assert re.search(r"^status +interrupted$", shown.stdout, re.MULTILINE)
-    assert "stopped early: the run did not finish; the numbers are those of the rows" in shown.stdout
+    assert "stopped early: the run did not finish; the numbers cover the finished rows" in shown.stdout
     assert 20 <= len(exported["rows"]) < 200
     assert exported["summary"]["p"]["num_examples"] == len(exported["rows"])
     assert scored.returncode == 0, scored.stderr

@@ -194,7 +194,7 @@ def test_a_reader_beside_a_proxy(call: Call) -> None:
         (["--prices", "missing.toml"], "missing.toml"),
         (["--prices", "broken.toml"], "broken.toml"),
         (["--prices", "half.toml"], "'m-1'"),
-        (["--max-cost", "1", "--model", "my-own"], "'my-own' is not priced"),
+        (["--max-cost", "1", "--model", "my-own"], "'my-own' has no price"),
         (["--reader", "http://localhost:1"], "--system"),
         (["--reader", "localhost:1", "--system", "passthrough"], "write http://localhost:1"),
         (["--name", "a", "--name", "b"], "--name"),

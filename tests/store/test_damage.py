@@ -92,7 +92,7 @@ def test_a_damaged_row_is_named_left_out_and_asked_again(directory: Path, column
     flip(directory, "rows", column, 17, offset=offset)
     ids, (said,) = read(directory)
     assert ids == [n for n in range(COUNT) if n != 17]
-    assert re.fullmatch(r"row 17 of run \d+-\d+-1 in .*store.db is damaged: it is left out; --resume asks .*", said)
+    assert re.fullmatch(r"row 17 of run \d+-\d+-1 in .*store.db is damaged: it is left out; --resume requests .*", said)
     with pytest.warns(UserWarning, match=r"17 of run .* is damaged: it is asked again"):
         result, asked = run(directory)
     # An answer that is not damaged is judged again, and not asked.
@@ -140,7 +140,7 @@ def test_a_damaged_example_costs_the_example_alone(directory: Path) -> None:
 
 def test_damaged_keys_are_asked_again(directory: Path) -> None:
     change(directory, "UPDATE keys SET body = CAST(body || X'00' AS BLOB) WHERE kind = 'row'")
-    with pytest.warns(UserWarning, match=r"list \d+ of the keys of rows in .* is damaged: what is in it is"):
+    with pytest.warns(UserWarning, match=r"list \d+ of the keys of rows in .* is damaged: its contents are requested"):
         result, _ = run(directory)
     assert [row.response for row in result.rows] == [f"The answer is c{n}." for n in range(COUNT)]
 

@@ -58,9 +58,7 @@ class Forward:
 
     def __init__(self, url: str, *, timeout: float = 600.0) -> None:
         if "@" in urlsplit(url).netloc:
-            raise UsageError(
-                "the URL to forward to contains a password, which is not sent: the client sends its own key"
-            )
+            raise UsageError("the URL to forward to has a password, which is not sent: the client sends its own key")
         self.url = find_api_root(url)
         self.timeout = timeout
         self.secrets = tuple(find_url_secrets(self.url))

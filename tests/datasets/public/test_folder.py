@@ -116,7 +116,7 @@ def test_a_reader_gets_every_match_unpacked(tmp_path: Path) -> None:
 
 def test_another_split_is_never_served_by_the_files_of_the_usual_one(tmp_path: Path) -> None:
     (tmp_path / "own.jsonl").write_text('{"a": 1}')
-    with pytest.raises(DataError, match=r"toy:main \(split train\); wanted main/train"):
+    with pytest.raises(DataError, match=r"toy:main \(split train\); expected main/train"):
         opened(tmp_path, split="train", files=["own.jsonl"])
 
 
@@ -124,8 +124,8 @@ def test_nothing_there_says_what_was_wanted_and_what_is_there(tmp_path: Path) ->
     (tmp_path / "other.txt").write_text("")
     with pytest.raises(DataError) as caught:
         opened(tmp_path, files=["own.jsonl"])
-    assert "wanted own.jsonl or main/test.*" in str(caught.value)
-    assert str(caught.value).endswith("there: other.txt")
+    assert "expected own.jsonl or main/test.*" in str(caught.value)
+    assert str(caught.value).endswith("found: other.txt")
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path, record: Any, proble
         ({"config": "oracle"}, "no file for natural-questions:oracle"),
         ({"revision": "main"}, "--revision is for the hub"),
         ({"sample": "best"}, "a sample must be one of first, random, stratified"),
-        ({"split": "train"}, "wanted open/train.* or train.* or data/train.*"),
+        ({"split": "train"}, "expected open/train.* or train.* or data/train.*"),
     ],
 )
 def test_a_wrong_choice_is_one_sentence(data: Path, arguments: dict[str, str], problem: str) -> None:
