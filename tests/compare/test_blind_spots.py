@@ -94,6 +94,9 @@ def test_a_compressor_that_keeps_more_than_any_naive_cut_beats_them() -> None:
         "middle": 0.25,
     }
     assert "beats truncation and random deletion at its size" in conclude(result)
+    several = conclude(_run(data, "bm25:ratio=0.3", "bm25:ratio=0.5"))
+    assert several.count("beats truncation") == 1
+    assert "Each of bm25:ratio=0.3|0.5 beats truncation and random deletion at its size." in several
 
 
 def _tag(data: list[dict[str, Any]], tag: str) -> list[dict[str, Any]]:

@@ -237,6 +237,7 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
         few = explain_too_few(working, comparison.margin)
         return f"{few}." if few else f"No system is shown to be as good as {baseline}."
     told: list[str] = []
+    beating: dict[str, dict[str, int]] = {}
     for verdict in good[:_MAX_NAMES]:
         compared = f"{verdict.word} {THAN[verdict.word]} {baseline}" if not told else verdict.word
         compared += _set_errors_apart(verdict)
@@ -244,10 +245,16 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
             compared += f" over all datasets, but worse on {list_names(worse)}"
         told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
         if (known := comparison.sensitivity.get(verdict.name)) is not None and known.beats_controls:
-            told[-1] += f", and {known.reason}"
+            beating.setdefault(known.reason, {})[verdict.name] = len(told) - 1
+    alike = []
+    for reason, places in beating.items():
+        if len(places) == 1:
+            told[places.popitem()[1]] += f", and {reason}"
+        else:
+            alike.append(f" Each of {list_names(join_settings([*places]))} {reason}.")
     if len(good) > _MAX_NAMES:
         told.append(f"{len(good) - _MAX_NAMES:,} more are in the table")
-    return f"{'; '.join(told)}."
+    return f"{'; '.join(told)}.{''.join(alike)}"
 
 
 def _set_errors_apart(verdict: Verdict) -> str:

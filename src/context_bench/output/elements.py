@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
+from itertools import repeat
 
 _ACTING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
@@ -76,9 +77,9 @@ def table(
 ) -> Markup:
     """Lay out a table: the first column names the line, the others are right-aligned."""
     heads = [element("th", {"scope": "col"}, each) for each in head]
+    named = head[1:] if kind is not None and kind.startswith("headline") else repeat(None)
     body = [
-        element("tr", None, element("th", {"scope": "row"}, cells[0]), *(_cell(each) for each in cells[1:]))
-        for cells in lines
+        element("tr", None, element("th", {"scope": "row"}, cells[0]), *map(_cell, cells[1:], named)) for cells in lines
     ]
     whole = element(
         "table",
@@ -92,8 +93,10 @@ def table(
     )
 
 
-def _cell(child: Child) -> Markup:
-    return element("td", None, child) if child not in (None, "") else element("td", {"class": "none"}, "–")
+def _cell(child: Child, head: Child) -> Markup:
+    """Make a cell; `data-head` names its column where a narrow screen has no head."""
+    empty = child in (None, "")
+    return element("td", {"class": "none" if empty else None, "data-head": head}, "–" if empty else child)
 
 
 def section(name: str, title: str, *children: Child, of: str = "") -> Markup:

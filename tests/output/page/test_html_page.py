@@ -84,6 +84,26 @@ def test_a_score_of_evidence_is_explained() -> None:
     assert "quality: the share of the evidence that is still in the text; no model answered" in page
 
 
+def test_undecided_systems_lead_with_the_one_that_saves_most() -> None:
+    rows = [
+        make_row(1.0, system=name, example_id=n, input_tokens=100, output_tokens=tokens)
+        for name, tokens in (("whole", 100), ("bm25:ratio=0.6", 60), ("bm25:ratio=0.2", 20))
+        for n in range(30)
+    ]
+    for row in rows:
+        row.metadata["output"] = "context"
+    result = make_result(rows, returns={row.system: "context" for row in rows})
+    said = "30 examples are too few to say whether bm25 20% lowers the quality; it saves 80.0% of the tokens."
+    assert write_headline(result) == said
+    page = HtmlReporter().render(result)
+    figures = page.partition("<dl")[2].partition("</dl>")[0]
+    assert re.findall("<dt>(.*?)</dt><dd>(.*?)<", figures)[:2] == [
+        ("quality kept", "100.0%"),
+        ("tokens saved", "80.0%"),
+    ]
+    assert read_index(page)["brief"]["bm25:ratio=0.2"] == "bm25 20%"  # the list of examples has short names too
+
+
 def test_savings_lead_where_nothing_else_is_known() -> None:
     """A run without gold answers: "nothing could be scored" stands above no number that is known."""
     summary = {"mine": {"num_examples": 40.0, "mean_score": math.nan, "compression_ratio": 0.423}}
@@ -152,6 +172,9 @@ def test_no_two_of_24_systems_have_the_same_mark() -> None:
     assert len(set(marks.values())) == 24
     assert len({marks[name] % 8 for name in names[:6]}) == 1  # a family has one colour
     assert len({marks[name] // 8 for name in names[:6]}) == 6  # and a shape for each setting
+    assert [marks[name] // 8 for name in names[:6]] == [marks[name] // 8 for name in names[6:12]]  # the same in each
+    marks = number_series(["whole", "oracle", *(f"cut:keep={n}" for n in range(10))])
+    assert {marks[f"cut:keep={n}"] % 8 for n in (8, 9)} == {3}  # more settings than shapes: a colour of no family
 
 
 def test_short_names() -> None:
@@ -440,7 +463,7 @@ def test_several_runs_stand_side_by_side() -> None:
     results = [make_result([make_row(score, system=name) for name in "ab"]) for score in (0.0, 1.0)]
     page = "".join(HtmlReporter().write_runs(results))
     part = page.partition('<section id="side"')[2].partition("</section>")[0]
-    assert re.findall(r"</span></th><td>(\d)</td>", part) == ["1", "2", "1", "2"]
+    assert re.findall(r'</span></th><td data-head="run">(\d)</td>', part) == ["1", "2", "1", "2"]
     labels = re.findall(r'<h2 id="([\w-]+)-title">(.*?)</h2>', page)
     assert len({text for _, text in labels}) == len(labels), "every heading names its run"
 

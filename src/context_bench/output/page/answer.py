@@ -86,7 +86,7 @@ def write_headline(result: EvalResult, curves: Sequence[Curve] = ()) -> str:
         names = list_names([brief[each.name] for each in standing.blind], 3)
         return f"These examples cannot show whether {names} loses anything: blind truncation does equally well."
     if standing.undecided:
-        return _tell_undecided([brief[each.name] for each in standing.undecided], standing.undecided)
+        return _tell_undecided(result, standing.undecided, brief)
     if standing.worse:
         if len(standing.worse) > 1 and (compared := compare_curves(curves)):
             return write_briefly(compared, result.summary)
@@ -124,14 +124,20 @@ def _compare_with_baseline(verdict: Verdict, baseline: str, change: float, brief
     return f"{brief[verdict.name]} is {word} and reads {write_token_change(change)}"
 
 
-def _tell_undecided(names: Sequence[str], undecided: Sequence[Verdict]) -> str:
-    listed, several = list_names(names, 3), len(names) > 1
-    if all(each.reason == VOID for each in undecided):
-        return f"{listed} changed nothing, so nothing was tested."
-    count = max(each.n for each in undecided)
-    are = "is" if count == 1 else "are"
-    lower = "lower" if several else "lowers"
-    return f"{count_things(count, 'example')} {are} too few to say whether {listed} {lower} the quality."
+def _tell_undecided(result: EvalResult, undecided: Sequence[Verdict], brief: Mapping[str, str]) -> str:
+    """Write that the quality of the system that saves most is not decided."""
+    verdict = _choose_undecided(result, undecided)
+    if verdict is None:
+        return f"{list_names([brief[each.name] for each in undecided], 3)} changed nothing, so nothing was tested."
+    share, are = find_saving(result, verdict.name)[1], "is" if verdict.n == 1 else "are"
+    few = f"{count_things(verdict.n, 'example')} {are} too few to say whether {brief[verdict.name]} lowers the quality"
+    return f"{few}; it saves {percent(share)} of the tokens." if share >= _LEAST_SHARE else f"{few}."
+
+
+def _choose_undecided(result: EvalResult, undecided: Sequence[Verdict]) -> Verdict | None:
+    """Choose the system that saves most among those that were tested."""
+    tested = [each for each in undecided if each.reason != VOID]
+    return max(tested, key=lambda each: find_saving(result, each.name)[1], default=None)
 
 
 def _tell_worse(result: EvalResult, worse: list[Verdict], comparison: Comparison, brief: Mapping[str, str]) -> str:
@@ -184,6 +190,8 @@ def _choose_system(result: EvalResult, curves: Sequence[Curve] = ()) -> str | No
     standing = sort_verdicts(result, comparison)
     if standing.good:
         return standing.good[0].name
+    if not standing.blind and (verdict := _choose_undecided(result, standing.undecided)) is not None:
+        return verdict.name
     left = [*standing.worse, *standing.undecided]
     if compare_curves(curves) and standing.worse == left:
         own = {point.system for point in choose_own_curve(curves).points}

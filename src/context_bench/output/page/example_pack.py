@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from context_bench.compare.sweeps import name_briefly
 from context_bench.output.page.examples import Stretch, cut_details, describe_row
 from context_bench.output.page.row_index import PLACES, RowIndex
 from context_bench.output.page.run_facts import OUTCOMES, RowValues, Source, clean_name, read_values
@@ -103,8 +104,10 @@ class ExamplePack:
 
     def pack_index(self) -> str:
         """Pack the data that the page's script needs first; `starts` has the first row of each block."""
-        names = {**self._index.list_names(range(1, len(self._runs) + 1)), "run": self._runs, "outcome": OUTCOMES}
-        return pack_json({"rows": self._rows, "starts": self._starts, "names": names})
+        found = self._index.list_names(range(1, len(self._runs) + 1))
+        brief = name_briefly([*found["system"].values(), *found["dataset"].values()])
+        names = {**found, "run": self._runs, "outcome": OUTCOMES}
+        return pack_json({"rows": self._rows, "starts": self._starts, "names": names, "brief": brief})
 
     def pack_columns(self) -> Iterator[str]:
         """Pack the columns of all rows, part by part; a row's run is given by its position."""

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from context_bench.compare.sweeps import name_briefly
+from context_bench.compare.sweeps import name_briefly, write_briefly
 from context_bench.numbers import percent, seconds, tokens
 from context_bench.output.elements import Child, Markup, element, join, table
 from context_bench.output.page.run_facts import Failure, RunFacts, clean_id, clean_name
@@ -128,10 +128,13 @@ def _show_curves(facts: RunFacts) -> Markup | str:
     if not curves:
         return "the rows were not kept."
     chart = draw_curve(facts.result, curves)
-    return join(_show_figure(chart, None) if isinstance(chart, Chart) else None, *map(_describe_curve, curves))
+    return join(
+        _show_figure(chart, None) if isinstance(chart, Chart) else None,
+        *(_describe_curve(each, facts.result.systems) for each in curves),
+    )
 
 
-def _describe_curve(curve: Curve) -> Markup:
+def _describe_curve(curve: Curve, names: Sequence[str]) -> Markup:
     lines: list[list[Child]] = [
         [
             element("span", {"class": "best" if point.system == curve.best else None}, f"{curve.knob}={point.setting}"),
@@ -143,8 +146,8 @@ def _describe_curve(curve: Curve) -> Markup:
         for point in curve.points
     ]
     head = ["setting", "tokens", "saved", "score", "against the baseline"]
-    notes = [element("li", None, line) for line in sum_up_curve(curve)]
-    title = element("h3", None, f"{curve.name}: {curve.knob}")
+    notes = [element("li", None, write_briefly(line, names)) for line in sum_up_curve(curve)]
+    title = element("h3", None, f"{write_briefly(curve.name, names)}: {curve.knob}")
     return join(title, table(head, lines, f"Curve of {curve.name}", "plain"), element("ul", {"class": "notes"}, *notes))
 
 
@@ -228,11 +231,15 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "tokenizer", settings.tokenizer
     yield "prices", settings.prices
     yield "behind the systems", settings.reports
-    yield "time of each system", {name: seconds(value) for name, value in facts.result.timing.items()}
-    yield "examples at a time", settings.workers
+    yield "time of each system", _join_equal({name: seconds(value) for name, value in facts.result.timing.items()})
+    yield "examples at a time", _join_equal(settings.workers)
     yield "rows from the cache", settings.reused
     yield "stopped early", settings.stopped
     yield "stopped systems", settings.stopped_systems
+
+
+def _join_equal(values: Mapping[str, Any]) -> Any:
+    return next(iter(values.values())) if len(set(values.values())) == 1 else values
 
 
 def _flatten(source: Any) -> dict[str, Any]:

@@ -299,7 +299,7 @@ def draw_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -
     """
     if not depths:
         return "no context contains its evidence or answer"
-    scale, rows, lines = Scale(0.0, 1.0), [], []
+    scale, rows, lines, names = Scale(0.0, 1.0), [], [], label_systems(depths)
     for place, (tag, (first, last)) in enumerate(depths.items()):
         ordered, name = sorted(first), tag or "(no tag)"
         bins = [0] * BINS
@@ -308,7 +308,7 @@ def draw_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -
         middle = percentile(ordered, 0.5)
         median, earliest, latest = (f"{value:.1%}" for value in (middle, ordered[0], max(last)))
         tip = f"{name}: median {median}, from {earliest} to {latest} of the tokens, n = {len(first):,}"
-        rows.append(Row(name, Histogram(bins, middle, percentile(ordered, 0.95)), median, tip, place))
+        rows.append(Row(names[tag], Histogram(bins, middle, percentile(ordered, 0.95)), median, tip, place))
         lines.append([name, f"{len(first):,}", earliest, median, latest])
     return Chart(
         "depth",

@@ -36,17 +36,21 @@ STYLES = 8  # colours, and shapes, that tell marks apart
 
 
 def number_series(names: Iterable[str]) -> dict[str, int]:
-    """Number the marks of systems so that families have a colour, and settings a shape; no two of 64 are alike.
+    """Number the marks of systems: a family has one colour, a setting one shape; no two of 64 marks are alike.
 
-    The number is the place of the colour, and eight times the place of the shape.
+    The number is the place of the colour, and eight times the place of the shape. Systems without settings differ in
+    shape too. A family with more settings than shapes continues in a colour of no other family, if there is one.
     """
-    families: dict[str, int] = {}
+    families = {name: name_family(name) for name in names}
+    colours = list(dict.fromkeys(families.values()))
+    settings: dict[str, int] = {}
     numbers: dict[str, int] = {}
-    for name in names:
-        colour = families.setdefault(name_family(name), len(families)) % STYLES
-        shapes = [(colour + step) % STYLES * STYLES + colour for step in range(STYLES)]
-        free = [mark for mark in (*shapes, *range(STYLES**2)) if mark not in numbers.values()]
-        numbers[name] = free[0] if free else shapes[0]
+    for name, family in families.items():
+        colour, setting = colours.index(family) % STYLES, name.removeprefix(family)
+        shape = settings.setdefault(setting, len(settings)) if setting else colour
+        others = [*range(len(colours), STYLES), *range(STYLES)]
+        marks = [(shape + step) % STYLES * STYLES + each for each in (colour, *others) for step in range(STYLES)]
+        numbers[name] = next((mark for mark in marks if mark not in numbers.values()), marks[0])
     return numbers
 
 

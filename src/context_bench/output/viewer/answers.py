@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any, TypeVar
 
+from context_bench.compare.sweeps import name_briefly
 from context_bench.errors import UsageError
 from context_bench.numbers import MEAN_SCORE
 from context_bench.output.conclusion import compare_tokens, find_saving, sort_verdicts
@@ -118,11 +119,13 @@ class Answers:
     def _tell_state(self, values: Values) -> dict[str, Any]:
         runs = self._follow(_read_runs(values))
         numbers = [run.info.number for run in runs]
-        names, index = {run.info.number: run.info.id for run in runs}, self._follower.index
+        index = self._follower.index
+        names = {**index.list_names(numbers), "run": {run.info.number: run.info.id for run in runs}}
         return {
             "version": _name_version(runs),
             "under_way": any(run.under_way or not run.complete for run in runs),
-            "names": {**index.list_names(numbers), "run": names, "outcome": OUTCOMES},
+            "names": {**names, "outcome": OUTCOMES},
+            "brief": name_briefly([*names["system"].values(), *names["dataset"].values()]),
             "total": index.count(numbers),
             "flips": index.has_flips(numbers),
             "evidence": index.has_evidence(numbers),

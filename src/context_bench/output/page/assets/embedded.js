@@ -57,7 +57,7 @@ const source = (() => {
         delete part.questions;
         for (const [name, values] of Object.entries(part)) (columns[name] ??= []).push(...values);
       }
-      return { names, total: about.rows, flips: columns.flip.some(Boolean), evidence: columns.evidence.some((each) => each !== null), untouched: columns.untouched.includes(1) };
+      return { names, brief: about.brief, total: about.rows, flips: columns.flip.some(Boolean), evidence: columns.evidence.some((each) => each !== null), untouched: columns.untouched.includes(1) };
     },
     async find(query, offset, limit) {
       const wanted = JSON.stringify(query);

@@ -12,11 +12,12 @@
   const count = (kind) => Object.keys(names[kind]).length;
   const shown = () => HEADS.filter(([name]) => (name !== "run" || count("run") > 1) && (name !== "dataset" || count("dataset") > 1) && (name !== "evidence" || about.evidence));
   const name = (kind, row) => row[kind] === null ? "" : names[kind][row[kind]];
+  const brief = (text) => about.brief?.[text] ?? text;
   const write = (column, row) => {
     if (column === "id") return row.repeat ? `${row.name} (repeat ${row.repeat})` : row.name;
     if (column === "outcome") return name("outcome", row) + (row.flip ? (row.flip < 0 ? " ▼" : " ▲") : "");
     if (column === "question") return row.question || row.response;
-    if (names[column]) return name(column, row) || "–";
+    if (names[column]) return brief(name(column, row)) || "–";
     const value = row[column];
     if (value === null) return "–";
     if (column === "score") return value.toFixed(3);
@@ -71,7 +72,7 @@
       for (const [column, , text] of shown()) {
         const cell = make("td", write(column, row), `c-${column}${text ? " text" : ""}`);
         if (column === "outcome") cell.classList.add(`o-${name("outcome", row)}`);
-        if (["question", "id", "system", "dataset", "run"].includes(column)) cell.title = cell.textContent;
+        if (["question", "id", "system", "dataset", "run"].includes(column)) cell.title = names[column] ? name(column, row) : cell.textContent;
         line.append(cell);
       }
       return line;
@@ -138,7 +139,7 @@
     if (one.same) part(body, "response", make("p", "the context that it passed on, which is shown above", "missing"));
     else part(body, "response", make("pre", one.response || "(empty)"));
     const outcome = write("outcome", row), score = row.score;
-    part(body, "outcome", strip([["outcome", outcome], ["score", score === null ? "not scored" : score.toFixed(3)], ["dataset", name("dataset", row) || "–"],
+    part(body, "outcome", strip([["outcome", outcome], ["score", score === null ? "not scored" : score.toFixed(3)], ["dataset", write("dataset", row)],
       ["evidence", row.evidence !== null ? write("evidence", row) : "retrieval_recall" in one.scores ? `${(one.scores.retrieval_recall * 100).toFixed(1)}% retrieved` : "not measured"], ["tokens in", row.input],
       ["passed on", row.output === null ? "not measured" : row.output], ["latency", seconds(row.latency)]]));
     const scores = [...Object.entries(one.scores), ...Object.entries(one.unscored).map(([name, why]) => [`${name} (no score)`, why])];
@@ -161,7 +162,7 @@
     catch (error) { find("found").textContent = `The example cannot be shown: ${error.message}.`; return; }
     finally { find("one-body").removeAttribute("aria-busy"); }
     if (opened.row !== row) return;
-    find("one-title").textContent = `${write("id", row)} · ${name("system", row)}`;
+    find("one-title").textContent = `${write("id", row)} · ${write("system", row)}`;
     fill(find("one-body"), row, one);
     find("copy").textContent = "Copy link";
     find("earlier").disabled = place <= 0;
@@ -212,7 +213,7 @@
   const listNames = (kind) => {
     const select = find(`by-${kind}`), have = new Set([...select.options].map((option) => option.value));
     Object.entries(names[kind]).filter(([value]) => !have.has(value)).forEach(([value, text]) => {
-      const option = make("option", text || "(none)");
+      const option = make("option", brief(text) || "(none)");
       option.value = value;
       select.append(option);
     });
