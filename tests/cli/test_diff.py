@@ -349,7 +349,7 @@ def test_of_many_rows_the_first_are_listed_with_what_they_saved(tmp_path: Path) 
     called("--dataset", "needle:n=21,length=200", "--system", "passthrough", "--system", "oracle", cwd=tmp_path)
     lines = shown(tmp_path).splitlines()
     assert len(lines) == 1 + 40 + 1
-    assert lines[1].split()[1:] == ["passthrough", "1.000", "0.0%"]
+    assert lines[1].split()[1:] == ["passthrough", "1.000", "0.0%", "verbatim"]
     assert 80 < float(lines[2].split()[3].rstrip("%")) < 100
     assert lines[-1].startswith("… 2 more; select with --lost, --broken, --failed, --system or --dataset")
     assert len(shown(tmp_path, "--wide").splitlines()) == 1 + 42
@@ -425,7 +425,9 @@ def test_only_what_was_lost_broken_or_failed(mixed: Path, flags: list[str], ids:
 
 def test_lost_is_found_where_no_evaluator_looked_for_evidence(tmp_path: Path) -> None:
     keep(tmp_path, (EXAMPLE, {"context": "x"}, {}), ({**EXAMPLE, "id": "q2"}, {"context": CONTEXT}, {}))
-    assert [row["example"] for row in json.loads(shown(tmp_path, "--lost", "--output", "json"))] == ["q1"]
+    assert [(row["example"], row["evidence"]) for row in json.loads(shown(tmp_path, "--lost", "--output", "json"))] == [
+        ("q1", "lost")
+    ]
 
 
 def test_broken_needs_a_baseline(tmp_path: Path) -> None:

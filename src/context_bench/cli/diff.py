@@ -43,12 +43,14 @@ def main(arguments: Sequence[str]) -> int:
         info = store.run(options.run)
         rows = [row for row in _choose_rows(store, info, options) if _is_chosen(row, options)]
         records = [] if options.id is None else _find_records(store, info, rows, options)
+        listed = rows if options.wide or options.output == "json" else rows[:_MAX_LISTED]
+        facts = [] if options.id is not None else _list_facts(store, info, listed)
     if options.output == "json":
-        shown = [_list_details(record, info) for record in records] or [_list_facts(row, info) for row in rows]
+        shown = [_list_details(record, info) for record in records] or facts
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
     if options.id is None:
-        sys.stdout.write(_list_rows(rows, info.settings.score_field, options))
+        sys.stdout.write(_list_rows(facts, len(rows) - len(facts), options))
         return 0
     color = wants_color("never" if options.no_color else options.color, sys.stdout)
     view = View(_find_tokenizer(info), color=color, full=options.full)
@@ -107,7 +109,7 @@ def _choose_rows(store: Store, info: RunInfo, options: Any) -> list[EvalRow]:
         scored = (row for row in rows if row.system == baseline and settings.score_field in row.scores)
         right = {_get_key(row)[1:] for row in scored if row.scores[settings.score_field] >= threshold}
     if options.lost:
-        lost = {_get_key(record.row) for record in store.run_records(info) if _find_state(record) == "lost"}
+        lost = {key for key, state in _find_states(store, info, rows).items() if state == "lost"}
     return [
         row
         for row in rows
@@ -121,6 +123,11 @@ def _get_key(row: EvalRow) -> Key:
     return row.system, row.dataset, row.example_id, row.repeat
 
 
+def _find_states(store: Store, info: RunInfo, rows: Sequence[EvalRow]) -> dict[Key, str | None]:
+    wanted = set(map(_get_key, rows))
+    return {key: _find_state(each) for each in store.run_records(info) if (key := _get_key(each.row)) in wanted}
+
+
 def _find_state(record: RunRecord) -> str | None:
     """Return the state of the evidence, by its scores or, without an evidence evaluator, by the texts."""
     state = read_state(record.row.scores)
@@ -132,23 +139,20 @@ def _find_state(record: RunRecord) -> str | None:
     return next(each for each in ("lost", "recoverable", "verbatim") if scores.details[each])
 
 
-def _list_rows(rows: Sequence[EvalRow], field: str, options: Any) -> str:
-    """List the rows with scores, savings and evidence; `field` is the primary score."""
+def _list_rows(facts: Sequence[dict[str, Any]], left: int, options: Any) -> str:
+    """List the facts of rows as a table; `left` counts the rows that are not listed."""
     words = {"lost": "lost evidence", "broken": "broke", "failed": "failed"}
     asked = [word for name, word in words.items() if getattr(options, name)]
-    if asked and not rows:
+    if asked and not facts:
         return f"No example {' or '.join(asked)}.\n"
     lines = [["example", "system", "score", "saved", "evidence", "error"]]
-    shown = rows if options.wide else rows[:_MAX_LISTED]
-    for row in shown:
-        numbers = (row.scores.get(field), _find_savings(row))
-        score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
-        lines.append(
-            [str(row.example_id), row.system, score, savings, read_state(row.scores) or "", (row.error or "")[:60]]
-        )
+    for each in facts:
+        numbers = ((each["score"], as_score), (each["savings"], percent))
+        score, savings = ("" if value is None else form(value) for value, form in numbers)
+        line = [str(each["example"]), each["system"], score, savings, each["evidence"] or ""]
+        lines.append([*line, (each["error"] or "")[:60]])
     give_way = ("saved", "evidence")
     listed = fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
-    left = len(rows) - len(shown)
     hint = f"… {left:,} more; select with --lost, --broken, --failed, --system or --dataset, or list all with --wide\n"
     return listed + (hint if left else "")
 
@@ -221,8 +225,12 @@ def _find_tokenizer(info: RunInfo) -> Tokenizer:
 # --- as data
 
 
-def _list_facts(row: EvalRow, info: RunInfo) -> dict[str, Any]:
-    """List the fields of a row for the table."""
+def _list_facts(store: Store, info: RunInfo, rows: Sequence[EvalRow]) -> list[dict[str, Any]]:
+    states = _find_states(store, info, rows)
+    return [_to_facts(row, info, states.get(_get_key(row))) for row in rows]
+
+
+def _to_facts(row: EvalRow, info: RunInfo, state: str | None) -> dict[str, Any]:
     return {
         "example": row.example_id,
         "system": row.system,
@@ -230,7 +238,7 @@ def _list_facts(row: EvalRow, info: RunInfo) -> dict[str, Any]:
         "repeat": row.repeat,
         "score": row.scores.get(info.settings.score_field),
         "savings": _find_savings(row),
-        "evidence": read_state(row.scores),
+        "evidence": state,
         "error": row.error,
     }
 
@@ -241,8 +249,7 @@ def _list_details(record: RunRecord, info: RunInfo) -> dict[str, Any]:
     processed, sides = None if record.answer is None else record.answer.processed, _read_tokens(row)
     comparisons = [] if isinstance(example.get("memory"), dict) else compare_passed_on(example, processed)
     return {
-        **_list_facts(row, info),
-        "evidence": _find_state(record),
+        **_to_facts(row, info, _find_state(record)),
         "tokens": None if sides is None else dict(zip(("sent", "passed_on"), sides)),
         "untouched": row.metadata.get("untouched"),
         "retrieved": None if processed is None else processed.get("retrieved"),

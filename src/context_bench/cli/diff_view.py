@@ -93,6 +93,8 @@ class View:
             return visible(text)
         head, tail = _find_edge(text), _find_edge(text[::-1])[::-1]
         hidden = self._count(text[len(head) : len(text) - len(tail)])
+        if not hidden:
+            return visible(text)
         note = self._style([(f"… {hidden:,} tokens unchanged …", False)], "aside")
         return f"{visible(head).rstrip(chr(10))}\n{note}\n{visible(tail).lstrip(chr(10))}"
 

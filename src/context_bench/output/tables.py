@@ -130,6 +130,8 @@ class TableReporter:
             scores = [fit_grid(lines, self._width) for lines in list_dataset_scores(result, verdicts=True)]
             parts = [*(self._sum_up_memory(result) if is_memory else systems), *scores, *slices]
             notes = [" ".join(sum_up_notes(result))] if is_memory else sum_up_notes(result)
+            if any("--wide" in part for part in parts):  # a table has named the flag
+                notes[0] = notes[0].replace("; more: --wide", "")
         parts += ["\n".join(map(self._wrap, notes)), self._wrap(conclude(result) or describe_alone(result))]
         text = "\n\n".join(part for part in parts if part) + "\n"
         return color_table(text) if self._color else text

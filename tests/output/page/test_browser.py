@@ -59,7 +59,7 @@ def test_the_grids_of_a_sweep_stand_in_columns(browser: Browser, tmp_path: Path)
 def test_filters_search_and_sort(browser: Browser, report: Path) -> None:
     with Opened(browser, report.as_uri()) as opened:
         page, found = opened.page, opened.page.locator("#found")
-        page.select_option("#by-system", label="truncate:ratio=0.5")
+        page.select_option("#by-system", label="truncate 50%")
         opened.wait_for("of 80 rows")
         page.select_option("#by-outcome", "wrong")
         opened.wait_for("of 41 rows")  # those of the later half, and one that the cut goes through
@@ -91,7 +91,7 @@ def test_an_example_opens_by_keyboard_and_its_link_leads_to_it(browser: Browser,
             page.keyboard.press(key)
         page.wait_for_selector("dialog[open]")
         title = page.locator("#one-title").inner_text()
-        assert title == "needle-500-d1.00-of40-s0-039 · truncate:ratio=0.5"
+        assert title == "needle-500-d1.00-of40-s0-039 · truncate 50%"
         dropped = page.locator("#one-body del").all_inner_texts()
         evidence = page.locator("#one-body del mark").all_inner_texts()
         assert dropped
@@ -109,7 +109,7 @@ def test_long_unchanged_text_is_folded_until_it_is_asked_for(browser: Browser, r
     with Opened(browser, report.as_uri()) as opened:
         page = opened.page
         page.fill("#search", "needle-1000-d0.97")
-        page.select_option("#by-system", label="truncate:ratio=0.5")
+        page.select_option("#by-system", label="truncate 50%")
         opened.wait_for("of 1 rows")
         page.locator("#rows tr").click()
         page.wait_for_selector("dialog[open]")

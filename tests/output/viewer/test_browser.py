@@ -91,7 +91,7 @@ def test_examples_are_filtered_sorted_and_opened(browser: Browser, server: ViewS
     run, _ = find_runs(server)
     with open_run(browser, server, run, rows=160) as opened:
         page = opened.page
-        page.select_option("#by-system", label="truncate:ratio=0.5")
+        page.select_option("#by-system", label="truncate 50%")
         opened.wait_for("of 80 rows")
         page.select_option("#by-outcome", label="wrong")
         opened.wait_for("of 41 rows (of 160)")
@@ -114,7 +114,7 @@ def test_examples_are_filtered_sorted_and_opened(browser: Browser, server: ViewS
             page.keyboard.press(key)
         page.wait_for_selector("dialog[open]")
         title = page.locator("#one-title").inner_text()
-        assert title == "needle-500-d1.00-of40-s0-039 · truncate:ratio=0.5"
+        assert title == "needle-500-d1.00-of40-s0-039 · truncate 50%"
         assert len(page.locator("#one-body del mark").all_inner_texts()) == 1
         address = page.evaluate("location.hash")
         page.keyboard.press("ArrowRight")
