@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from context_bench.numbers import (
     COMPRESSION_RATIO,
@@ -98,6 +99,23 @@ def is_answered_by_script(result: EvalResult) -> bool:
     """Whether a script answered instead of a model."""
     reports = result.settings.reports.values()
     return any(str(report.get("answered_by", "")).startswith("scripted/") for report in reports)
+
+
+def describe_memory(result: EvalResult, name: str) -> dict[str, Any]:
+    """Return the run's record about the memory behind a line of its result."""
+    report = result.settings.reports.get(name) or {}
+    return report.get("memory") or {}
+
+
+def is_read_by_script(result: EvalResult) -> bool:
+    """Whether a script, not a model, answered from the retrieved text; False if nothing was read."""
+    read = any(describe_memory(result, name).get("answers") == "reader" for name in result.summary)
+    return read and result.settings.read_by_script
+
+
+def is_own_beside_script(result: EvalResult, name: str) -> bool:
+    """Whether a line has a system's own answers, while a script answered in other lines: only --wide shows it."""
+    return describe_memory(result, name).get("answers") == "own" and is_read_by_script(result)
 
 
 def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:

@@ -21,8 +21,7 @@ from context_bench.numbers import (
     dollars,
     percent,
 )
-from context_bench.output.columns import is_answered_by_script
-from context_bench.output.memory import is_own_beside_script
+from context_bench.output.columns import is_answered_by_script, is_own_beside_script
 from context_bench.output.verdict_tables import explain_too_few
 from context_bench.results import EvalResult
 from context_bench.stats import THESE_GROUPS, Interval, Verdict

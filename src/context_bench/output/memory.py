@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from context_bench.memory.findings import (
     READ_PRICE,
@@ -31,7 +31,15 @@ from context_bench.numbers import (
     score,
     seconds,
 )
-from context_bench.output.columns import HEADLINES, Column, find_best, make_columns, write_cell
+from context_bench.output.columns import (
+    HEADLINES,
+    Column,
+    describe_memory,
+    find_best,
+    is_read_by_script,
+    make_columns,
+    write_cell,
+)
 from context_bench.output.layout import fit_columns, fit_grid, markdown_width
 from context_bench.results import EvalResult, EvalRow
 
@@ -77,23 +85,6 @@ _OFFICIAL: dict[str, tuple[Column, ...]] = {
     ),
 }
 _LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
-
-
-def describe_memory(result: EvalResult, name: str) -> dict[str, Any]:
-    """Return the run's record about the memory behind a line of its result."""
-    report = result.settings.reports.get(name) or {}
-    return report.get("memory") or {}
-
-
-def is_read_by_script(result: EvalResult) -> bool:
-    """Whether a script, not a model, answered from the retrieved text; False if nothing was read."""
-    read = any(describe_memory(result, name).get("answers") == "reader" for name in result.summary)
-    return read and result.settings.read_by_script
-
-
-def is_own_beside_script(result: EvalResult, name: str) -> bool:
-    """Whether a line has a system's own answers, while a script answered in other lines: only --wide shows it."""
-    return describe_memory(result, name).get("answers") == "own" and is_read_by_script(result)
 
 
 def is_claimed(values: Mapping[str, float]) -> bool:

@@ -23,13 +23,10 @@ from context_bench.numbers import (
     seconds,
     tokens,
 )
-from context_bench.output.columns import find_best, write_cell
+from context_bench.output.columns import describe_memory, find_best, is_own_beside_script, is_read_by_script, write_cell
 from context_bench.output.layout import fit_columns, fit_grid, markdown_width, wrap
 from context_bench.output.memory import (
     choose_one_each,
-    describe_memory,
-    is_own_beside_script,
-    is_read_by_script,
     list_doubts,
     name_system,
     write_repayment,
