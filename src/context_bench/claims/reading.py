@@ -50,7 +50,10 @@ class Bundle:
         except _DAMAGE as error:
             raise _refuse(path, f"it cannot be read ({error})") from None
         self.damage: list[str] = []  # one sentence for each damage; empty if all hashes match
-        self.manifest = self._read_manifest()
+        manifest = self.read_json(MANIFEST) if MANIFEST in self._entries else None
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise _refuse(self.path, f"its {MANIFEST} does not have the format {FORMAT!r}")
+        self.manifest = manifest
         self._check_order()
         self._check_parts()
 
@@ -73,12 +76,6 @@ class Bundle:
     @property
     def root(self) -> str:
         return str(self.manifest.get("root"))
-
-    def _read_manifest(self) -> dict[str, Any]:
-        manifest = self.read_json(MANIFEST) if MANIFEST in self._entries else None
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise _refuse(self.path, f"its {MANIFEST} does not have the format {FORMAT!r}")
-        return manifest
 
     def _check_order(self) -> None:
         names = [entry.filename for entry in self._archive.infolist()]

@@ -54,7 +54,11 @@ def main(arguments: Sequence[str]) -> int:
     options = listing_parser(arguments[0]).parse_args(arguments[1:])
     import_all(options.imports)
     if arguments[0] == "evaluators":
-        _print_evaluators(options)
+        lines = [["evaluator", "scores", "what it does"]]
+        for name in registry.list("evaluator"):
+            fields = find_score_fields(_find_component("evaluator", name)) or ()
+            lines.append([name, ", ".join(fields), summarize_component("evaluator", name)])
+        print_listing(lines, options)
         return 0
     heading, kinds = _LISTED[arguments[0]]
     for kind in kinds:
@@ -62,14 +66,6 @@ def main(arguments: Sequence[str]) -> int:
             print()
         print_components(kind, heading, options)
     return 0
-
-
-def _print_evaluators(options: argparse.Namespace) -> None:
-    lines = [["evaluator", "scores", "what it does"]]
-    for name in registry.list("evaluator"):
-        fields = find_score_fields(_find_component("evaluator", name)) or ()
-        lines.append([name, ", ".join(fields), summarize_component("evaluator", name)])
-    print_listing(lines, options)
 
 
 def print_components(kind: str, heading: str, options: argparse.Namespace) -> None:

@@ -243,7 +243,10 @@ class LocalModel:
         assert process is not None, "not opened yet"
         assert forward is not None
         try:
-            await self._keep_alive(process)
+            async with self._starting:
+                if not process.alive:
+                    self._say(f"the local model's process was {process.ending}: starting it again")
+                    await asyncio.to_thread(process.start)
         except UsageError as error:
             return build_error(502, str(error), request.form)
         request = replace(request, headers=self._headers(request.headers))
@@ -265,12 +268,6 @@ class LocalModel:
             await self._forward.close()
         if self._process is not None:
             await asyncio.to_thread(self._process.stop)
-
-    async def _keep_alive(self, process: ModelProcess) -> None:
-        async with self._starting:
-            if not process.alive:
-                self._say(f"the local model's process was {process.ending}: starting it again")
-                await asyncio.to_thread(process.start)
 
     def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Replace the client's key in the headers by ours; the client's is not sent."""

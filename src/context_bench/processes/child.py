@@ -258,7 +258,11 @@ def serve() -> None:
     sys.stdout = sys.stderr  # output of the function must not be taken for a reply
     setting = json.loads(requests.readline())
     try:
-        _limit_memory(setting["megabytes"])
+        megabytes = setting["megabytes"]
+        with suppress(ImportError, ValueError, OSError):
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
         module = importlib.import_module(setting["function"].partition(":")[0])
         function = getattr(module, setting["function"].partition(":")[2])
         getattr(module, "prepare", lambda: None)()
@@ -274,13 +278,6 @@ def serve() -> None:
             reply = {"error": f"{type(error).__name__}: {error}"[:500]}
         _alarm(0)
         _send(replies, reply)
-
-
-def _limit_memory(megabytes: int) -> None:
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
 
 
 def _alarm(seconds: float) -> None:

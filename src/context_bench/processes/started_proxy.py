@@ -96,7 +96,12 @@ class StartedProxy:
     async def start(self) -> None:
         """Start it, and return once it answers."""
         environment = self._environment()
-        program = _find_executable(self._words[0], environment)
+        word = self._words[0]
+        found = shutil.which(word, path=environment.get("PATH")) or find_program(word)
+        if found is None:
+            hint = ": no shell is used, so write env NAME=VALUE PROGRAM ..." if "=" in word else ""
+            raise UsageError(f"there is no program {mask_command(word)!r} to start{hint}")
+        program = str(Path(found).absolute())  # it may start in another directory
         if self._directory not in (None, SCRATCH) and not Path(self._directory).is_dir():
             raise UsageError(f"{self._directory!r} is not a directory to start {self.name} in")
         if await _is_open(self.port):
@@ -224,14 +229,6 @@ def _fill(text: str, filled: Mapping[str, str]) -> str:
     for placeholder, value in filled.items():
         text = text.replace(placeholder, value)
     return text
-
-
-def _find_executable(word: str, environment: Mapping[str, str]) -> str:
-    found = shutil.which(word, path=environment.get("PATH")) or find_program(word)
-    if found is None:
-        hint = ": no shell is used, so write env NAME=VALUE PROGRAM ..." if "=" in word else ""
-        raise UsageError(f"there is no program {mask_command(word)!r} to start{hint}")
-    return str(Path(found).absolute())  # it may start in another directory
 
 
 async def _is_open(port: int) -> bool:

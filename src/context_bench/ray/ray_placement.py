@@ -67,7 +67,11 @@ class RayPlacement:
         for lane in self.lanes:
             lane.systems = [(order[id(system)], system) for _, system in lane.systems]
         for crew in self._crews.values():
-            self._refuse_homeless(crew)
+            if self._cluster.count_places(crew) == 0:
+                needs = ", ".join(f"{key}={value:g}" for key, value in crew.resources.items())
+                raise UsageError(
+                    f"no node of the cluster has room for a worker with {needs}: declare less, or add a node"
+                )
         for crew in self._crews.values():
             crew.open()
         in_flight = sum(lane.slots for lane in self.lanes if not lane.here) or max_workers or 8
@@ -83,11 +87,6 @@ class RayPlacement:
             self._crews[kind] = crew = Crew(self._cluster, self._parts, needs, self._workers)
             self._cluster.claim(crew)
         return self._crews[kind]
-
-    def _refuse_homeless(self, crew: Crew) -> None:
-        if self._cluster.count_places(crew) == 0:
-            needs = ", ".join(f"{key}={value:g}" for key, value in crew.resources.items())
-            raise UsageError(f"no node of the cluster has room for a worker with {needs}: declare less, or add a node")
 
     def _build_lanes(self) -> list[Lane]:
         lanes = []

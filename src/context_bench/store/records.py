@@ -217,18 +217,14 @@ def unseal(record: Any, about: bytes) -> bytes:
         if codec == PLAIN and crc32(content, crc32(about)) == found:
             return content
         if codec == ZSTD and crc32(content, _sum_compressed(about)) == found:
-            return _decompress(content)
+            codecs = _codecs()
+            try:
+                return codecs.decompress(content)
+            except codecs.error:
+                raise Damaged from None
     except (struct.error, TypeError):  # too short, or a column of another kind
         pass
     raise Damaged
-
-
-def _decompress(content: bytes) -> bytes:
-    codecs = _codecs()
-    try:
-        return codecs.decompress(content)
-    except codecs.error:
-        raise Damaged from None
 
 
 def load(record: Any, about: bytes) -> Any:

@@ -222,7 +222,11 @@ class Matcher:
         """Mark an attempt as recorded, and release the calls held for it."""
         ticket.recorded = True
         for call in ticket.unmatched:
-            self._release(call)
+            holders = self._held.pop(call, 0)
+            if holders > 1:
+                self._held[call] = holders - 1
+            elif holders:
+                self._held_room += _weigh(call)
 
     def take(self, call: Call, request: Incoming) -> Awaitable[None] | None:
         """Match a call that has reached the tap; return an awaitable if long texts must be compared."""
@@ -319,13 +323,6 @@ class Matcher:
             self._held_room -= _weigh(call)
         self._held[call] = self._held.get(call, 0) + 1
         return True
-
-    def _release(self, call: Call) -> None:
-        holders = self._held.pop(call, 0)
-        if holders > 1:
-            self._held[call] = holders - 1
-        elif holders:
-            self._held_room += _weigh(call)
 
     def _find_by_content(
         self, request: Incoming, known: Sequence[Ticket], under_way: Sequence[Ticket]

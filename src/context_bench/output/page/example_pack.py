@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from context_bench.compare.sweeps import name_briefly
@@ -112,14 +112,10 @@ class ExamplePack:
     def pack_columns(self) -> Iterator[str]:
         """Pack the columns of all rows, part by part; a row's run is given by its position."""
         for part in self._index.read_parts(_PART_ROWS):
-            yield pack_json(_number_runs(part))
+            yield pack_json({**part, "run": [number - 1 for number in part["run"]]})
 
     def read_blocks(self) -> Iterator[str]:
         """Read the blocks of details, in order."""
         self._blocks.seek(0)
         for line in self._blocks:
             yield line.decode("ascii").rstrip()
-
-
-def _number_runs(part: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    return {**part, "run": [number - 1 for number in part["run"]]}

@@ -250,17 +250,14 @@ class Follower:
             if name not in known:
                 raise UsageError(f"there is no run {name!r} in {self.store.directory}")
         with self.lock:
-            self._forget_other_store()
+            if self.store.generation != self._generation:
+                self._generation = self.store.generation
+                for number in self._runs:
+                    self.index.remove(number)
+                self._runs = {}
             found = [self._take(*known[name]) for name in dict.fromkeys(names)]
         self._wake.set()
         return found
-
-    def _forget_other_store(self) -> None:
-        if self.store.generation != self._generation:
-            self._generation = self.store.generation
-            for number in self._runs:
-                self.index.remove(number)
-            self._runs = {}
 
     def _take(self, info: RunInfo, checksum: int) -> FollowedRun:
         self._asked[info.number] = time.monotonic()

@@ -74,7 +74,11 @@ class _Run:
         observed = event.get("observation")
         if observed is not None:
             if observed not in _SILENT:
-                self._add_result(str(event.get("content") or event.get("message") or ""), metadata)
+                text = str(event.get("content") or event.get("message") or "")
+                if metadata.get("tool_call_id"):
+                    self._history.append({"role": "tool", "tool_call_id": metadata["tool_call_id"], "content": text})
+                else:
+                    self._history.append({"role": "user", "content": text})
         elif event.get("action") in _SILENT:
             return
         elif event.get("source") in ("user", "environment") or not self._history:
@@ -83,12 +87,6 @@ class _Run:
             )
         else:
             self._add_reply(event, arguments, metadata, line)
-
-    def _add_result(self, text: str, metadata: Mapping[str, Any]) -> None:
-        if metadata.get("tool_call_id"):
-            self._history.append({"role": "tool", "tool_call_id": metadata["tool_call_id"], "content": text})
-        else:
-            self._history.append({"role": "user", "content": text})
 
     def _add_reply(
         self, event: Mapping[str, Any], arguments: Mapping[str, Any], metadata: Mapping[str, Any], line: int
