@@ -126,9 +126,10 @@ def tracing(seen: Trace) -> Iterator[None]:
         take(*arguments)
         seen.only_thread = "context-bench-store"
 
-    def write_rows(*arguments: Any) -> None:
-        write(*arguments)
+    def write_rows(*arguments: Any) -> int:
+        size = write(*arguments)
         seen.on = False
+        return size
 
     run_settings.read_items, Run._take = read, take_rows  # type: ignore[assignment, method-assign]
     WriteBatch.write = write_rows  # type: ignore[assignment, method-assign]
