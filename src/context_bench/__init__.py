@@ -1,4 +1,4 @@
-"""context-bench: benchmark any system that changes what a language model gets to read.
+"""context-bench: benchmark any system that changes what a language model reads.
 
     from context_bench import evaluate
 

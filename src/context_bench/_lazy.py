@@ -29,13 +29,13 @@ def lazy_names(
 
 
 def add_module(name: str, about: str, names: Collection[str], get: Callable[[str], Any]) -> None:
-    """Make a module importable that has no file: other tools and earlier scripts know its names under that path.
+    """Make a module without a file importable, because other tools and earlier scripts know its names under that path.
 
     Args:
         name: The full name; its parent must be imported already, or just be on its way.
         about: Its docstring.
         names: What can be imported from it.
-        get: Called with one of the names when it is first asked for.
+        get: Called with one of the names on its first use.
     """
     module = module_from_spec(ModuleSpec(name, None))
     module.__doc__ = about

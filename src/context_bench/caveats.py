@@ -1,4 +1,4 @@
-"""Notes on numbers of a summary that mean nothing, or less than their name suggests.
+"""Notes on numbers of a summary that mean nothing, or less than their names suggest.
 
 A metric's `compute()` applies its formula to any rows. In the summary of a run, a value that means nothing for a system
 becomes NaN with a note; a value that needs an explanation keeps its number and gets a note.
@@ -284,7 +284,7 @@ def explain_unranked(census: Census, cost_field: str, config: Mapping[str, Any])
 def find_unscored(
     numbers: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]], config: Mapping[str, Any]
 ) -> list[str]:
-    """Return a sentence for each dataset that has no score, though it has gold or a score was asked for by name.
+    """Return a sentence for each dataset without a score, if it has gold or a score was requested by name.
 
     Systems with the same cause share a sentence.
     """

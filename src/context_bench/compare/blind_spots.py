@@ -85,7 +85,7 @@ class Sensitivity:
     asked: bool = False  # whether a model answered from the cuts
 
     def name_blind_cuts(self) -> str:
-        """Name the cuts that are as good as the whole context, as in "truncation and random deletion"."""
+        """Name the cuts that are as good as the whole context, such as "truncation and random deletion"."""
         blind = [each for each in self.controls if each.loss.not_worse]
         return " and ".join(dict.fromkeys(CONTROL_NAMES[each.name].partition(" (")[0] for each in blind))
 
@@ -124,7 +124,7 @@ class _Arm:
     read: bool = False  # whether a model answered from what the system left, and none from the cuts
 
     def add_unplaced(self, row: EvalRow, score: float | None) -> None:
-        """Count a row whose context does not hold the evidence."""
+        """Count a row whose context does not contain the evidence."""
         self.unplaced, self.unplaced_scored = self.unplaced + 1, self.unplaced_scored + (score is not None)
         sent, kept = row.metadata.get("sent_tokens"), row.upstream_tokens
         if is_unread_row(row):

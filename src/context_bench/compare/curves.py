@@ -109,9 +109,9 @@ def choose_own_curve(curves: Sequence[Curve]) -> Curve:
 
 
 def compare_curves(curves: Sequence[Curve]) -> str:
-    """Say how the user's own curve, else the first, stands to the others at equal tokens; empty for a single curve.
+    """Compare the user's own curve, else the first, with the others at equal tokens; empty for a single curve.
 
-    A difference is told only where its interval excludes 0.
+    A difference is stated only if its interval excludes 0.
     """
     compared = [curve for curve in curves if curve.area_differences]
     if not compared:

@@ -79,7 +79,7 @@ def explain_first_samples(tags: Sequence[str]) -> str:
 
 
 def _mark(interval: Interval) -> Interval:
-    """Mark an interval over the first examples; one with a mark keeps it."""
+    """Mark an interval as computed over the first examples; an existing mark stays."""
     return interval if interval.mark else replace(interval, mark=FIRST)
 
 

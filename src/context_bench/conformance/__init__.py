@@ -1,7 +1,7 @@
 """Does a proxy keep the protocol intact? Deterministic checks between a client and an upstream that are both ours.
 
 Each check sends a request through the proxy, answers it at the tap, and compares what was sent with what arrived, in
-both directions. A proxy may shorten what a model reads: what it must not do is break it.
+both directions. A proxy may shorten what a model reads, but must not break it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ Script = Callable[[Incoming], Awaitable[Outgoing]]
 
 
 class Upstream:
-    """An answerer for the tap. Requests to a model go to the script of the check; others to a plain one."""
+    """An answerer for the tap. The check's script answers requests to a model, and a plain script all others."""
 
     fingerprint = "conformance/1"
 
@@ -35,7 +35,7 @@ class Upstream:
         self._others = Scripted.from_text("text:ok")
 
     def expect(self, script: Answer | Script) -> None:
-        """From now on answer like this; what came before is forgotten."""
+        """Give this answer from now on, and forget all earlier calls."""
         self.calls = []
         self._script = script
 
@@ -108,10 +108,10 @@ class Client:
         headers: Mapping[str, str] | None = None,
         heard: Listener | None = None,
     ) -> Arrived:
-        """Send one request and take its whole reply; `heard` is told of each piece of it as it comes.
+        """Send one request and receive its whole reply; `heard` is called with each piece on arrival.
 
         Raises:
-            ConnectionFailed: Nobody listens there.
+            ConnectionFailed: No server listens there.
             CheckFailed: No whole reply came.
         """
         try:
@@ -148,7 +148,7 @@ class CheckFailed(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """One question about a proxy; `api` is the only one in which it makes sense, if there is one."""
+    """One question about a proxy; `api` is set if the question makes sense only in that API."""
 
     name: str
     asks: str
@@ -168,7 +168,7 @@ class ExamOutcome:
     arrived: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can say; empty fields are left out."""
+        """Return JSON values without empty fields."""
         document: dict[str, Any] = {"name": self.name, "asks": self.asks, "status": self.status}
         if self.reason:
             document["reason"] = self.reason
@@ -178,7 +178,7 @@ class ExamOutcome:
 
 
 def check(name: str, asks: str, api: str | None = None) -> Callable[[Run], Check]:
-    """Make a check of a coroutine function, which raises CheckFailed."""
+    """Turn a coroutine function that raises CheckFailed into a check."""
     return lambda run: Check(name, asks, run, api)
 
 
@@ -214,7 +214,7 @@ class BenchExchange:
 
     @property
     def call(self) -> Incoming:
-        """The upstream's request that is ours: the last one that asks what we asked, else the last of all."""
+        """Our request as it reached the upstream: the last one with our question, else the last of all."""
         if not self.calls:
             raise CheckFailed("nothing reached the upstream", self.sent, self.arrived.text())
         asked = _find_last_text(self.sent)
@@ -233,7 +233,7 @@ class BenchExchange:
         return prompt
 
     def read_reply(self) -> Said:
-        """Read what the reply says; CheckFailed unless it is a good one."""
+        """Read the content of the reply; raise CheckFailed if it is invalid."""
         if self.arrived.status != 200:
             raise CheckFailed(f"the reply has status {self.arrived.status}", "status 200", self.arrived.text())
         if not self.sent.get("stream"):
@@ -262,7 +262,7 @@ class BenchExchange:
 
 @dataclass(slots=True)
 class Bench:
-    """The client, upstream and notes of a check; `notes` collects what is worth knowing but is not a failure."""
+    """The client, upstream and notes of a check; `notes` collects remarks that are not failures."""
 
     form: ApiForm
     client: Client
@@ -287,7 +287,7 @@ class Bench:
     def build_request(
         self, *messages: Message, tools: Sequence[Mapping[str, Any]] = (), stream: bool = False, **fields: Any
     ) -> dict[str, Any]:
-        """Build the body of a request; messages and tools are in OpenAI's form, other fields as they are."""
+        """Build the body of a request from messages and tools in OpenAI's form; other fields are added unchanged."""
         limit = self.form.default_max_tokens
         body = self.form.build_request(self.model, list(messages), tools=tools, max_tokens=limit, stream=stream)
         return {**body, **fields}
@@ -309,7 +309,7 @@ class Bench:
         return BenchExchange(self.form, body, list(self.upstream.calls), arrived)
 
     def count_additions(self, sent: Mapping[str, Any], requests: int) -> None:
-        """Count what the proxy added on its own to that many requests like the one that was sent."""
+        """Count what the proxy itself added to this number of equal requests."""
         calls = self.upstream.calls
         self.requests += requests
         if len(calls) > requests:
@@ -321,11 +321,11 @@ class Bench:
         self.injected |= {name for prompt in prompts for name in prompt.tool_names()} - known
 
     def note(self, text: str) -> None:
-        """Remember a thing worth knowing, once."""
+        """Add a note, unless it was added before."""
         self.notes[text] = None
 
     def list_notes(self) -> list[str]:
-        """List what was noticed, in plain words."""
+        """List the notes as sentences."""
         notes = []
         if self.extra_calls:
             calls, requests = self.extra_calls["calls"], self.extra_calls["requests"]

@@ -64,7 +64,7 @@ class Findings:
 
 
 def choose_checks(names: Sequence[str]) -> tuple[Check, ...]:
-    """Choose checks by their names, in their order; all without any. Hyphens may stand for spaces."""
+    """Return the checks with these names, in their order, or all if no name is given. Hyphens may replace spaces."""
     if not names:
         return CHECKS
     known = {_key(check.name): check for check in CHECKS}
@@ -91,12 +91,12 @@ async def examine(
     headers: Mapping[str, str] | None = None,
     on_check: Callable[[int, Check], None] | None = None,
 ) -> Findings:
-    """Run checks on a proxy whose upstream is a tap that `upstream` answers for.
+    """Run checks on a proxy whose upstream is a tap; `upstream` answers behind it.
 
     Args:
         proxy: Its URL.
         upstream: What answers behind the proxy.
-        tap: Where that is reached, to name it when nothing arrives there.
+        tap: Its address, for the error if nothing arrives there.
         api: What is spoken.
         checks: Which ones.
         model: The model asked for, where the proxy does not take any.
@@ -124,7 +124,7 @@ async def examine(
 
 
 async def require_reach(bench: Bench, tap: str) -> None:
-    """Fail unless the proxy answers and has the tap as its upstream: else every check would fail alike."""
+    """Fail unless the proxy answers and has the tap as its upstream; otherwise every check would fail."""
     try:
         arrived = (await bench.ask(Answer("ok"))).arrived
         text = printable(arrived.text())
@@ -157,7 +157,7 @@ async def _run_check(check: Check, bench: Bench) -> ExamOutcome:
 
 
 async def _list_models(bench: Bench) -> None:
-    """Note how the proxy lists models: not a failure, as few clients ask for them."""
+    """Note how the proxy lists models; few clients ask for them, so this is no failure."""
     told = []
     for method in ("GET", "HEAD"):
         try:
@@ -190,7 +190,7 @@ def _build_document(findings: Findings) -> dict[str, Any]:
 
 
 def render_table(*several: Findings) -> str:
-    """Render a line for each check, and below a failed one what was sent and what arrived, proxy by proxy."""
+    """Render a line for each check, proxy by proxy; below a failed check, show the sent and the received value."""
     return "\n".join(_render_findings(findings) for findings in several)
 
 
@@ -222,7 +222,7 @@ def _flatten(value: Any) -> str:
 
 
 def _find_difference(one: str, other: str) -> int:
-    """Find where to begin showing two texts: a little before they differ, or at the start when they fit."""
+    """Return where to start showing two texts: shortly before their first difference, or 0 if both are short."""
     if max(len(one), len(other)) <= _WIDTH:
         return 0
     parts = next((place for place, (left, right) in enumerate(zip(one, other)) if left != right), 0)

@@ -114,7 +114,7 @@ _LINES = [f"{number}: naïve café 漢字 👍🏽 שלום\n" for number in ran
 
 
 class _Hold:
-    """Holds the last piece of a stream back until the client has the first, or for so many seconds."""
+    """Holds back the last piece of a stream until the client has the first one, or for a number of seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.in_vain = seconds, False
@@ -249,7 +249,7 @@ async def concurrent(bench: Bench) -> None:
 
 
 async def _visit(bench: Bench, number: int) -> str:
-    """Send one of the requests, and return what the reply says."""
+    """Send one of the requests, and return the text of the reply."""
     message = user_message(f"visitor-{number:02d}: please greet me by my number, and by no other number than mine.")
     try:
         exchange: BenchExchange = await bench.send(bench.build_request(message, stream=bool(number % 2)))

@@ -20,7 +20,7 @@ _NAMED = {"properties", "$defs", "definitions"}  # where the keys are names of t
 
 
 def find_flaw(sent: Any, arrived: Any, where: str = "the arguments", *, names: bool = False) -> str | None:
-    """Find what is wrong with the schema that arrived; None when it asks for what the sent one does."""
+    """Describe how the received schema differs in meaning from the sent one; None if it does not."""
     if isinstance(sent, Mapping):
         if not isinstance(arrived, Mapping):
             return f"the schema is gone from {where}"
@@ -92,7 +92,7 @@ async def calls_streamed(bench: Bench) -> None:
 
 
 def _compare(bench: Bench, said: Said) -> None:
-    """Fail where a call was lost or changed; a difference in the spelling of the same JSON is a note."""
+    """Fail if a call was lost or changed; if only the spelling of its JSON differs, add a note."""
     sent, arrived = _describe_calls(_CALLS), _describe_calls(said.calls)
     require(len(said.calls) == len(_CALLS), "the number of tool calls was changed", sent, arrived)
     for ours, theirs in zip(_CALLS, said.calls):
@@ -221,7 +221,7 @@ async def images(bench: Bench) -> None:
 
 
 def _holds(value: Any, part: Any) -> bool:
-    """Whether a part is somewhere in a document."""
+    """Whether a document contains a part, at any depth."""
     if value == part:
         return True
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()

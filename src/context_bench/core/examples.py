@@ -40,7 +40,7 @@ BY_FIELD = {
 
 
 class Wiring:
-    """The evaluators of one kind of example, and what is known of them beforehand.
+    """The evaluators of one kind of example, with facts about them that are known before the run.
 
     Attributes:
         evaluators: All that judge it.
@@ -69,7 +69,7 @@ def find_cluster_field(card: Card | None) -> str | None:
 
 
 class Item:
-    """An example, with what is worked out of it once for all systems."""
+    """An example, with the facts that are computed once for all systems."""
 
     __slots__ = (
         *("counted", "counting", "digests", "evidence", "example", "fault"),
@@ -117,11 +117,11 @@ def list_judging_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def choose_score(fields: Sequence[str], *, unread: bool) -> str | None:
-    """Choose the score that fits an example with these fields; None where nothing can be scored.
+    """Choose the score that fits an example with these fields; None if nothing can be scored.
 
     Args:
         fields: Those of `list_scoring_fields`.
-        unread: The system returned a context that no model has read: asked is what is left in it.
+        unread: The system returned a context that no model has read, so its content is scored.
     """
     has_answer = "answer" in fields or "answers" in fields
     if unread:
@@ -131,7 +131,7 @@ def choose_score(fields: Sequence[str], *, unread: bool) -> str | None:
 
 
 def build_all_evaluators(evaluators: Any) -> list[Evaluator]:
-    """Make evaluators of what the user gave: one or several, as objects, functions or references."""
+    """Build evaluators from the user's argument: one or several objects, functions or references."""
     if not isinstance(evaluators, list | tuple):
         evaluators = [evaluators]
     built: list[Evaluator] = []
@@ -141,7 +141,7 @@ def build_all_evaluators(evaluators: Any) -> list[Evaluator]:
 
 
 def refuse_repeats(evaluators: Sequence[Evaluator]) -> None:
-    """Check that no two evaluators say that they emit the same score.
+    """Check that no two evaluators declare the same score.
 
     Raises:
         ScoreClash: Two do.
@@ -155,7 +155,7 @@ def refuse_repeats(evaluators: Sequence[Evaluator]) -> None:
 
 
 class Evaluators:
-    """The evaluators of a run: the given ones for all examples, or else those that the catalog wires.
+    """The evaluators of a run: the given ones for all examples, else those that the catalog chooses for each dataset.
 
     Args:
         evaluators: What the user chose; None wires them by the dataset of each example.
@@ -230,7 +230,7 @@ class Evaluators:
 
     @property
     def has_judge(self) -> bool:
-        """Whether a model judges the answers beside the other evaluators."""
+        """Whether a model judges the answers in addition to the other evaluators."""
         return any("judge_score" in (find_score_fields(each) or ()) for each in self.chosen)
 
     @property
@@ -245,7 +245,7 @@ class Evaluators:
         return {name: self.fingerprint(judged[name]) for name in sorted(judged)}
 
     def fingerprint(self, evaluator: Evaluator) -> str | None:
-        """Return everything that the scores of an evaluator depend on; None where that cannot be known.
+        """Return everything that the scores of an evaluator depend on; None if that is unknown.
 
         It is the one from before the evaluator was used: using it may change what it holds.
         """
@@ -268,7 +268,7 @@ class Evaluators:
         return self._made[name]
 
     def fields_for(self, tags: Iterable[str]) -> set[str] | None:
-        """All score keys that can come up for these datasets; None when an evaluator does not say."""
+        """All score keys that these datasets can have; None if an evaluator does not declare its keys."""
         fields = {"score"}
         for tag in tags:
             # One's own data may turn out to have any of these fields.
@@ -280,7 +280,7 @@ class Evaluators:
         return fields
 
     def wire(self, item: Item) -> Wiring:
-        """Return what judges an example, which is looked up once for all systems."""
+        """Return the wiring of an example, looked up once for all systems."""
         if item.wiring is None:
             item.wiring = self.wiring(item.tag, item.example)
         return item.wiring
@@ -288,7 +288,7 @@ class Evaluators:
     # -- the score that counts, one for answers and one for contexts that no model has read
 
     def settle(self, counts: FieldCounts) -> None:
-        """Choose the scores of datasets whose examples were counted beforehand: those that fit most of them."""
+        """Choose the scores of datasets whose examples were counted in advance: those that fit most examples."""
         votes: dict[tuple[str, bool], Counter[str]] = {}
         for (tag, fields), count in counts.items():
             for unread in (False, True) if card_for(tag) is None else ():
@@ -303,7 +303,7 @@ class Evaluators:
             self._chosen |= {(tag, unread): score for tag, score in recorded.items() if " or " not in score}
 
     def _choose_scores(self, tag: str, example: Example) -> None:
-        """Choose the scores of a dataset by its first example that any fits, where they are not chosen yet."""
+        """Choose the scores of a dataset by its first example that has one, unless they are chosen already."""
         chosen = [self._choose_score(tag, example, unread=unread) for unread in (False, True)]
         if None not in chosen:
             self._settled.add(tag)
@@ -345,7 +345,7 @@ def is_own_score(scorer: Evaluators, score_field: str) -> bool:
 
 
 def check_threshold(threshold: float, scorer: Evaluators, score_field: str) -> None:
-    """A threshold outside of 0 to 1 must be for a score of the user's own.
+    """Refuse a threshold outside 0 to 1, except for a user's own score.
 
     Raises:
         UsageError: Nothing, or everything, would pass.

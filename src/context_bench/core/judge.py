@@ -191,7 +191,7 @@ class Scorer(Evaluators):
 
         Args:
             threads: For slow evaluators that are not asynchronous.
-            memory: What slow evaluators said of this answer in an earlier run.
+            memory: The scores of slow evaluators for this answer in an earlier run.
             long: For all other evaluators, if the texts are long; None calls them on the event loop.
             spending: Asks a slow evaluator once its request fits into the limit.
         """

@@ -1,10 +1,10 @@
-"""Work beside the event loop: calls in threads, tasks and their end, and memory that is returned after huge texts.
+"""Work outside the event loop: calls in threads, the end of tasks, and the return of memory after huge texts.
 
-A future hangs for ever on StopIteration, takes a CancelledError for its own, and hands SystemExit to the
-event loop: so an exception comes out of the thread inside another one.
+A future hangs for ever on StopIteration, mistakes a CancelledError for its own, and passes SystemExit to the event
+loop. Exceptions therefore leave a thread wrapped in another one.
 
-The C library keeps much of the memory of a text of many megabytes. Whatever held the text (a row on its way to the
-store, a record of the tap) releases it at some later moment, so memory is returned several times.
+The C library keeps much of the memory of a text of many megabytes. A row on its way to the store, or a record of the
+tap, may release such a text only later, so memory is returned several times.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def is_given_up() -> bool:
 
 
 def find_failure(task: asyncio.Future[Any]) -> BaseException | None:
-    """Return what ended a task, unless it came to its end or was given up."""
+    """Return the exception that ended a task; None if it finished or was given up."""
     if not task.cancelled():
         return task.exception()
     if task in _given_up:

@@ -130,7 +130,7 @@ def find_public_card(name: str) -> Card:
 
 
 def card_for(tag: str) -> Card | None:
-    """Find the card of a dataset tag such as `needle:length=8000`, or a label for one; None for the user's own data."""
+    """Find the card for a dataset tag such as `needle:length=8000`, or for its label; None for the user's own data."""
     name = _LABELS.get(tag, tag).partition(":")[0].replace("_", "-")
     return catalog().get(name) if name else None
 
@@ -139,7 +139,7 @@ _LABELS: dict[str, str] = {}
 
 
 def label_dataset(label: str, tag: str) -> None:
-    """Let a label stand for a dataset: its examples are scored as those of the dataset are."""
+    """Use a label for a dataset: examples with that label are scored like those of the dataset."""
     if label != tag and card_for(tag) is not None:
         _LABELS[label] = tag
 

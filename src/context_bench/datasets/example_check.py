@@ -1,7 +1,7 @@
 """Checks that an example can be used, before anything is sent for it.
 
 Every example needs an `id` (text or whole number) that is unique within its dataset tag, and a `context` that is text;
-a conversation in `turns` needs no context beside it.
+a conversation in `turns` needs no context.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ExampleCheck:
         self._seen: set[int] = set()
 
     def __call__(self, example: Any, where: str, tag: str = "", advice: str = "") -> None:
-        """Raise DataError when the example cannot be used; `where` and `advice` go into the message."""
+        """Raise DataError if the example cannot be used; the message contains `where` and `advice`."""
         if type(example) is not dict and not isinstance(example, Mapping):
             raise DataError(f"{where}: an example must be an object with fields (got {_name_kind(example)})")
         if "id" not in example or ("context" not in example and not example.get("turns")):
@@ -66,14 +66,14 @@ class ExampleCheck:
 
 
 def find_deep_fields(example: Mapping[str, Any]) -> list[str]:
-    """Find the fields that are nested too deep to be sent or stored."""
+    """Find the fields that are nested too deeply to be sent or stored."""
     if PLAIN_TYPES.issuperset(map(type, example.values())):
         return []
     return [key for key, value in example.items() if type(value) not in PLAIN_TYPES and _is_too_deep(value)]
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether there are more than MAX_DEPTH levels, found level by level, as recursion would itself end somewhere."""
+    """Whether there are more than MAX_DEPTH levels; counted level by level, since recursion has its own limit."""
     if type(value) is dict and PLAIN_TYPES.issuperset(map(type, value.values())):
         return False
     level = [value]
@@ -91,7 +91,7 @@ def _list_members(value: Any) -> Iterable[Any]:
 
 
 def copy_example(example: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy an example, so that a system may change it at will; texts are shared, containers are not."""
+    """Copy an example so that a system may change it: containers are copied, texts are shared."""
     if PLAIN_TYPES.issuperset(map(type, example.values())):
         return dict(example)
     return {key: value if type(value) in PLAIN_TYPES else _copy_value(value) for key, value in example.items()}

@@ -37,7 +37,8 @@ _TEXTS = {"id", "context", "question", "prompt", "answer", "test", "instruction"
 def parse_mapping(text: str) -> dict[str, str]:
     """Parse `question=prompt,answer=gold`: the field of an example, and the column that it comes from.
 
-    Fields of one's own are fine; one that is nearly a known field is an error, as the known one would stay empty.
+    Other field names are allowed, but one that resembles a known field is an error, because that field would stay
+    empty.
     """
     mapping: dict[str, str] = {}
     for item in text.split(","):
@@ -53,7 +54,7 @@ def parse_mapping(text: str) -> dict[str, str]:
 
 
 def is_data_file(path: str | Path) -> bool:
-    """Whether a file has the name of one that can be read."""
+    """Whether a file has a readable suffix."""
     return _strip_gz(Path(path)).suffix.lower() in SUFFIXES
 
 
@@ -166,13 +167,13 @@ class FileDataset:
 
 
 def _read_cells(source: BinaryIO, where: str, delimiter: str = ",") -> Numbered:
-    """Read the cells of a row: an empty one is a missing value, but for a context, which may be empty."""
+    """Read the cells of a row: an empty cell is a missing value, except that a context may be empty."""
     for line, record in read_csv(source, where, delimiter=delimiter):
         yield line, {key: _read_cell(key, value) for key, value in record.items() if value or key == "context"}
 
 
 def _read_cell(name: str, text: str) -> Any:
-    """Read a cell: JSON of a list or object as such, but for fields that are always text."""
+    """Read a cell: parse JSON lists and objects, except in fields that are always text."""
     if name not in _TEXTS and text[:1] in ("[", "{"):
         try:
             return orjson.loads(text)

@@ -1,7 +1,7 @@
 """Datasets made of other datasets: several joined, one loaded again for each pass, and samples.
 
-A sample depends on the seed and on the ids alone, so that it is the same on every machine, and that a larger sample
-holds the smaller one. Chosen examples keep the order of the source.
+A sample depends only on the seed and the ids, so it is the same on every machine, and a larger sample contains the
+smaller one. Chosen examples keep the order of the source.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ def count_fields(dataset: Iterable[Example]) -> FieldCounts:
 
 
 class Joined:
-    """One or several datasets, one after the other; `+` joins more to it.
-
-    Everything else is asked of the dataset itself, where there is one alone.
-    """
+    """One or several datasets, one after the other; `+` adds more. A single dataset answers everything else itself."""
 
     def __init__(self, parts: Sequence[Iterable[Example]]) -> None:
         self.parts = list(parts)
@@ -73,11 +70,11 @@ class Joined:
                 check()
 
     def count_fields(self) -> FieldCounts:
-        """Count the examples by tag and by the fields that decide which score fits, as far as the parts tell."""
+        """Count the examples by tag and by the fields that decide the score, as far as the parts know."""
         return sum(map(count_fields, self.parts), Counter())
 
     def name_samples(self, counts: Mapping[str, int]) -> dict[str, str]:
-        """Say how the examples of each tag were chosen, as far as the parts tell."""
+        """Name how the examples of each tag were chosen, as far as the parts know."""
         told = (dataset_traits(part).name_samples for part in self.parts)
         return {tag: how for name in told if name is not None for tag, how in name(counts).items()}
 
@@ -118,7 +115,7 @@ def sample(
 ) -> Iterator[Example]:
     """Return at most `n` of the examples, all without `n`; `how` is one of `SAMPLES`.
 
-    `reread` says that the source can be read again at little cost: a draw then keeps places, not examples, in memory.
+    With `reread` the source can be read again at little cost, so a draw keeps only places in memory.
     """
     if how not in SAMPLES:
         raise UsageError(f"a sample must be one of {', '.join(SAMPLES)} (got {how!r})")
@@ -131,7 +128,7 @@ def sample(
 
 
 def name_sample(how: str, count: int, limit: int | None) -> str:
-    """Name what was read of a dataset: `all` where there were fewer examples than asked for, else how it was drawn."""
+    """Name the sample of a dataset: `all` if it had no more examples than requested, else how it was drawn."""
     return "all" if limit is None or count < limit else how
 
 
@@ -175,7 +172,7 @@ def _find_category(example: Example) -> str:
 
 
 def _take_evenly(strata: list[list[Ranked]], n: int) -> Iterator[Ranked]:
-    """Take as many of each, best draws first; what a small category cannot give goes to the others."""
+    """Take the same number from each category, best draws first; the others make up for small categories."""
     ordered = [sorted(stratum, reverse=True) for stratum in strata]
     # The turn of a category within a round is decided by its best draw, not by where it comes in the source.
     ordered.sort(key=lambda stratum: stratum[0][:2], reverse=True)

@@ -1,4 +1,4 @@
-"""Opens datasets as a user names them after `--dataset`: a name with parameters, a file, or a loader of one's own."""
+"""Opens datasets by the references of `--dataset`: a name with parameters, a file, or the user's own loader."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Choices:
 
 
 class Source:
-    """One dataset of a run: its tag, its examples, and how many there are where that is known."""
+    """One dataset of a run: its tag, its examples, and their number if known."""
 
     def __init__(
         self, tag: str, opened: Sequence[Iterable[Example]], length: int | None = None, *, generated: bool = False
@@ -77,7 +77,7 @@ class Source:
         return [dict(source()) for source in sources if source is not None]
 
     def count_fields(self) -> FieldCounts:
-        """Count the examples by tag and by the fields that decide which score fits, as far as that is known."""
+        """Count the examples by tag and by the fields that decide the score, as far as known."""
         counts: FieldCounts = Counter()
         for part in self._opened:
             for (tag, fields), count in count_fields(part).items():
@@ -88,14 +88,14 @@ class Source:
 
     @property
     def at_hand(self) -> bool:
-        """Whether all of it can be read, twice even, with no request and no waiting: files, folders, lists."""
+        """Whether everything can be read, even twice, without a request or a wait: files, folders, lists."""
         return all(dataset_traits(each).at_hand or isinstance(each, list | tuple) for each in self._opened)
 
     def __context_bench_traits__(self) -> DatasetTraits:
         return DatasetTraits(at_hand=self.at_hand, count_fields=self.count_fields)
 
     def read(self, choices: Choices) -> Iterator[Example]:
-        """Read as many examples as were asked for, chosen as was asked for."""
+        """Read the requested number of examples, sampled as requested."""
         how, surplus = self._choose_sample(choices), self._count_surplus(choices.limit)
         rounded_up = self.generated and choices.sample is None and surplus < len(self._opened)
         if surplus <= 0 or rounded_up:
@@ -103,7 +103,7 @@ class Source:
         return sample(self, choices.limit, how, choices.seed or 0, reread=self.at_hand)
 
     def _count_surplus(self, limit: int | None) -> float:
-        """Count the examples that are there beyond the limit; infinite where their number is not known."""
+        """Count the examples beyond the limit; infinite if their number is unknown."""
         if limit is None:
             return 0
         return float("inf") if self.length is None else self.length - limit
@@ -136,7 +136,7 @@ class Source:
 
 
 class Datasets:
-    """Several datasets one after the other, of each as many examples as were asked for."""
+    """Several datasets, one after the other, each with the requested number of examples."""
 
     def __init__(self, sources: Sequence[Source], choices: Choices | None = None) -> None:
         self.sources, self._choices = list(sources), choices or Choices()
@@ -178,7 +178,7 @@ class Datasets:
         return chain.from_iterable(source.read(self._choices) for source in self.sources)
 
     def list_lengths(self) -> list[int]:
-        """List how many examples of each dataset there will be; raise TypeError where that is not known."""
+        """List the number of examples of each dataset; raise TypeError if one is unknown."""
         lengths, limit = [source.length for source in self.sources], self._choices.limit
         if limit is None and None in lengths:
             raise TypeError("the number of examples is not known in advance")
@@ -210,7 +210,7 @@ def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datas
 
 
 def gather_datasets(given: Any, max_examples: int | None = None) -> tuple[Iterable[Example], int]:
-    """Return the examples that a caller means, and the number of datasets that they come from.
+    """Return the examples of a caller's argument, and the number of their datasets.
 
     `given` is an iterable of examples, a reference (`needle:n=20`, or a file), a list of both, or a mapping from tags
     to either. A single generated dataset has exactly `max_examples` examples.
@@ -235,7 +235,7 @@ def _is_dataset(part: Any) -> bool:
 
 
 def _is_frame(given: Any) -> bool:
-    """Whether it is a data frame of pandas or polars: iterated, those give columns or series, and not examples."""
+    """Whether this is a data frame of pandas or polars, whose iteration gives columns or series, not examples."""
     return hasattr(given, "columns") and (hasattr(given, "to_dicts") or hasattr(given, "to_dict"))
 
 
@@ -281,7 +281,7 @@ def _open_tagged(tag: str, part: Any) -> Source:
 
 
 def _is_file(text: str) -> bool:
-    """Whether a text names a file; a directory, or a file of another kind, that is there is meant too, and told so."""
+    """Whether a text names a file; an existing directory or file of another kind counts too, and gets its own error."""
     suffix = Path(text).suffix.lower()
     if is_data_file(text) or (suffix not in ("", ".py") and os.path.isfile(text)):
         return True
@@ -325,7 +325,7 @@ def _apply_choices(loader: Callable[..., Any], ref: Ref, choices: Choices, cells
 
 
 def _choose_number_to_make(usual: int, choices: Choices, cells: int) -> int | None:
-    """Choose how many examples a loader is told to generate: the limit, shared among the cells of a sweep."""
+    """Choose the number of examples that a loader generates: the limit, shared among the cells of a sweep."""
     if not choices.limit:
         return None
     wanted = -(-choices.limit // cells)
@@ -333,7 +333,7 @@ def _choose_number_to_make(usual: int, choices: Choices, cells: int) -> int | No
 
 
 def _is_generator(loader: Callable[..., Any]) -> bool:
-    """Whether a loader makes examples by seed: it takes a seed, and a number of examples that has a default."""
+    """Whether a loader generates examples: it takes a seed, and a number of examples with a default."""
     takes = read_signature(loader)
     return "seed" in takes and "n" in takes and isinstance(takes["n"].default, int)
 

@@ -1,7 +1,7 @@
-"""Recorded traffic as examples: each request of a session is one, in the messages of a chat, whatever its API was.
+"""Recorded traffic as examples: each request of a session becomes one, with chat messages whatever its API was.
 
 Sessions stay together: their id is the `group` of `meta`, by which intervals are computed. Only messages, tools and the
-recorded reply are taken over, with secrets masked; headers and keys stay behind.
+recorded reply are kept, with secrets masked; headers and keys are dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from context_bench.wire.prompts import read_text
 
 
 def is_recording(path: Path) -> bool:
-    """Tell whether a file holds recorded traffic, and no examples, or a folder any such file."""
+    """Whether a file is recorded traffic and not examples, or a folder contains such a file."""
     if path.is_dir():
         return next(read_threads([path]), None) is not None
     return find_reader(path, lambda record: "context" in record or "turns" in record) is not None
@@ -83,7 +83,7 @@ def _make_example(thread: Thread, request: Request, number: int, answers: bool) 
 
 
 def _read_chat(request: Request) -> list[Any]:
-    """Return the messages as those of a chat: as they are where the API has them so, else converted."""
+    """Return the messages in the form of a chat, converted if the API has another form."""
     if request.api in ("anthropic", "responses"):
         return convert_to_chat(request.messages, request.system)
     text = read_text(request.system)

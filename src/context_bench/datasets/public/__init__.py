@@ -1,7 +1,6 @@
 """Public datasets: raw records from files or the hub, through the adapter of the dataset, to examples.
 
-A record that does not fit is a DataError that names dataset, file, record and column; it is never
-passed over.
+A record that does not fit raises a DataError with dataset, file, record and column; it is never skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def load(
     seed: int = 0,
     n: int | None = None,
 ) -> PublicDataset:
-    """Open a public dataset, whose examples are read as they are asked for; `sample` applies only with `n`.
+    """Open a public dataset, whose examples are read lazily; `sample` applies only with `n`.
 
     The folder `data_dir` (CONTEXT_BENCH_DATA by default) holds the records in `<name>/`. Without that folder they come
     from the hub.
@@ -77,7 +76,7 @@ class PublicDataset:
 
     @property
     def revision(self) -> str | None:
-        """The commit of the hub that the records come from, where they come from one."""
+        """The commit of the hub that the records come from, if any."""
         return next((records.facts.get("revision") for _, records in self._parts), None)
 
     def __iter__(self) -> Iterator[Example]:

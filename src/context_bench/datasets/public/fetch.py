@@ -89,7 +89,7 @@ class _Hub:
         return facts | ({"asked_revision": self._revision} if self._revision else {})
 
     def _iterate(self, opened: Callable[[], Iterable[T]]) -> Iterator[T]:
-        """Yield one after the other; the hub is asked for more whenever one is wanted, so any of them can fail."""
+        """Yield the items; each may need a request to the hub, so each may fail."""
         rows = iter(self._ask_hub(opened))
         end = object()
         while (row := self._ask_hub(lambda: next(rows, end))) is not end:
@@ -109,7 +109,7 @@ class _Hub:
 
 
 class HubTable(_Hub):
-    """The rows of one split, streamed: what is not asked for is not downloaded."""
+    """The rows of one split, streamed: only the requested rows are downloaded."""
 
     def __iter__(self) -> Iterator[Placed]:
         place = f"{self._config.hub} at {self.commit[:10]}, split {self._split}"
@@ -127,8 +127,7 @@ class HubTable(_Hub):
 class HubFiles(_Hub):
     """The records of single files, for repositories that are not a table.
 
-    A plain file is read as far as it is asked for; what is needed as a whole (an archive, a file with a reader of
-    its own) is downloaded.
+    A plain file is read only as far as needed; an archive, or a file with its own reader, is downloaded completely.
     """
 
     def __iter__(self) -> Iterator[Placed]:
@@ -160,7 +159,7 @@ class HubFiles(_Hub):
 
 
 def _open_rows(builder: Any, split: str) -> Iterable[Any]:
-    """Open the rows of a split, with our own readers where the rows are the same: they read nothing ahead."""
+    """Open the rows of a split, with our own readers if they give the same rows, because they read nothing ahead."""
     config, declared = builder.config, builder.info.features
     found = [RemoteFile.at(address) for address in (config.data_files or {}).get(split, ())]
     files = [file for file in found if file]
@@ -175,7 +174,7 @@ def _open_rows(builder: Any, split: str) -> Iterable[Any]:
 
 
 def _is_broken_off(error: ContextBenchError) -> bool:
-    """Whether it was the hub that failed while a file was read, and not the file that is wrong."""
+    """Whether the hub failed while a file was read, rather than the file being wrong."""
     kinds = {kind.__name__ for each in _list_causes(error) for kind in type(each).__mro__}
     return bool(kinds & {"HfHubHTTPError", "HTTPError", *_NETWORK})
 
@@ -189,7 +188,7 @@ def _find_commit(repository: str, revision: str | None) -> str:
 
 
 def _explain_failure(error: BaseException, card: Card, config: Config, revision: str | None) -> UsageError:
-    """Make the error that says what happened and what to do, whatever the client raised."""
+    """Turn any exception of the client into an error that says what happened and what to do."""
     chain = list(_list_causes(error))
     kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
     page = f"huggingface.co/datasets/{config.hub}"
@@ -290,7 +289,7 @@ DATA_DIR = "CONTEXT_BENCH_DATA"  # the variable that names the folder of local r
 
 
 def find_data_folder(data_dir: str | Path | None) -> Path | None:
-    """Find the folder of local records: the one asked for, else the one in the environment; None for neither."""
+    """Return the folder of local records: the given one, else that of the environment, else None."""
     chosen = str(data_dir) if data_dir else os.environ.get(DATA_DIR)
     if not chosen:
         return None
@@ -307,7 +306,7 @@ def open_records(
     data_dir: str | Path | None = None,
     revision: str | None = None,
 ) -> Records:
-    """Open the records of one configuration; nothing is read or asked of the hub before they are iterated."""
+    """Open the records of one configuration; nothing is read or requested before they are iterated."""
     folder = find_data_folder(data_dir)
     places = [folder / card.name, folder / card.name.replace("-", "_")] if folder else []
     local = next((path for path in places if path.is_dir()), None)

@@ -1,4 +1,4 @@
-"""Raw records with the place that each came from, and the files and folders that hold them.
+"""Raw records with their places, and the files and folders that contain them.
 
 A file may be plain, compressed (`.gz`) or a member of an archive (`a.zip!inner.jsonl`).
 """
@@ -77,14 +77,14 @@ class RawFile:
             raise DataError(f"{self}: broken JSON (nested too deeply)") from error
 
     def _open_stored(self, stack: ExitStack) -> BinaryIO:
-        """Open the bytes as they are stored; what else has to be closed after them goes on the stack."""
+        """Open the stored bytes; put anything else that must be closed afterwards on the stack."""
         if self.member:
             return cast(BinaryIO, stack.enter_context(zipfile.ZipFile(self.path)).open(self.member))
         return self.path.open("rb")
 
 
 def expand(path: Path, member: str = "*") -> list[RawFile]:
-    """List a file as it is; of an archive every member that fits the pattern and can be read."""
+    """List a file itself, or every readable member of an archive that matches the pattern."""
     if path.suffix.lower() != ".zip":
         return [RawFile(path)]
     try:
@@ -138,7 +138,7 @@ def _unpack(file: RawFile, folder: Path) -> Path:
 
 
 def digest(path: Path) -> str:
-    """Return a digest that tells two versions of a file apart; its size alone where reading it would take long."""
+    """Return a digest that distinguishes versions of a file; only its size if reading would take long."""
     size = path.stat().st_size
     if size > MAX_DIGEST_BYTES:
         return f"{size} bytes"
@@ -177,7 +177,7 @@ class LocalFiles:
             return {}
 
     def _find_files(self) -> tuple[list[RawFile], bool]:
-        """Find the files that serve, and whether the dataset's own reader reads them."""
+        """Find the files to read, and whether the dataset's own reader reads them."""
         own = (self._config.files, self._config.hub_files) if self._split == self._config.split else ()
         for patterns in own:
             if self._own is not None:

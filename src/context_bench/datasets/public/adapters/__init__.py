@@ -36,7 +36,7 @@ Reader = Callable[[list[Path]], Iterator[Any]]
 
 
 def permutation(seed_text: str, n: int) -> list[int]:
-    """Return the numbers 0 to n-1 in an order that depends on the text alone, the same on every machine."""
+    """Return the numbers 0 to n-1 in an order that depends only on the text, on every machine."""
     order = list(range(n))
     random.Random(hashlib.sha256(seed_text.encode("utf-8", "surrogatepass")).hexdigest()).shuffle(order)
     return order
@@ -108,7 +108,7 @@ def read_rows(paths: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
 
 
 def read_either(record: Mapping[str, Any], one: str, other: str) -> Any:
-    """Read a column that goes by two names."""
+    """Read a column that has one of two names."""
     for name in (one, other):
         if name in record:
             return record[name]

@@ -67,7 +67,7 @@ def swebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def _find_changes(patch: str) -> dict[str, list[str]]:
-    """The files that a patch changes, each with the lines that it takes away; files that it adds are not there yet."""
+    """Return the files that a patch changes, each with its removed lines; new files are left out."""
     _, *parts = _FILE.split(patch)
     return {
         path: [line[1:].strip() for line in body.splitlines() if line.startswith("-")]
@@ -77,7 +77,7 @@ def _find_changes(patch: str) -> dict[str, list[str]]:
 
 
 def _find_evidence(context: str, changes: Mapping[str, list[str]]) -> list[Span]:
-    """Find where the paths stand first, and after each the lines, in order."""
+    """Find the first place of each path, followed by the places of its lines in order."""
     spans: list[Span] = []
     for path, lines in changes.items():
         start = context.find(path)
@@ -111,7 +111,8 @@ overall number. Live calls count by their rows, all else category by category; l
 
 
 def bfcl_files(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
-    """Return the questions, each with its gold, which is in a file of the same name; of two versions the first."""
+    """Return the questions, each with its gold, which is in a file of the same name; if there are two versions, the
+    first is read."""
     rows = list(read_rows(path for path in paths if path.name == paths[0].name))
     golds = {row["id"]: row["ground_truth"] for row in rows if "ground_truth" in row}
     for row in rows:
@@ -138,7 +139,7 @@ def bfcl(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def _read_request(messages: Sequence[Mapping[str, Any]]) -> Example:
-    """One message of the user is the question; more of them, or a system's, are a conversation with one reply."""
+    """Read a request: a single user message is the question; anything else is a conversation with one reply."""
     if len(messages) == 1 and messages[0]["role"] == "user":
         return {"question": messages[0]["content"]}
     turns: list[dict[str, Any]] = []
@@ -156,7 +157,7 @@ def _declare_tool(name: str, description: str, parameters: Mapping[str, Any]) ->
 
 
 def _make_schema(given: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON Schema from the leaderboard's own names of types; a type that is none of its own is left open."""
+    """Convert the leaderboard's type names to JSON Schema; an unknown type is left open."""
     schema = {key: value for key, value in given.items() if key not in ("type", "optional")}
     kind = _TYPES.get(str(given.get("type", "")).lower())
     if kind:

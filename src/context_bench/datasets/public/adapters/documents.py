@@ -97,7 +97,7 @@ def _read_meeting(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def _find_relevant(ranges: Sequence[Sequence[str]], turns: Sequence[Place], transcript: str) -> list[Span]:
-    """Return the turns that a query is about, each a span of its own; the ranges include their ends."""
+    """Return the turns that a query is about, each as a separate span; ranges include their ends."""
     chosen = {number for first, last in ranges for number in range(int(first), int(last) + 1)}
     spans = [make_span(transcript, *turns[number]) for number in sorted(chosen) if number < len(turns)]
     return [each for each in spans if each["text"]]
@@ -150,7 +150,7 @@ def split_input(record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def list_outputs(record: Mapping[str, Any]) -> list[str]:
-    """List all references; the test split, whose answers are kept back, has none."""
+    """List all references; the test split has none, because its answers are withheld."""
     given = record["output"]
     return [text for text in (given if isinstance(given, list) else [given]) if text]
 

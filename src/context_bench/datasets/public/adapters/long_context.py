@@ -1,6 +1,5 @@
-"""Long contexts: LongBench, InfiniteBench, BABILong and MRCR. What is asked, and in which form, depends on the task.
-
-Several tasks come without a question, since their authors keep it in the prompt: here the adapter asks it.
+"""Long contexts: LongBench, InfiniteBench, BABILong and MRCR. The question and its form depend on the task. For some
+tasks the authors keep the question in the prompt, so here the adapter adds it.
 """
 
 from __future__ import annotations
@@ -138,7 +137,8 @@ def babilong(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def mrcr(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """One of several alike replies of a long conversation, which becomes the context; its last message asks."""
+    """Ask for one of several similar replies in a long conversation: its last message is the question, the rest the
+    context."""
     *history, last = json.loads(record["prompt"])
     prefix, answer = record["random_string_to_prepend"], record["answer"]
     page, places = Page(), []
@@ -219,7 +219,7 @@ def nolima(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def _draw_characters(names: Sequence[str], seed: int) -> list[str]:
-    """Draw the character that the needle tells of, one for each depth."""
+    """Draw the character of the needle, one for each depth."""
     draw = random.Random(seed).random  # the sequence of random() is the same on every version of Python
     return [names[int(draw() * len(names))] if names else "" for _ in range(DEPTHS)]
 

@@ -82,7 +82,7 @@ def mmlu_pro(record: Record, where: Where) -> Iterator[Example]:
 
 
 def arc_challenge(record: Record, where: Where) -> Iterator[Example]:
-    """Labels may be letters or numbers; options are lettered anew. Both layouts."""
+    """Read either layout; labels may be letters or numbers, and are replaced by letters."""
     question = record["question"]
     given = question["choices"] if isinstance(question, Mapping) else record["choices"]
     if isinstance(given, Mapping):
@@ -117,7 +117,7 @@ def _make_truthful_choice(identity: str, record: Record) -> Example:
 
 
 def _make_truthful_answer(identity: str, record: Record) -> Example:
-    """Return the hub's columns, or those of the authors' table, whose answers stand in one cell each."""
+    """Read the hub's columns, or those of the authors' table, where one cell holds all answers of a kind."""
     if "Question" in record:
         columns = ("Question", "Type", "Category", "Best Answer", "Correct Answers", "Incorrect Answers")
         cells = {column.lower().replace(" ", "_"): record[column] for column in columns}
@@ -149,7 +149,7 @@ def gpqa(record: Record, where: Where) -> Iterator[Example]:
 
 
 def hellaswag(record: Record, where: Where) -> Iterator[Example]:
-    """Four endings of a text; the marks of WikiHow's layout are taken out."""
+    """Return four endings of a text, without the marks of WikiHow's layout."""
     question = f"{record['activity_label']}: {_remove_marks(record['ctx'])}"
     endings = [_remove_marks(ending) for ending in record["endings"]]
     meta = {"source_id": record["source_id"], "split_type": record["split_type"]}

@@ -1,4 +1,4 @@
-"""Problems and instructions: reasoning with an answer that can be compared, and what checkers or a judge need.
+"""Problems with an answer that can be compared, and instructions for checkers or a judge.
 
 Answers to problems are numbers, formulas, spans of a passage, or BIG-Bench Hard's forms.
 """
@@ -49,7 +49,7 @@ def _make_numeric(identity: str, question: str, number: str, **more: Any) -> Exa
 
 
 def mgsm_tsv(paths: list[Path]) -> Iterator[Record]:
-    """Return the authors' tables: a question and a number on each line, without a header and without quoting."""
+    """Read the authors' tables: a question and a number on each line, without a header or quotes."""
     for path in paths:
         with path.open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
@@ -116,7 +116,7 @@ def _drop_gold(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _read_rows(table: Sequence[Any] | Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return records as a list, where they may also come as one record of lists, at any depth."""
+    """Return a list of records, also from one record of lists at any depth."""
     if not isinstance(table, Mapping):
         return list(table)
     columns = {key: _read_rows(value) if isinstance(value, Mapping) else value for key, value in table.items()}
@@ -132,7 +132,7 @@ def drop_files(paths: list[Path]) -> Iterator[Record]:
 
 
 def bbh(record: Record, where: Where) -> Iterator[Example]:
-    """One of 27 tasks; the whole task stands in the input, options included."""
+    """Return a problem of one of 27 tasks; the input contains all of it, including options."""
     task, target = where.config, record["target"].strip()
     form = _BBH_FORMS.get(task, "the letter of the option in brackets")
     yield {
@@ -147,7 +147,7 @@ def bbh(record: Record, where: Where) -> Iterator[Example]:
 
 
 def bbh_files(paths: list[Path]) -> Iterator[Record]:
-    """Return the authors' files: the examples of a task stand in a list beside a canary."""
+    """Read the authors' files: a list of a task's examples, next to a canary."""
     for path in paths:
         yield from json.loads(path.read_text(encoding="utf-8"))["examples"]
 

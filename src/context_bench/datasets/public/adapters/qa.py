@@ -1,4 +1,4 @@
-"""Question answering: one question, every accepted answer, and the passages that hold it where the source has them.
+"""Question answering: one question, every accepted answer, and the passages with the answer if the source has them.
 
 Evidence is kept as spans of the context that is built here, so that its survival can be measured.
 """
@@ -183,7 +183,7 @@ def _read_qasper_answer(answer: Mapping[str, Any]) -> str | None:
 
 
 def _find_qasper_evidence(answers: Sequence[Mapping[str, Any]], context: str) -> list[Span]:
-    """The sentences, or else the paragraphs, that the first annotator with any of them in the text pointed at."""
+    """Return the sentences, else the paragraphs, marked by the first annotator whose marks are in the text."""
     for answer in answers:
         for texts in (answer["highlighted_evidence"], answer["evidence"]):
             found = [(context.find(text), text) for text in _drop_repeats(texts)]
