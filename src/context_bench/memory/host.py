@@ -52,7 +52,8 @@ class Host:
         self._counts = Counts()
         self._shared_lock = asyncio.Lock() if asks_nobody else None
         self._making = asyncio.Lock()
-        self._users = 0
+        self._users = self._arms = 0
+        self._began = Counter[str]()  # by conversation, the questions in flight or answered
         self._spare: Instance | None = None
         self._budget: Budget | None = None
         self.is_stopped: Callable[[], bool] = lambda: False
@@ -76,10 +77,13 @@ class Host:
         if self._budget is not None:
             self._budget.charge(usd, tokens, model)
 
-    def _may_write(self, done: int) -> bool:
-        """Whether to make the next call. After Ctrl-C, a conversation that cannot be resumed is written to its end."""
-        lost = done > 0 and "restore" not in self.members and self._budget is None
-        return lost or not self.is_stopped()
+    def _may_write(self, history: History) -> bool:
+        """Whether to make the next call. After Ctrl-C, only if all questions of the conversation are in flight.
+
+        No other question is asked then, so a memory that cannot be restored would be written in vain.
+        """
+        needed = self._began[history.name] == history.asked * self._arms
+        return not self.is_stopped() or (needed and "restore" not in self.members and self._budget is None)
 
     @property
     def meets_tap(self) -> bool:
@@ -107,6 +111,7 @@ class Host:
 
     async def prepare(self) -> None:
         self._users += 1
+        self._arms += 1
         if self._users == 1:
             await self._seats[0].start()
 
@@ -123,7 +128,8 @@ class Host:
                     raise error
 
     async def find_seat(self, history: History) -> Seat:
-        """Return the seat of a conversation; make it at first use."""
+        """Return the seat of a conversation for one of its questions; make it at first use."""
+        self._began[history.name] += 1
         async with self._making:
             while len(self._seats) <= history.place and self._make is not None:
                 seat = self._open(await asyncio.to_thread(self._make) if self._spare is None else self._spare)

@@ -57,6 +57,7 @@ class History:
     orders: list[str] = field(default_factory=list)  # words that occur only in planted instructions
     changed: list[str] = field(default_factory=list)  # values that were corrected, or that replaced others
     place: int = 0  # its index among the open conversations
+    asked: int = 0  # its questions in this run
     _tokens: dict[str | None, int] = field(default_factory=dict)
     _pieces: dict[str | None, _Pieces] = field(default_factory=dict)
 
@@ -178,6 +179,7 @@ class Questions:
             if not questions:
                 continue
             history = History(name, turns, number, list_hidden_texts(questions), list_kept_texts(questions))
+            history.asked = len(questions)
             history.orders, history.changed = list_orders(questions), list_changed_texts(questions)
             yield _Asked(history, questions, conversation, asked)
             asked += len(questions)

@@ -98,7 +98,7 @@ class Seat:
         lock: asyncio.Lock,
         *,
         asks_nobody: bool,
-        may_write: Callable[[int], bool],
+        may_write: Callable[[History], bool],
     ) -> None:
         self.name, self.members, self.meter = name, instance.members, instance.meter
         self.fingerprint, self.settings, self.lock, self.asks_nobody = fingerprint, settings, lock, asks_nobody
@@ -207,7 +207,7 @@ class Seat:
         keeps = "restore" in members
         for place, (kind, user, given) in enumerate(steps):
             if place >= before.done:
-                if not self._may_write(place):
+                if not self._may_write(history):
                     raise Stopped(f"{self.name}: the run was stopped")
                 self.status_text = f"{self.name}: {written:,} of {len(history.turns):,} turns written"
                 if keeps:

@@ -147,7 +147,8 @@ def explain_too_few(verdicts: Sequence[Verdict], margin: float) -> str:
     if not sizes or max(sizes)[0] >= (least := least_n(margin)):
         return ""
     count, groups = max(sizes)
-    what = f"{count:,} conversations or documents" if groups else count_things(count, "example")
+    one, many = ("conversation or document", "conversations or documents") if groups else ("example", "examples")
+    what = f"{count:,} {one if count == 1 else many}"
     are = "is" if count == 1 else "are"
     return f"{what} {are} too few to show equivalence within ±{margin:g}: at least {least:,} are needed"
 
