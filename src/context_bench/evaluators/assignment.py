@@ -29,7 +29,7 @@ def find_best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, 
 def _find_cheapest_path(
     weights: Sequence[Sequence[float]], owner: list[int], row_price: list[float], column_price: list[float]
 ) -> tuple[int, list[int]]:
-    """Grow a tree of tight pairs from the new row until it meets a free column; prices move along."""
+    """Grow a tree of tight pairs from the new row until it reaches a free column; adjust the prices."""
     columns = len(owner) - 1
     slack, before, seen = [float("inf")] * (columns + 1), [0] * (columns + 1), [False] * (columns + 1)
     column = 0

@@ -25,7 +25,7 @@ class CodeExecution:
     chat message with fences; code within `<think>` alone is not an answer.
 
     The `timeout` is wall-clock seconds for one program with its tests. The `sandbox` "auto" and "bubblewrap" need
-    bubblewrap, and where it is missing nothing is run or scored; "none" runs programs unprotected.
+    bubblewrap: without it, nothing is run or scored. "none" runs programs unprotected.
     """
 
     name = "code-execution"
@@ -43,7 +43,7 @@ class CodeExecution:
         self.sandbox = sandbox
 
     def explain_refusal(self) -> str | None:
-        """Return why this machine runs no programs; None if the sandbox works."""
+        """Return why this machine cannot run programs; None if the sandbox works."""
         try:
             find_isolation(self.sandbox)
         except UsageError as error:
@@ -80,7 +80,7 @@ MAX_PATCH_CHARS = 400_000
 
 
 def find_patched_files(text: str) -> set[str]:
-    """Find the files in the headers of a diff; of a renamed one both names."""
+    """Find the files in the headers of a diff, with both names of a renamed file."""
     pairs = _GIT.findall(text) or _SIDES.findall(text)
     return {path.strip() for pair in pairs for path in pair} - {"/dev/null"}
 
@@ -93,9 +93,9 @@ def find_named_files(text: str) -> set[str]:
 class PatchFiles:
     """Scores `patch_file_recall`, `patch_file_precision` and `patch_file_f1`.
 
-    The files of the gold patch against those of the reply: the headers of its diff, or without a diff the
-    paths that it names. It says where a system would change the code, not whether the change is right. With
-    several gold patches all three are those of the one with the best F1.
+    They compare the files of the gold patch with those of the reply: the headers of its diff or, without a diff, the
+    paths that it names. They show where a system would change the code, not whether the change is right. With several
+    gold patches, the one with the best F1 counts.
     """
 
     name = "patch-files"

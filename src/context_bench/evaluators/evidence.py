@@ -2,8 +2,8 @@
 
 `ContextRecall` looks into the context, or the conversation, that a system returned. It needs no model, so it is the
 base of every comparison without a network. Texts are compared word by word: layout, case, punctuation and escapes may
-change (a minified JSON keeps its facts). `EvidenceSurvival` looks into what the model got to read: a span may be there
-word for word, recoverable from what a pruner left of it, or lost (see `text.evidence_state`).
+change (a minified JSON keeps its facts). `EvidenceSurvival` looks into the text that the model read: a span may be
+there word for word, recoverable after a pruner, or lost (see `text.evidence_state`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class ContextRecall:
     """Scores `evidence_recall` and `answer_in_context`; for rerankers `recall_at_k`, `ndcg` and `mrr`.
 
     `evidence_recall` is the share of the evidence spans that are not lost; `answer_in_context` is 1.0 when an accepted
-    answer is there in whole words (for an answer in parts the share of its parts). Both are looked for in the
-    conversation where the example has `turns` and the system made no context of them; text in
-    a repetition of the question does not count. Evidence that the original context lacks cannot be lost and does not
-    count; an example with only such answers, or with `yes` or `no`, has no `answer_in_context`. The rank scores compare
-    returned `documents`, of which `recall_at_k` looks at the first `k`, with `relevant_ids`.
+    answer is there in whole words (for an answer in parts the share of its parts). If the example has `turns` and the
+    system made no context of them, the conversation is searched. Text in a repetition of the question does not count.
+    Evidence that the original context lacks cannot be lost and does not count; an example with only such answers, or
+    with `yes` or `no`, has no `answer_in_context`. The rank scores compare returned `documents`, of which `recall_at_k`
+    looks at the first `k`, with `relevant_ids`.
     """
 
     name = "context-recall"
@@ -61,7 +61,7 @@ class ContextRecall:
 
 
 def _find_share(gold: Gold, search: TextSearch) -> float | None:
-    """Find the share of an answer's parts that survived; None where the original context held none of them."""
+    """Return the share of an answer's parts that survived; None if the original context contained none of them."""
     found = [(part, search.has_words(part)) for part in gold if normalise(part).strip() not in _CONCLUSIONS]
     source = search.source
     left = [has for part, has in found if has or source is None or source.has_words(part)]
@@ -71,7 +71,7 @@ def _find_share(gold: Gold, search: TextSearch) -> float | None:
 def score_ranking(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:
     """Compute recall among the first k, nDCG over the whole ranking, and the reciprocal rank of the first hit.
 
-    Relevance is binary; a document that is returned twice counts once, where it first stands.
+    Relevance is binary; a document that is returned twice counts once, at its first place.
     """
     relevant = set(relevant_ids)
     hits = [place for place, item in enumerate(dict.fromkeys(ranking)) if item in relevant]
@@ -87,7 +87,7 @@ _MAX_SHOWN_SPANS, _MAX_SPAN_CHARS = 3, 80
 
 
 class EvidenceSurvival:
-    """Scores `evidence_survived` and `evidence_verbatim`: whether all evidence was in what the model got to read.
+    """Scores `evidence_survived` and `evidence_verbatim`: whether all evidence was in the text that the model read.
 
     `evidence_survived` is 1.0 when no span is lost, `evidence_verbatim` when every span is there word for word. The
     model read the texts of the request that gave the answer, or else the system's output: its conversation, or its
@@ -123,7 +123,7 @@ class EvidenceSurvival:
 
 
 def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
-    """Return the texts that a model got to read, or the reason why they are not known."""
+    """Return the texts that a model read, or the reason why they are unknown."""
     tapped, context = processed.get("tapped"), processed.get("context")
     if tapped is None:
         return [context] if isinstance(context, str) else "the text that the model read is not known"

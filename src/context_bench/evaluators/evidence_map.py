@@ -1,7 +1,7 @@
-"""Where the evidence is in the context, and how much of it a naive cut to a given size would keep.
+"""The place of the evidence in the context, and the share of it that a naive cut to a given size would keep.
 
-The evidence is located once. Truncation and random deletion are then judged by position, so that each system can be
-compared with controls that kept exactly as much as it did, without a request and without cutting any text.
+The evidence is located once. Truncation and random deletion are then judged by position, so each system can be compared
+with controls of exactly its size, without a request and without cutting any text.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EvidenceMap:
     def find_depths(self) -> tuple[float, float]:
         """Return the shares of the tokens before the first and before the last of the needed spans.
 
-        A span that stands in several places counts at its first; of several accepted answers, the earliest counts.
+        A span with several places counts at the first one; of several accepted answers, the earliest counts.
         """
         total = self.total or 1
         firsts = [[self._measure(places[0][0]) / total for places in spans] for spans in self.needs]
@@ -100,7 +100,7 @@ class EvidenceMap:
         return low - 0.5 <= start and end <= high + 0.5  # a cut in the middle of a token keeps it
 
     def _measure(self, position: int) -> float:
-        """Return how many tokens stand before a character; estimate them by its piece if they were not counted."""
+        """Return the number of tokens before a character, estimated from its piece if they were not counted."""
         if position in self.counted:
             return self.counted[position]
         piece = min(bisect_left(self.ends, position), len(self.ends) - 1)
@@ -118,10 +118,10 @@ class EvidenceMap:
         return [shuffle_indices(len(self.ends), f"{DROP} {seed} {self.seed}") for seed in range(SEEDS)]
 
     def _score_drop(self, seed: int, kept: int) -> float:
-        """Score what is left when whole pieces are taken in a random order until they fill the size.
+        """Score random deletion: whole pieces are kept, in a random order, until they fill the size.
 
-        The first piece that does not fit is kept with the probability of the share of it that fits. Filling up with
-        smaller pieces instead would favour short ones, and so evidence in a short line.
+        The first piece that does not fit is kept with a probability equal to the share of it that fits. Filling up with
+        smaller pieces instead would favour short pieces, and so evidence in a short line.
         """
         taken, left = set(), kept
         for piece in self._orders[seed]:
@@ -145,7 +145,7 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
     A conversation is read as one text.
 
     Returns:
-        None where the text holds none of it, so that nothing can be lost.
+        None if the text contains none of it, so that nothing can be lost.
     """
     text = "\n".join(list_prompt_texts(example))
     if not text.strip():
@@ -167,12 +167,12 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
 
 
 def _list_stated(gold: Gold) -> list[str]:
-    """List the parts of an answer that a context can state: where `yes` or `no` stands there, it is by chance."""
+    """List the parts of an answer that a context can state; `yes` or `no` would be there by chance."""
     return [part for part in gold if normalise(part).strip() not in _CONCLUSIONS]
 
 
 def join_pieces(pieces: list[str]) -> list[str]:
-    """Join neighbours where there are more pieces than random deletion tells apart."""
+    """Join neighbours if there are more pieces than random deletion distinguishes."""
     width = -(-len(pieces) // MAX_PIECES)
     return pieces if width < 2 else ["".join(pieces[at : at + width]) for at in range(0, len(pieces), width)]
 

@@ -1,9 +1,9 @@
-"""Reads a judge's reply: its rating and its rationale, or the reason why the reply gives none.
+"""Reads a judge's reply: its rating and its rationale, or the reason why it has no rating.
 
 Reading is strict. A JSON object with a `rating` or `score` counts, and so do a marked line ("Rating: 4", "[[4]]"), a
-number that opens the reply ("5 - fully correct") and a sentence that gives one ("I'd give this a 4/5."). Text that only
-mentions or quotes a number, a rating that is not a whole number from 1 to 5, or two that differ are not a verdict: a
-missing score is better than a wrong one.
+number that opens the reply ("5 - fully correct") and a sentence that gives one ("I'd give this a 4/5."). A number that
+is only mentioned or quoted, a rating that is not a whole number from 1 to 5, and two different ratings are no verdict:
+a missing score is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class JudgeVerdict:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A line or a JSON object of a reply with the ratings in it; None stands for one that is out of range."""
+    """A line or a JSON object of a reply with its ratings; None stands for a rating out of range."""
 
     ratings: list[int | None]
     text: str
@@ -113,7 +113,7 @@ class _Unit:
 
 
 def read_verdict(reply: str) -> JudgeVerdict:
-    """Return the one rating that a reply gives; ValueError says in words that there is none, or more than one."""
+    """Return the rating of a reply; raise ValueError if there is none, or more than one."""
     units = list(_split_units(_unify_layout(drop_thoughts(reply))))
     if units and not any(unit.ratings for unit in units):
         # Numbers that open several lines are items of a list.
@@ -140,7 +140,7 @@ def read_verdict(reply: str) -> JudgeVerdict:
 
 
 def _is_lone(text: str) -> bool:
-    """Whether a short reply has one number that can only be the rating."""
+    """Whether a short reply has a single number, which must be the rating."""
     return len(text) <= MAX_QUOTE_CHARS and len(re.findall(r"[0-9]+", text)) == 1 and not _UNDECIDED.search(text)
 
 
@@ -172,8 +172,8 @@ def _count_stars(stars: re.Match[str]) -> str:
 def _split_units(text: str) -> Iterator[_Unit]:
     """Return the lines and the JSON objects of a reply in their order.
 
-    Reading stops at a brace that opens no valid object: inside it the judge may be quoting the judged
-    text, and a valid object in there would be taken for the verdict.
+    Reading stops at a brace that opens no valid object, because the judge may quote the judged text there, and a valid
+    object in it would be mistaken for the verdict.
     """
     decoder = json.JSONDecoder(object_pairs_hook=_Object, strict=False)
     place = 0

@@ -1,10 +1,10 @@
 """A language model as judge: it rates an answer from 1 to 5, and `judge_score` is that on a scale from 0 to 1.
 
-A judge that is down, fails, or says nothing that can be read gives no score and a reason; that is never
-a 0, and it is asked again next time. `context-bench judge-check` measures how far a judge can be trusted.
+If the judge is down, fails or cannot be read, there is no score but a reason, never a 0; the next run asks it again.
+`context-bench judge-check` measures how far a judge can be trusted.
 
 The prompt puts the judged texts between marks that none of them can contain. The code in the marks is a digest of the
-texts themselves: the same case is always asked in the same words, and no answer can close its own block.
+texts themselves: the same case always has the same prompt, and no answer can close its own block.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def read_case(original: Mapping[str, Any], processed: Mapping[str, Any]) -> Case
 
 
 def _describe_task(example: Mapping[str, Any], *, conversation: bool) -> str:
-    """The question with its options; a conversation where there is no question, or where each turn was answered."""
+    """Return the question with its options, or the conversation if there is no question or each turn was answered."""
     question = str(example.get("question") or example.get("prompt") or "").strip()
     turns = example.get("turns")
     if turns and (conversation or not question):
@@ -115,7 +115,7 @@ def _describe_task(example: Mapping[str, Any], *, conversation: bool) -> str:
 
 
 def read_content(turn: Mapping[str, Any]) -> str:
-    """Read the text of a message, which may come in parts."""
+    """Return the text of a message, which may have several parts."""
     content = turn.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
@@ -123,7 +123,7 @@ def read_content(turn: Mapping[str, Any]) -> str:
 
 
 def write_judge_messages(case: Case) -> list[dict[str, str]]:
-    """Write the messages for a case. The first is the same for all cases of a kind, so that servers can cache it."""
+    """Write the messages for a case. The first one is equal for all cases of a kind, so that servers can cache it."""
     scale = _BY_REFERENCE if case.references else _BY_TASK
     code = make_code(case)
     blocks = [("task", case.task)] if case.task else []
@@ -157,12 +157,12 @@ MAX_REPLY_CHARS = 20_000
 class LLMJudge:
     """Scores `judge_score`: a model rates the answer against the gold answers, (rating - 1) / 4.
 
-    Without a gold answer it rates how well the answer serves the question; with neither there is no score.
+    Without a gold answer it rates how well the answer serves the question; without a question too, there is no score.
 
     `base_url` is a server that speaks OpenAI's chat completions, with or without `/v1`, or the whole URL. Without an
     `api_key`, `OPENAI_API_KEY` is used over https or on this machine. `timeout` is for one attempt; `retry_base_delay`
-    is doubled for each retry. A `temperature` of None leaves it to the server, as happens by itself where the server
-    takes none. `extra_body` adds fields to each request, such as `response_format`; None removes one.
+    is doubled for each retry. A `temperature` of None leaves it to the server, which also happens if the server refuses
+    one. `extra_body` adds fields to each request, such as `response_format`; None removes one.
     """
 
     name = "llm-judge"
@@ -220,7 +220,7 @@ class LLMJudge:
         return run_sync(self.ascore(original, processed))
 
     def write_request(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, Any] | None:
-        """Write the body of the request that an answer takes; None where the judge is not asked."""
+        """Write the body of the request for an answer; None if the judge is not asked."""
         case = read_case(original, processed)
         asks = (case.task or case.references) and case.answer.strip()
         return self._body(write_judge_messages(case)) if asks else None

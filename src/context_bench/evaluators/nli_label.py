@@ -2,8 +2,8 @@
 
 Contract NLI says entailment, contradiction, not mentioned; SciFact says support, contradict, not enough info: two
 wordings of the same classes. A stated verdict ("Label: ...", a line of its own) outranks the labels in the reasoning,
-and those outrank hints and a plain yes or no. A negated label is not a label; what "neither entails nor contradicts"
-is neutral. A refusal to judge is not a verdict; "the text does not say" is neutral.
+and those outrank hints and a plain yes or no. A negated label does not count; "neither entails nor contradicts" is
+neutral. A refusal to judge is not a verdict; "the text does not say" is neutral.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_verdict(reply: str) -> NliVerdict | None:
 
 
 def _has_several_labels(line: str) -> bool:
-    """Whether a line is nothing but labels that differ."""
+    """Whether a line consists of different labels only."""
     verdicts = [label_verdict(label) for label in re.split(r",|/|\bor\b|\band\b", line, flags=re.IGNORECASE)]
     return None not in verdicts and len(set(verdicts)) > 1
 
@@ -55,7 +55,7 @@ def _has_several_labels(line: str) -> bool:
 
 
 def _find_stated(text: str) -> NliVerdict | None:
-    """Return the last announced verdict, or the one that a change of mind replaces it with."""
+    """Return the last announced verdict, or the one that replaces it after a change of mind."""
     *before, rest = cues.REVISION.split(text)
     revised = (_find_announced(rest) or _find_label(_read_sentences(rest))) if before else None
     return revised or _find_announced(text)
@@ -102,13 +102,13 @@ def _find_likeliest(text: str) -> NliVerdict | None:
 
 
 def _read_tick(line: str) -> re.Match[str] | None:
-    """Return a line of a list or table that says of a label whether it is the one."""
+    """Read a line of a list or table that accepts or rejects a label."""
     rows = (pattern.fullmatch(line) for pattern in cues.TICKS)
     return next((row for row in rows if row and label_verdict(row["label"])), None)
 
 
 def _find_ticked(text: str) -> NliVerdict | None:
-    """Return the one label with a yes, or without a no, where lines answer the labels with yes or no."""
+    """Return the single label with a yes, or without a no, if lines answer the labels with yes or no."""
     rows = [row for line in _SEGMENT_END.split(text) if (row := _read_tick(line))]
     verdicts = [(label_verdict(row["label"]), bool(row["yes"])) for row in rows]
     yes = {verdict for verdict, ticked in verdicts if ticked}
@@ -177,7 +177,7 @@ class _Reading:
             self.ruled_out.add(NliVerdict.ENTAILMENT)
 
     def _find_labels(self) -> Iterator[tuple[int, NliVerdict]]:
-        """Return the labels that are given, by where they end; those that are negated are ruled out."""
+        """Return the given labels by their end positions; negated ones are ruled out."""
         for match, verdict in self._skip_weighed():
             if verdict is NliVerdict.NEUTRAL:
                 if not cues.SET_ASIDE.search(self.sentence[max(0, match.start() - 80) : match.start()]):
@@ -188,7 +188,7 @@ class _Reading:
                 yield match.end(), verdict
 
     def _skip_weighed(self) -> Iterator[tuple[re.Match[str], NliVerdict]]:
-        """The labels in their order, without those that are only weighed: "whether it is entailed or neutral"."""
+        """Return the labels in order, without those that are only considered: "whether it is entailed or neutral"."""
         found = [(match, verdict) for verdict in NliVerdict for match in cues.LABELS[verdict].finditer(self.sentence)]
         found.sort(key=lambda pair: pair[0].start())
         gaps = [self.sentence[one.end() : other.start()] for (one, _), (other, _) in pairwise(found)]
@@ -210,7 +210,7 @@ class _Reading:
 
     @property
     def label(self) -> NliVerdict | None:
-        """The label that the sentence gives: the last one, or neutral when both others are ruled out."""
+        """The label of the sentence: the last one, or neutral if both others are ruled out."""
         if self.given:
             return max(self.given, key=lambda pair: pair[0])[1]
         return NliVerdict.NEUTRAL if len(self.ruled_out) > 1 else None
@@ -290,7 +290,7 @@ class NLILabelMatch:
     """Scores `nli_accuracy`: 1.0 when the reply gives the gold verdict.
 
     Gold labels come in the spellings of Contract NLI, SciFact and their kin, and map to three classes:
-    entailment, contradiction, neutral. A refusal is none of them. The details hold the class that was read.
+    entailment, contradiction, neutral. A refusal is none of them. The details contain the class that was read.
     """
 
     name = "nli-label-match"

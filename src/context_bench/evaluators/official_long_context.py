@@ -130,11 +130,10 @@ class LongBenchScore:
     Tasks of LongBench-E (`hotpotqa_e`) have the rules of their namesakes. Classification needs the list of
     classes in `meta.all_classes`. Reasoning in think tags is left out.
 
-    Two differences from the published script, both for lack of the package that it uses: Chinese text is cut into
-    characters (and runs of Latin letters and digits) where the script cuts it into words with jieba, so Chinese
-    scores compare between systems but not with published ones; and edit similarity is the Levenshtein ratio, as in
-    the script where the package python-Levenshtein is installed. Where the script's ROUGE-L gives up on long
-    sentences and scores 0, the true value is given.
+    Two differences from the published script avoid its packages. Chinese text is cut into characters (and runs of Latin
+    letters and digits) instead of jieba's words, so Chinese scores are comparable between systems but not with
+    published ones. Edit similarity is the Levenshtein ratio, as in the script with python-Levenshtein installed. If the
+    script's ROUGE-L gives up on long sentences and scores 0, the true value is used here.
     """
 
     name = "longbench"
@@ -222,8 +221,7 @@ class InfiniteBenchScore:
 
     The English tasks may be spelled `_en` or `_eng`. The answer of math_calc is the whole list of numbers.
     Reasoning in think tags is left out. For the two tasks with options (En.MC, Code.Debug) the chosen letter is read
-    as in multiple choice. The published script takes the first character of the reply where it can, and so reads
-    "Answer: C" as A.
+    as in multiple choice. The published script prefers the first character of the reply, and so reads "Answer: C" as A.
     """
 
     name = "infinitebench"
@@ -285,8 +283,8 @@ NOLIMA_RULES = ("contains", "EM", "lastline_contains", "lastline_EM")
 class NoLiMaScore:
     """Scores `nolima_score` by the published rule in `meta.metric`: `contains` unless another is named.
 
-    Case counts. `EM` wants the whole reply to be an answer; the `lastline_` rules, made for chains of
-    thought, look at the last line only.
+    Case matters. `EM` requires that the whole reply is an answer; the `lastline_` rules, for chains of thought, read
+    only the last line.
     """
 
     name = "nolima"

@@ -58,7 +58,7 @@ def _read_letter(reply: str, task: str, correct: str) -> str | None:
 
 
 def find_stated_answer(reply: str) -> str:
-    """Find what follows the last "the answer is", up to the end of the sentence; without one the last line."""
+    """Return the text after the last "the answer is" up to the end of the sentence, else the last line."""
     text = reply.strip()
     stated = list(_STATED.finditer(text))
     if stated and (said := _trim(_SENTENCE_END.split(text[stated[-1].end() :].lstrip(), maxsplit=1)[0])):
@@ -80,8 +80,8 @@ _VERDICTS = frozenset({"yes", "no", "noanswer"})
 class HotpotScore:
     """Scores `hotpot_em` and `hotpot_f1`, each the best over the accepted answers.
 
-    HotpotQA and 2WikiMultihopQA use SQuAD's measures, but a yes, no or noanswer is right or wrong: sharing words
-    earns nothing there.
+    HotpotQA and 2WikiMultihopQA use SQuAD's measures, but a yes, no or noanswer must match exactly: shared words score
+    nothing.
     """
 
     name = "hotpot"
@@ -177,12 +177,11 @@ class DropScore:
 
 
 class TruthfulQAScore:
-    """Scores `truthfulqa_score`: is a reply nearer to a true answer than to any false one?
+    """Scores `truthfulqa_score`: whether a reply is nearer to a true answer than to any false one.
 
     The authors' headline is the verdict of a model that was trained to judge truth. This is their overlap score.
     With `choices`: MC1, 1.0 when the reply chooses the true option. Without: 1.0 when ROUGE-L with the
-    nearest of the accepted answers is above ROUGE-L with the nearest of `meta.incorrect`; the details
-    hold both.
+    nearest of the accepted answers is above ROUGE-L with the nearest of `meta.incorrect`; the details contain both.
     """
 
     name = "truthfulqa"

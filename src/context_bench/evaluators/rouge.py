@@ -55,8 +55,8 @@ def _count_ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 def rouge_lsum(prediction: str, reference: str) -> Rouge:
     """ROUGE-Lsum of two texts, one sentence a line.
 
-    A word of the reference is hit when it lies on the common subsequence with any predicted sentence; no
-    word is hit more often than either text has it.
+    A word of the reference is a hit if it is in the common subsequence with any predicted sentence, at most as often as
+    it occurs in either text.
     """
     predicted = [tokenize(line) for line in prediction.split("\n")]
     wanted = [tokenize(line) for line in reference.split("\n")]
@@ -94,8 +94,8 @@ def lcs_rows(reference: Sequence[str], prediction: Sequence[str]) -> list[int]:
 def _find_lcs_places(reference: Sequence[str], prediction: Sequence[str]) -> Iterator[int]:
     """Return the places in the reference of one longest common subsequence.
 
-    Of several the one that `rouge-score` picks, since the union over sentences depends on it: walking
-    back from the end, equal words are taken, and a tie drops a word of the reference.
+    If there are several, choose the same as `rouge-score`, because the union over sentences depends on it: walk back
+    from the end, take equal words, and drop a word of the reference on a tie.
     """
     rows = lcs_rows(reference, prediction)
     i, j = len(reference), len(prediction)

@@ -1,7 +1,6 @@
-"""Finds passages and answers in a model's input, by the same rule for all evaluators.
-
-Texts are compared by their normalised words (see `text.words.normalise`), as they are and with their escapes undone:
-HTML's, and JSON's, once and twice over, as in a JSON text that is a string of another one.
+"""Finds passages and answers in a model's input, by the same rule for all evaluators. Texts are compared by their
+normalised words (see `text.words.normalise`), unchanged and with their escapes undone: HTML's, and JSON's once and
+twice, for JSON text within a JSON string.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from context_bench.wire.prompts import Prompt
 
 
 class _Field(NamedTuple):
-    """The words of a key and of its value; without a value, as null is, it may be an empty cell."""
+    """The words of a key and of its value; a field without a value, such as null, may be an empty cell."""
 
     key: str
     value: str
@@ -30,10 +29,9 @@ class _Field(NamedTuple):
 
 
 def has_record(span: str, form: str) -> bool:
-    """Whether all fields of a JSON record stand together, in any order, with nothing else between them.
-
-    With their keys, or as the row of a table, which has none. Where the values alone could stand together by
-    chance (fewer than three words, or numbers only) a table's row is not recognised.
+    """Whether all fields of a JSON record are adjacent, in any order, with nothing else between them. They may have
+    their keys, or form a table row without keys. A row whose values could be adjacent by chance (fewer than three
+    words, or only numbers) is not recognised.
     """
     record = _read_record(span)
     if record is None:
@@ -79,7 +77,7 @@ def _list_plain_words(value: Any) -> Iterator[str]:
 
 
 def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) -> bool:
-    """Whether a stretch of words consists of all the pieces and permitted words between them."""
+    """Whether a stretch of words consists of exactly the pieces and the permitted words between them."""
     if not pieces or not all(f" {piece} " in form for piece in pieces):
         return False
     needed, seen, end = Counter(pieces), Counter[str](), -1
@@ -100,9 +98,8 @@ MAX_NEW_WORD_SHARE = 0.05
 
 
 def read_sent_texts(original: Example, processed: Mapping[str, Any]) -> list[str] | None:
-    """List the texts that a model would be sent after a system in this process; None where it put out an answer alone.
-
-    That is the conversation where there is one, unless the system made a context of it: see `prompts.merge`.
+    """List the texts that a model would receive after a system in this process; None if it returned only an answer.
+    This is the conversation if there is one, unless the system made a context of it (see `prompts.merge`).
     """
     if not isinstance(processed.get("context"), str) and not isinstance(processed.get("turns"), list):
         return None
@@ -118,10 +115,10 @@ def list_prompt_texts(example: Mapping[str, Any]) -> list[str]:
 
 
 class TextSearch:
-    """Looks for spans in `texts`, which a model got to read; each is normalised once.
+    """Looks for spans in `texts`, which a model read; each text is normalised once.
 
-    What stands in a repetition of the question does not count: it is what was asked, not what was read. Only in a
-    conversation, whose last message may hold both, does it count if the original has the span nowhere else.
+    Text in a repetition of the question does not count, because it was asked and not read. In a conversation, whose
+    last message may contain both, it counts if the original has the span nowhere else.
     """
 
     def __init__(self, texts: Sequence[str], original: Mapping[str, Any]) -> None:
@@ -130,13 +127,13 @@ class TextSearch:
         self._question = str(original.get("question") or original.get("prompt") or "").strip()
 
     def find_states(self, spans: Iterable[str]) -> list[tuple[str, State]]:
-        """Say what became of each passage, without those that the original does not hold: they cannot be lost."""
+        """Return the state of each passage, except those that the original does not contain, which cannot be lost."""
         found = [(span, self.find_state(span)) for span in spans]
         whole = self.source
         return [each for each in found if each[1] != "lost" or whole is None or whole.find_state(each[0]) != "lost"]
 
     def find_state(self, span: str) -> State:
-        """Say how a passage is there: in whole words, or cut within words as the original cuts it, or changed."""
+        """Return the state of a passage: in whole words, cut within words as in the original, or changed."""
         wanted = _read_span(span)
         texts = self._choose_texts(wanted)
         if _find(wanted, texts) or (any(wanted.raw in text.raw for text in texts) and self._is_cut(wanted)):
@@ -148,12 +145,12 @@ class TextSearch:
         return "lost"
 
     def has_words(self, span: str) -> bool:
-        """Whether a text is there in whole words; one without any word (a sign, an emoji) as it is."""
+        """Whether a text is there in whole words; a text without words (a sign, an emoji) must be there unchanged."""
         wanted = _read_span(span)
         return _find(wanted, self._choose_texts(wanted))
 
     def has_new_words(self, sent: Sequence[str]) -> bool:
-        """Whether a system wrote more than a few words of its own, as one does that sums up."""
+        """Whether a system wrote more than a few words of its own, as in a summary."""
         known = {word for text in sent for form in _read_text(text).forms for word in form.split()}
         texts = [[form.split() for form in text.forms] for text in self._texts if text.forms]
         new = sum(min(sum(word not in known for word in words) for words in forms) for forms in texts)
@@ -161,7 +158,7 @@ class TextSearch:
 
     @cached_property
     def source(self) -> TextSearch | None:
-        """A search of the example as the system got it; None where it had nothing to read."""
+        """A search of the example that the system received; None if it had no text."""
         texts = list_prompt_texts(self._original)
         return TextSearch(texts, self._original) if any(text.strip() for text in texts) else None
 
@@ -188,7 +185,7 @@ class TextSearch:
         return [_read_text(text) for text in list_prompt_texts(self._original)]
 
     def _is_cut(self, span: _Text) -> bool:
-        """Whether the original has the span, and only with a part of a word at its ends."""
+        """Whether the original contains the span only with partial words at its ends."""
         sources = [*self._source, _Text(str(self._original.get("context") or ""))]
         return any(span.raw in text.raw for text in sources) and not _find(span, sources)
 
@@ -207,15 +204,13 @@ class _Text:
 
     @cached_property
     def forms(self) -> list[str]:
-        """Its words once HTML's escapes are undone, then also JSON's; none without any word."""
+        """The words after HTML's escapes are undone, then also JSON's; empty without any word."""
         forms = [self.plain, *map(normalise, undo_escapes(self.raw)[1:])]
         return [form for form in forms if form.strip()]
 
     def has_whole(self, span: _Text) -> bool:
-        """Whether a span of this text stands there in whole words.
-
-        Its first place is nearly always good, and to look around that is cheaper than to normalise a long text, but
-        only for a few spans.
+        """Whether a span of this text occurs there in whole words. Its first place nearly always fits. For a few spans,
+        checking around that place is cheaper than normalising a long text.
         """
         self._looked += len(span.raw) + 2 * CONTEXT_CHARS
         if "plain" not in self.__dict__ and 2 * self._looked < len(self.raw):
@@ -226,7 +221,7 @@ class _Text:
 
 
 def _cut_around(text: str, start: int, length: int) -> str | None:
-    """Return a stretch of a text with a few whole words on either side of a place; None where no space is near."""
+    """Return a stretch of a text with a few whole words on either side of a place; None if no space is near."""
     end = start + length
     first = 0 if start <= CONTEXT_CHARS else text.find(" ", start - CONTEXT_CHARS, start)
     last = len(text) if end + CONTEXT_CHARS >= len(text) else text.rfind(" ", end, end + CONTEXT_CHARS)

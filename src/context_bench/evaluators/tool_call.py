@@ -5,14 +5,14 @@ the parameter may be left out, unless the function declares it as required. Text
 case, spaces and the signs ,./-_*^ and with one kind of quote. Beyond the published checker, parallel calls are
 paired so that as many as possible match, a Python tuple passes for a list, and objects within objects are read.
 
-Where the function declares the parameter's type, the rules are those of the published checker (bfcl-eval 2026.3.23),
-to the letter: an int passes for a number, but not inside a list; floats pass for ints in a list of numbers; texts are
-compared without case and punctuation where a text was declared, and exactly where the gold has a text in place of
-another type ("dontcare" is not "DONTCARE" then). Where no type is declared, the type of the accepted value counts.
+Where the function declares the parameter's type, the rules are those of the published checker (bfcl-eval 2026.3.23), to
+the letter: an int passes for a number, but not inside a list; floats pass for ints in a list of numbers. If a text was
+declared, texts are compared without case and punctuation; if the gold has a text in place of another type, they must be
+equal ("dontcare" is not "DONTCARE"). Without a declared type, the type of the accepted value counts.
 
-Calls are read from structured fields, from JSON or from Python in the reply. Nothing is ever evaluated: Python is
-parsed with `ast`, and what is not a literal stays text. Python calls in the midst of prose or other code count only
-when they call a function that was on offer.
+Calls are read from structured fields, from JSON or from Python in the reply. Nothing is evaluated: Python is parsed
+with `ast`, and anything but a literal stays text. Python calls within prose or other code count only if they call an
+offered function.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 
 
 class ParsedCall(NamedTuple):
-    """One call; `arguments` is None when they could not be read."""
+    """One call; `arguments` is None if unreadable."""
 
     name: str
     arguments: dict[str, Any] | None
@@ -72,7 +72,7 @@ def _read_text(text: str, known: Collection[str]) -> list[ParsedCall]:
 
 
 def _find_embedded(text: str, fences: list[str], known: Collection[str]) -> list[ParsedCall]:
-    """Calls of known functions on lines of their own, or in a bracketed list within prose."""
+    """Find calls of known functions on separate lines, or in a bracketed list within prose."""
     if not known:
         return []
     pieces = [line.strip(" \t`-*") for source in fences or [text] for line in source.split("\n")]
@@ -137,7 +137,7 @@ def _read_arguments(given: Any) -> dict[str, Any] | None:
 
 
 def _parse_calls(source: str) -> list[ParsedCall]:
-    """Return the calls of a text that holds only calls: one, a list of them, or one a line."""
+    """Return the calls of a text that contains only calls: one, a list, or one per line."""
     if "(" not in source:
         return []
     try:
@@ -238,7 +238,7 @@ def _find_type(choices: Sequence[Any]) -> type | None:
 
 
 def _have_items_type(given: Any, choices: Sequence[Any], wanted: type) -> bool:
-    """Whether every item has the declared type, or that of the first item of an accepted list."""
+    """Whether every item has the declared type, else the type of the first item of an accepted list."""
     return any(
         not isinstance(choice, list) or all(type(item) in (wanted, _find_type(choice)) for item in given)
         for choice in choices
@@ -263,7 +263,7 @@ def _matches_declared(given: Any, choices: Sequence[Any], declared: type, item_t
 
 
 def _matches_fields(given: Any, wanted: Any) -> bool:
-    """Whether an object has accepted values only, and all that are not optional."""
+    """Whether an object has only accepted values, and all required ones."""
     if not isinstance(given, Mapping) or not isinstance(wanted, Mapping) or not given.keys() <= wanted.keys():
         return False
     for key, accepted in wanted.items():
@@ -276,7 +276,7 @@ def _matches_fields(given: Any, wanted: Any) -> bool:
 
 
 def _is_same_value(given: Any, wanted: Any) -> bool:
-    """Whether two values are the same where no type is declared: texts loosely, an int for a float."""
+    """Whether two values of undeclared type are the same: texts are compared loosely, and an int equals a float."""
     if isinstance(given, str) and isinstance(wanted, str):
         return _standardise(given) == _standardise(wanted)
     if isinstance(given, Mapping) and isinstance(wanted, Mapping):
@@ -306,9 +306,9 @@ Gold = tuple[str, Mapping[str, Any]]
 class ToolCallMatch:
     """Scores `tool_call_match`: 1.0 when the calls are exactly the wanted ones, in any order.
 
-    Calls are read from `tool_calls` in OpenAI's form, else from the response: JSON or Python call syntax,
-    fenced or with chat around it. Where no function fits (an empty `ground_truth`, or a `meta.category` of
-    irrelevance) a reply without any call is right; for a category of relevance any call is.
+    Calls are read from `tool_calls` in OpenAI's form, else from the response: JSON or Python call syntax, fenced or
+    with chat around it. If no function fits (an empty `ground_truth`, or a `meta.category` of irrelevance), a reply
+    without a call is right. For a category of relevance, any call is right.
     """
 
     name = "tool-call-match"
@@ -335,7 +335,7 @@ class ToolCallMatch:
 
 
 def _read_golds(truth: Sequence[Any]) -> list[Gold] | None:
-    """Return the expected calls, also from the plain form {"name": ..., "arguments": ...} with one value for each."""
+    """Return the expected calls; the plain form {"name": ..., "arguments": ...} has one value for each argument."""
     golds: list[Gold] = []
     for item in truth:
         if not isinstance(item, Mapping):
@@ -357,7 +357,7 @@ def _accept_one(value: Any) -> Any:
 
 
 def _read_parameters(example: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the functions on offer, each with what it declares about its parameters."""
+    """Return the offered functions, each with the declarations of its parameters."""
     tools = example.get("tools")
     declared: dict[str, Mapping[str, Any]] = {}
     for tool in tools if isinstance(tools, list | tuple) else ():
@@ -387,7 +387,7 @@ def _find_parameters(declared: Mapping[str, Mapping[str, Any]], wanted: str) -> 
 
 
 def call_matches(call: ParsedCall, gold: Gold, schemas: Any = None) -> bool:
-    """Whether one call is the wanted one; `schemas` is what the function declares about each parameter."""
+    """Whether a call is the wanted one; `schemas` has the declaration of each parameter."""
     name, parameters = gold
     if call.arguments is None or not is_same_name(call.name, name):
         return False

@@ -1,13 +1,12 @@
-"""What synthetic datasets are made of: seeded choices and names, and texts of an exact length with facts in them.
+"""Building blocks of synthetic datasets: seeded choices and names, and texts of an exact length with facts in them.
 
 Choices give the same result in every process and on every Python version. Only `Random.random()` is used, seeded by a
-string: the standard library promises that its sequence stays as it is, and makes no such promise for `choice`,
-`shuffle` or `sample`.
+string: the standard library promises a stable sequence for it, but not for `choice`, `shuffle` or `sample`.
 
 `assemble` puts facts at given depths in filler, to an exact length in cl100k_base tokens. Filler comes in units (a
-sentence, a log line, a record) that carry what separates them. Each is counted once on its own; the last few of a
-stretch are chosen by subset sum to meet its budget; then the whole text is counted, and what the sum of the parts had
-missed is made up. The result is never longer than asked, and at most 2% shorter.
+sentence, a log line, a record) that carry what separates them. Each is counted once on its own, and the last few of a
+stretch are chosen by subset sum to meet its budget. Then the whole text is counted, and the difference from the sum of
+its parts is corrected. The result is never longer than requested, and at most 2% shorter.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Draw:
 
 
 def choose_depth(depth: float | None, index: int, n: int) -> float:
-    """Return the asked depth of example `index` of `n`: the given one, or an even spread from 0 to 1."""
+    """Return the depth for example `index` of `n`: the given one, or an even spread from 0 to 1."""
     if depth is not None:
         return float(depth)
     return index / (n - 1) if n > 1 else 0.5
@@ -90,7 +89,7 @@ def write_depth_tag(depth: float | None, index: int, n: int) -> str:
 def make_example(
     dataset: str, cell: str, context: str, question: str, answers: list[Any], meta: dict[str, Any], **more: Any
 ) -> dict[str, Any]:
-    """Make an example, whose id is the dataset and the `cell`; an answer that is a list has parts."""
+    """Make an example with the dataset and the `cell` as id; a list as answer has several parts."""
     answer = ", ".join(answers[0]) if isinstance(answers[0], list) else answers[0]
     text = {"id": f"{dataset}-{cell}", "context": context, "question": question}
     return {**text, "answer": answer, "answers": answers, **more, "dataset": dataset, "meta": meta}
@@ -126,7 +125,7 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
 
 
 def check_cell(length: int, floor: int, n: int, seed: int, *, what: str) -> None:
-    """Check what every generator takes; `floor` is the shortest context that holds `what`."""
+    """Check the parameters of every generator; `floor` is the shortest context that can contain `what`."""
     check_whole("length", length, 1)
     if length < floor:
         raise UsageError(f"length={length} is too short to hold {what}: use at least {floor} tokens")
@@ -150,7 +149,7 @@ LABELS = phrases("access code; serial number; inventory number; licence number; 
 
 
 class Names:
-    """A source of names and six-digit values, no two of which are the same."""
+    """A source of unique names and unique six-digit values."""
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
@@ -314,7 +313,7 @@ def span(context: str, text: str) -> dict[str, Any]:
 
 
 def measure_depths(context: str, spans: Sequence[dict[str, Any]]) -> list[float]:
-    """Return for each span, in the order of the text, the share of the other tokens that stand before it."""
+    """Return for each span, in the order of the text, the share of the other tokens before it."""
     before: list[int] = []
     own: list[int] = []
     total = end = 0

@@ -1,9 +1,9 @@
 """Facts hidden in a long text: `needle`, `multi-needle`, `kv`, `tracking`, `aggregate` and `rerank`.
 
 `needle` hides one fact at a given depth, `multi-needle` several. `kv` looks one key up in a JSON object. `tracking`
-follows chains of variable assignments to their end. `aggregate` asks for the most frequent words of a list, so that
-no small part of the context holds the answer. `rerank` is a list of documents, few of which answer the question while
-the others look as if they did.
+follows chains of variable assignments to their end. `aggregate` asks for the most frequent words of a list, so no small
+part of the context contains the answer. `rerank` is a list of documents: a few answer the question, and the others look
+as if they did.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ ENTRY_TOKENS = 51  # tokens of an entry: the mean
 def kv(*, length: int = 4000, depth: float | None = None, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Yield examples that ask for the value of one key; keys and values look like UUIDs.
 
-    Where the length leaves a gap that no such entry fills, an entry has a shorter key and value.
+    If the length leaves a gap that no such entry fills, one entry has a shorter key and value.
     """
     check_cell(length, MIN_OBJECT_TOKENS, n, seed, what="a JSON object")
     check_share("depth", depth)
@@ -133,7 +133,7 @@ CONSONANTS, VOWELS = "BDFGKLMNPRSTVZ", "AEIOU"
 def tracking(
     *, length: int = 4000, hops: int = 4, chains: int = 2, n: int = 20, seed: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """Yield examples that ask for all variables that hold a value, directly or through other variables.
+    """Yield examples that ask for all variables with a given value, directly or through other variables.
 
     A chain sets one variable to a number of its own and copies it `hops` times, always forwards in the text. One of the
     `chains` is asked for, the others distract. The gold answer has `hops + 1` parts: the variables, in the order of
@@ -213,7 +213,7 @@ def aggregate(*, length: int = 4000, top: int = 3, n: int = 20, seed: int = 0) -
     """Yield examples that ask for the `top` (1 to 20) most frequent words of a shuffled list.
 
     Each of them occurs at least twice as often as any other word. The gold answer has parts, which may be given in any
-    order. There is no `evidence`: no small part of the context holds the answer.
+    order. There is no `evidence`, because no small part of the context contains the answer.
     """
     check_whole("top", top, 1, 20)
     check_cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")
@@ -241,7 +241,8 @@ def _count_words_in(length: int) -> int:
 
 
 def _share_out(size: int, top: int) -> list[int]:
-    """Share `size` words out: two fifths to the top, one to as many runners-up, the rest evenly to the others."""
+    """Divide `size` words: two fifths for the top words, one fifth for as many runners-up, the rest evenly for the
+    others."""
     average = 2 * size // (5 * top)
     step = average // (2 * top)
     leaders = [average + step * (top - 1 - 2 * rank) // 2 for rank in range(top)]
@@ -330,7 +331,7 @@ def _make_documents(documents: int, relevant: int, index: int, seed: int, length
 
 
 def _choose_entries(draw: Draw, documents: int, relevant: int) -> tuple[list[Entry], list[Entry]]:
-    """Choose what the documents are about: the relevant ones, and the others; no two are the same."""
+    """Choose a unique subject for each document, relevant or not."""
     names = Names(draw)
     towns = [start + ending for start in TOWN_STARTS for ending in TOWN_ENDS]
     sight = draw.pick(SIGHTS)

@@ -1,8 +1,8 @@
-"""`json-logs`: a fact inside a tool's output, which is what agent proxies compress; here as logs and as source code.
+"""`json-logs`: a fact inside a tool's output, which agent proxies compress: here, logs and source code.
 
 Logs have time stamps that only go forward, levels, services and request ids. A line is made before its place is known,
-so the clock is set at the end; every time stamp has the same number of tokens. Source code always parses, and no name
-is defined twice. Other lines and constants state the same of other names.
+so time stamps are filled in at the end; all have the same number of tokens. Source code always parses, and no name is
+defined twice. Other lines and constants state the same of other names.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from context_bench.datasets.synthetic.building import Draw, Stock, phrases
 
 
 class Topic(NamedTuple):
-    """Phrases about one place: who did what, where, when and why, and how things stood."""
+    """Phrases about one place: who did what, where, when and why, and in what circumstances."""
 
     who: tuple[str, ...]
     did: tuple[str, ...]
@@ -252,5 +252,5 @@ class Prose:
 
 
 def prose_stock(prose: Prose) -> Stock:
-    """Return `prose` as a stock of filler, for contexts that are nothing but prose."""
+    """Return `prose` as a stock of filler, for contexts that contain only prose."""
     return Stock(prose.unit, prose.aside, ".", lambda units: "".join(units).strip())

@@ -1,7 +1,7 @@
 """An API's list of records as JSON: pretty-printed, a record on each line, or all on one line.
 
-One record's note states the fact; other notes state the same of other names, so that neither the field
-nor the wording gives it away.
+One record's note states the fact; other notes state the same about other names, so that neither the field nor the
+wording gives it away.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _make_record(draw: Draw, theme: Theme, note: str | None, *, bare: bool = Fal
 
 
 def _make_tombstone(draw: Draw, theme: Theme) -> dict[str, Any]:
-    """Return what an API shows of a record that is gone."""
+    """Return what an API shows for a deleted record."""
     record: dict[str, Any] = {"id": _make_identifier(draw, theme)}
     if draw.chance(0.7):
         record["deleted"] = True
@@ -166,7 +166,7 @@ def _make_identifier(draw: Draw, theme: Theme) -> str:
 
 
 def _write_record(record: dict[str, Any], layout: str) -> str:
-    """Write a record with the comma, and the line break if any, that stand after it."""
+    """Write a record with the comma after it, and the line break if there is one."""
     if layout == "pretty":
         return indent(json.dumps(record, indent=2), "  ") + ",\n"
     text = json.dumps(record, separators=(",", ":"))

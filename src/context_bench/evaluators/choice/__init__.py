@@ -20,7 +20,7 @@ class MultipleChoiceAccuracy:
 
     Only existing letters count: as many as there are `choices`, or A to J without `choices`. A
     reply that gives the text or the value of exactly one option chooses it. Without a `correct_letter` the letter is
-    that of the choice which equals the `answer`. The details hold the letter that was read.
+    that of the choice which equals the `answer`. The details contain the letter that was read.
     """
 
     name = "multiple-choice-accuracy"

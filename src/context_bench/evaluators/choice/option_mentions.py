@@ -47,7 +47,7 @@ class OptionMention:
 
 
 def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[OptionMention]:
-    """Find all mentions of options, in order, in a text that `remove_markup` has been through.
+    """Find all mentions of options, in order, in a text from `remove_markup`.
 
     `options` are their texts, where known; `bold` is what the reply set in bold.
     """
@@ -98,7 +98,7 @@ _SPEECH = re.compile(r"\"[^\"\n]{0,120}\w[ \t]+[^\"\n]{0,120}$")
 
 
 class _Page:
-    """A text with the facts about it that weighing one place needs."""
+    """A text with the facts that are needed to weigh one place in it."""
 
     def __init__(self, text: str, quotes: Sequence[OptionPlace], bold: Collection[str]) -> None:
         self.text = text
@@ -203,7 +203,8 @@ class _Page:
         return Weight.NAMED if not place.bare or cues.NAMED_BEFORE.search(before) else Weight.PASSING
 
     def _weigh_layout(self, place: OptionPlace) -> Weight | None:
-        """Weigh a letter alone on a line, or as the label that opens the reply or its last line; a last sentence."""
+        """Weigh a letter by its layout: alone on a line, as the label of the reply or of its last line, or in the last
+        sentence."""
         text = self.text
         line_start, line_end = text.rfind("\n", 0, place.start) + 1, text.find("\n", place.end)
         line_end = len(text) if line_end < 0 else line_end

@@ -45,7 +45,7 @@ class OptionPlace:
 
 
 def find_places(text: str, letters: str, options: Sequence[str]) -> tuple[list[OptionPlace], list[OptionPlace]]:
-    """Find all places in their order, and those among the texts of options that a letter speaks for ("B) Paris")."""
+    """Find all places in order, and those option texts that a letter labels ("B) Paris")."""
     quotes = list(_find_quotes(text, letters, options))
     inside = {spot for quote in quotes for spot in range(quote.start, quote.end)}
     positions = [at for at in _find_positions(text, letters, bool(options)) if not inside & {at.start, at.end - 1}]
@@ -143,7 +143,7 @@ _LABEL = re.compile(r"(?<!\w)[(\[«\"']*([A-Z])([)\]».:,\"']*\s*[–—-]?)\s*$
 
 
 def _find_quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[OptionPlace]:
-    """Find where the text of an option stands by itself, its article included; of options that nest, the longest."""
+    """Find where the text of an option occurs by itself, including its article; if options overlap, the longest."""
     owners: dict[str, list[str]] = {}
     for letter, option in zip(letters, options):
         key = make_option_key(remove_markup(option))
@@ -160,7 +160,7 @@ def _find_quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[Op
 
 
 def make_option_key(option: str) -> str:
-    """Return the text of an option in the form in which two are compared."""
+    """Return the text of an option in the form used for comparison."""
     return _SPACE_BEFORE_UNIT.sub("", " ".join(option.lower().split()).strip(" .;,:«»\"'"))
 
 
@@ -176,7 +176,7 @@ def _loosen_units(word: str) -> str:
 
 
 def _is_labelled(text: str, quote: OptionPlace) -> bool:
-    """Whether a letter stands before the text as its label, and so speaks for it."""
+    """Whether a letter labels the text that follows, and so stands for it."""
     label = _LABEL.search(text, max(0, quote.start - 12), quote.start)
     return bool(label and (label[1] in quote.letters or label[2].strip()))
 
@@ -197,7 +197,7 @@ _NUMBER_AFTER = re.compile(
 
 
 def _find_positions(text: str, letters: str, all_known: bool) -> Iterator[OptionPlace]:
-    """Options named by their place in the list; the last one only where it is known how many there are."""
+    """Find options named by their position; "the last one" only if their number is known."""
     for noun in _NOUN.finditer(text):
         start, end = noun.span()
         before = _ORDINAL_BEFORE.search(text[max(0, start - 30) : start])

@@ -133,9 +133,8 @@ _NUMBER_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(_WORD_VALUES)})(?:(?:-|
 
 
 def write_numerals(text: str) -> str:
-    """Return the text with numbers from eleven on, where they are written in words, as numerals.
-
-    Small numbers stay: "one" is a pronoun more often than a number.
+    """Return the text with number words from eleven on replaced by numerals. Small numbers stay, because "one" is
+    usually a pronoun.
     """
     return _NUMBER_WORDS.sub(_read_numeral, text)
 
@@ -197,14 +196,14 @@ def _drop_closing_remark(text: str) -> str:
 
 
 def _drop_run_on(text: str) -> list[str]:
-    """Yield the text up to a next question, which a base model may have invented and answered, then all of it."""
+    """Yield the text before a further question, which a base model may have invented and answered; then all of it."""
     following = _NEXT_QUESTION.search(text)
     head = text[: following.start()] if following else ""
     return [head, text] if head.strip() else [text]
 
 
 def _weigh(text: str, mentions: Sequence[OptionMention], letters: str, exception: bool) -> str | None:
-    """Return the option that is stated, suggested, left over or named; `letters` are given where all are known."""
+    """Return the option that is stated, suggested, left over or named; `letters` is given if all options are known."""
     rejected = _list_rejected(mentions)
     stated = [each for each in mentions if each.weight is Weight.STATED]
     suggested = [each for each in mentions if each.weight is Weight.SUGGESTED]
@@ -222,7 +221,7 @@ def _weigh(text: str, mentions: Sequence[OptionMention], letters: str, exception
 
 
 def _names_letters(mentions: Sequence[OptionMention]) -> bool:
-    """Whether the reply names options, or claims some, that it does not rule out."""
+    """Whether the reply names or claims options that it does not rule out."""
     rejected = _list_rejected(mentions)
     return any({*each.letters} - rejected and each.weight >= Weight.NAMED for each in mentions)
 
@@ -250,7 +249,7 @@ def _take_only(letters: set[str]) -> str | None:
 
 
 def _choose_letter(mention: OptionMention, rejected: set[str]) -> str | None:
-    """Return the one letter of a mention; of several, the one that was not ruled out elsewhere."""
+    """Return the letter of a mention; if it has several, the one that was not ruled out elsewhere."""
     letters = {*mention.letters}
     return _take_only(letters) or _take_only(letters - rejected)
 

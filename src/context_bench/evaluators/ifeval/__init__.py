@@ -2,8 +2,8 @@
 
 Each rule takes the reply and the arguments of the instruction, under the names that the benchmark gives them, and no
 others. Letters and keywords count regardless of case; a keyword counts inside longer words too, a forbidden word only
-as a whole word. The odd corners are the benchmark's own, kept so that the scores compare. A table pads the arguments of
-every instruction to all names with nulls, so null means absent. An unknown instruction is an error, never a pass.
+as a whole word. The benchmark's own oddities are kept, so that scores are comparable. Tables pad the arguments of each
+instruction with nulls, so null means absent. An unknown instruction is an error, never a pass.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VERDICTS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
 def number_paragraphs(reply: str, *, num_paragraphs: int) -> bool:
-    """Count paragraphs parted by `***`; an empty one is allowed only before the first and after the last mark."""
+    """Count paragraphs separated by `***`; an empty one is allowed only before the first and after the last mark."""
     parts = [part.strip() for part in re.split(r"\s?\*\*\*\s?", reply)]
     if not all(parts[1:-1]):
         return False
@@ -43,7 +43,7 @@ def number_paragraphs(reply: str, *, num_paragraphs: int) -> bool:
 
 
 def nth_paragraph_first_word(reply: str, *, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
-    """Count paragraphs parted by an empty line. Blank ones are not counted, but they do take up a place."""
+    """Count paragraphs separated by an empty line. Blank ones are not counted, but take up a position."""
     parts = reply.split("\n\n")
     filled = sum(bool(part.strip()) for part in parts)
     if not 1 <= nth_paragraph <= filled or not parts[nth_paragraph - 1].strip():
@@ -53,7 +53,7 @@ def nth_paragraph_first_word(reply: str, *, num_paragraphs: int, nth_paragraph: 
 
 
 def number_bullet_lists(reply: str, *, num_bullets: int) -> bool:
-    """Lines that begin with `*` or `-`, exactly so many; `**bold**` at the start of a line is not a bullet."""
+    """Check for an exact number of lines that begin with `*` or `-`; `**bold**` at the start of a line is no bullet."""
     return len(_STAR_BULLET.findall(reply)) + len(_DASH_BULLET.findall(reply)) == num_bullets
 
 
@@ -95,7 +95,7 @@ def constrained_response(reply: str) -> bool:
 
 
 def number_placeholders(reply: str, *, num_placeholders: int) -> bool:
-    """`[text]` on one line, at least so many."""
+    """Check for a minimum number of `[text]` on one line each."""
     return sum(map(_count_placeholders, reply.split("\n"))) >= num_placeholders
 
 
@@ -116,7 +116,7 @@ def repeat_prompt(reply: str, *, prompt_to_repeat: str) -> bool:
 
 
 def two_responses(reply: str) -> bool:
-    """Two different answers parted by `******`."""
+    """Check for two different answers separated by `******`."""
     parts = [part.strip() for part in reply.split("******")]
     if not all(parts[1:-1]):
         return False
@@ -244,15 +244,15 @@ def _check(name: str, given: Mapping[str, Any]) -> Check:
 
 
 def describe_provenance(names: Iterable[str]) -> dict[str, str]:
-    """Name the sentence parameters, where they were used: repeating the counts takes them."""
+    """Name the sentence parameters if they were used, since they are needed to repeat the counts."""
     return {"sentences_by": name_data_source()} if _BY_SENTENCES.intersection(names) else {}
 
 
 class IFEvalChecker:
     """Scores `ifeval_strict`, all instructions hold, and `ifeval_loose`, more than half of them do.
 
-    `ifeval_strict` is the published prompt-level strict accuracy. The published loose accuracy is another
-    thing than this `ifeval_loose`: it comes from `IFEvalOfficial`. An empty reply follows no instruction.
+    `ifeval_strict` is the published prompt-level strict accuracy. The published loose accuracy differs from this
+    `ifeval_loose`; `IFEvalOfficial` computes it. An empty reply follows no instruction.
     """
 
     name = "ifeval-checker"

@@ -1,7 +1,7 @@
 """Words and sentences as IFEval counts them: with NLTK's own splitters (extra `ifeval`).
 
-Words are runs of word characters. Sentences are Punkt's; words in capitals are looked for among the tokens
-that NLTK makes of each sentence.
+Words are runs of word characters. Sentences are Punkt's; words in capitals are searched among NLTK's tokens of each
+sentence.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from context_bench.errors import MissingExtra
 class Parameters:
     """The parameters of Punkt, the sentence splitter of NLTK, for one language.
 
-    Abbreviations without their last period, pairs of words that a period does not part, words that often start
-    a sentence, and how each word was seen to be written (the flags are those of NLTK's data files).
+    Abbreviations without their last period, pairs of words that a period does not separate, words that often start a
+    sentence, and the observed spellings of each word (with the flags of NLTK's data files).
     """
 
     abbreviations: frozenset[str]
@@ -118,7 +118,7 @@ def find_data() -> Path | None:
 
 
 def read_data(folder: Path) -> Parameters:
-    """Return the parameters that a `punkt_tab` folder holds."""
+    """Read the parameters in a `punkt_tab` folder."""
     texts = ((folder / name).read_text(encoding="utf-8").split("\n") for name in _FILES)
     abbreviations, collocations, starters, spelling = texts
     pairs = (tuple(line.split("\t")) for line in collocations if line)
@@ -137,7 +137,7 @@ def parameters() -> Parameters:
 
 
 def name_data_source() -> str:
-    """`nltk-data` or `built-in`: kept with the scores, since the two may differ by a sentence."""
+    """`nltk-data` or `built-in`: stored with the scores, since the two may differ by a sentence."""
     return "built-in" if parameters() is BUILT_IN else "nltk-data"
 
 
@@ -198,10 +198,8 @@ _factories: list[Any] = []
 
 
 def is_language(text: str, code: str) -> bool:
-    """Whether langdetect names that language; a text in which it finds nothing to go by passes.
-
-    The benefit of the doubt is the benchmark's own rule. langdetect without a seed draws its trials at
-    random, and short texts then change their verdict from run to run.
+    """Whether langdetect finds that language; by the benchmark's own rule, a text without a recognised language passes.
+    Without a seed langdetect draws its trials at random, so verdicts on short texts would change from run to run.
     """
     try:
         from langdetect import LangDetectException
@@ -216,7 +214,7 @@ def is_language(text: str, code: str) -> bool:
 
 
 def _make_factory() -> Any:
-    """Make our own factory: the seed of langdetect's shared one belongs to the user's program."""
+    """Make our own factory, because the seed of langdetect's shared one belongs to the user's program."""
     from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
 
     with _lock:

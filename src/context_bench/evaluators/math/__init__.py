@@ -1,7 +1,7 @@
 """Compares mathematical answers with gold answers by value, whatever the notation.
 
-Numbers, tuples, intervals, sets and words are compared exactly and at once; what needs algebra goes to
-math-verify (extra `math`) in a process of its own, which is stopped when it takes too long.
+Numbers, tuples, intervals, sets and words are compared exactly and at once. If algebra is needed, math-verify (extra
+`math`) runs in a separate process, which is stopped if it takes too long.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _EQUIVALENT = "context_bench.evaluators.math:equivalent"
 class MathEquivalence:
     r"""Scores `math_equiv`: 1.0 when the final answer of the reply equals an accepted answer.
 
-    Integers and fractions compare exactly; where a decimal point is written, a difference of a millionth passes. A
-    percentage stands for both of its readings: `50%` equals 50 and 0.5. Units, currencies and degree signs are
-    ignored. `1,234` is a number, `1,2` a list of two.
+    Integers and fractions must be equal; if either number has a decimal point, a difference of a millionth passes. A
+    percentage has two readings: `50%` equals 50 and 0.5. Units, currencies and degree signs are ignored. `1,234` is a
+    number, `1,2` a list of two.
 
-    An answer that cannot be settled by algebra within `seconds` and `megabytes` counts as wrong, as it does in
-    math-verify, and the details say so.
+    If algebra cannot decide within `seconds` and `megabytes`, the answer counts as wrong, as in math-verify, and the
+    details say so.
     """
 
     name = "math-equivalence"
@@ -72,7 +72,7 @@ class MathEquivalence:
 
 
 def _join_parts(reply: str, answer: str, golds: list[str]) -> str:
-    """The answer that a reply gives as a list of as many items as the gold has parts, where it was read as one."""
+    """Join an answer that the reply gives as a list with one item for each part of the gold."""
     for kind, count in map(count_parts, golds):
         if count > 1 and kind in ("", "()", "\\{\\}") and count_parts(answer)[1] == 1:
             parts = ", ".join(read_parts(reply, count))

@@ -1,10 +1,9 @@
 r"""Finds where a reply says its final answer.
 
-In this order: the last `\boxed{}`, unless a "final answer" stands after it; the last `#### X`; the last "the answer
-is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; what the last paragraph has
-in bold; else the value that it mentions last. Reasoning in `<think>` is ignored when something follows it;
-otherwise only an answer stated in it counts. Offers of further help, a check of the result and given numbers are
-ignored too: see `mentions`.
+In this order: the last `\boxed{}`, unless a "final answer" stands after it; the last `#### X`; the last "the answer is
+X", in the languages of MGSM; the whole reply, when it is nothing but an expression; what the last paragraph has in
+bold; else its last value. Reasoning in `<think>` is ignored if text follows it; otherwise only an answer stated in it
+counts. Offers of further help, a check of the result and given numbers are ignored too: see `mentions`.
 """
 
 from __future__ import annotations
@@ -107,12 +106,12 @@ def _drop_offer(text: str) -> str:
 
 
 def read_boxed(text: str) -> str:
-    r"""Read what the last box holds; `\boxed{1}` and `\boxed{2}`, joined by a comma or a word, are one answer."""
+    r"""Return the content of the last box; `\boxed{1}` and `\boxed{2}`, joined by a comma or a word, are one answer."""
     return _read_last_boxes(text)[0]
 
 
 def _read_last_boxes(text: str) -> tuple[str, int]:
-    """Read what the last boxes hold, and where they end."""
+    """Return the content of the last boxes, and their end."""
     contents: list[str] = []
     start = len(text)
     last = 0
@@ -131,7 +130,7 @@ def _read_last_boxes(text: str) -> tuple[str, int]:
 
 
 def _drop_repeated_name(text: str, start: int, between: str) -> str:
-    """What is between two boxes without the `x =` of the second, where the first has the same before it."""
+    """Return the text between two boxes, without an `x =` that both boxes have before them."""
     name = _BOX_NAME.search(text, max(0, start - 12), start)
     return re.sub(rf"{name[1]}(?:_\{{?\w\}}?)?\s*=\s*\Z", "", between) if name else between
 
@@ -154,7 +153,7 @@ def _read_box_or_correction(text: str) -> str:
 
 
 def _read_box(text: str, start: int) -> tuple[str, int]:
-    """Return the content of a box and where it ends; without braces it is the next word."""
+    """Return the content of a box and its end; without braces the content is the next word."""
     if text[start : start + 1] != "{":
         word = re.compile(r"[^\s$]+").match(text, start)
         return (word.group().rstrip(".,"), word.end()) if word else ("", start)
@@ -168,7 +167,7 @@ def _read_box(text: str, start: int) -> tuple[str, int]:
 
 
 def _read_marked(text: str) -> str:
-    """Read what follows the last `####` that is not the heading of a section."""
+    """Return the text after the last `####` that is not the heading of a section."""
     for found in reversed(list(_MARKED.finditer(text))[-20:]):
         content = unwrap(found[1])
         if _NUMBERED_HEADING.match(content) or content.endswith(":"):
@@ -189,7 +188,7 @@ def _read_json(text: str) -> str:
 
 
 def _read_statement(text: str) -> str:
-    """Read what follows the last "the answer is" that goes on with an answer."""
+    """Return the text after the last "the answer is" that an answer follows."""
     for found in reversed(list(_STATED.finditer(text))[-20:]):
         rest = text[found.end() : found.end() + TAIL]
         sentence = _cut_sentence(rest)
@@ -202,7 +201,7 @@ def _read_statement(text: str) -> str:
 
 
 def _cut_sentence(rest: str) -> str:
-    """Return the first sentence of a text; a formula at its start is not cut in two."""
+    """Return the first sentence of a text, without splitting a formula at its start."""
     formula = FORMULA.match(rest)
     end = _SENTENCE_END.search(rest, formula.end() if formula else 0)
     return rest[: end.start()] if end else rest
@@ -219,7 +218,7 @@ def _read_stated_value(sentence: str, is_last: bool) -> str:
 
 
 def _read_sentence(said: str) -> str:
-    """Return the answer in a sentence: what it starts with, if that is a number or a formula, else the last such."""
+    """Return the answer in a sentence: a number or formula at its start, else the last one in it."""
     if restated := _RESTATED.search(said):
         value = _read_sentence(said[restated.end() :])
         return rf"{said[: restated.start()]} \approx {value}" if restated["same"] and NUMBER.match(said) else value
@@ -255,7 +254,7 @@ def _is_expression(text: str) -> bool:
 
 
 def _read_bare(text: str) -> str:
-    """Return the whole reply, if it is an expression; several lines are one only within the marks of a formula."""
+    """Return the whole reply if it is an expression; several lines must be within the marks of a formula."""
     one = "\n" not in text or bool(FORMULA.fullmatch(text))
     return text if one and len(text) <= 400 and _is_expression(text) else ""
 
@@ -280,7 +279,7 @@ def _read_bold(text: str) -> str:
 
 
 def _read_last_value(text: str) -> str:
-    """Read the value that comes last, unless the reply refuses, asks back or breaks off."""
+    """Return the last value, unless the reply refuses, asks a question or breaks off."""
     return "" if _REFUSAL.search(text[-TAIL:]) or _CUT_OFF.search(text[-60:]) else find_last_mention(text)
 
 
@@ -293,7 +292,7 @@ _ITEM = re.compile(
 def read_parts(reply: str, count: int) -> list[str]:
     """Read the answers of the items that a reply ends with: `(a) 4` on one line, `(b) 9` on the next.
 
-    There are none where the items are not `count`, or one of them has no answer.
+    Empty if there are not exactly `count` items, or one of them has no answer.
     """
     lines = [line for line in reply[-4000:].splitlines() if line.strip()]
     found: list[str] = []

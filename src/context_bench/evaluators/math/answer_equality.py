@@ -1,5 +1,5 @@
-r"""Decides whether an answer equals the gold answer where that takes no algebra: numbers, tuples, intervals,
-inequalities, ratios, matrices, sets and words. None where algebra is needed.
+r"""Decides without algebra whether an answer equals the gold answer: numbers, tuples, intervals, inequalities, ratios,
+matrices, sets and words. The result is None if algebra is needed.
 
 Order matters in tuples and intervals, as do the kinds of their brackets; it does not in sets and bare lists.
 `x = 5` is 5, `x \in [1, 2]` is the interval, and so is `1 \leq x \leq 2`. Units and currencies are ignored. An
@@ -61,7 +61,7 @@ def _split_signs(text: str) -> list[str]:
 
 
 def read_named_values(parts: list[str]) -> tuple[list[str], list[str]]:
-    """Return the names and the values of `x = 3, y = 4`; no names where not every part has one."""
+    """Return the names and the values of `x = 3, y = 4`; no names unless every part has one."""
     found = [_NAMED.match(part) for part in parts]
     if not all(found):
         return [], parts
@@ -75,12 +75,13 @@ def read_ratio(text: str) -> tuple[Fraction, ...] | None:
 
 
 def is_same_ratio(one: str, other: str) -> bool:
-    """Whether two ratios, or clock times, are the same: 3:45 p.m. is 15:45, and 3:45 where one says no half."""
+    """Whether two ratios or clock times are the same: 3:45 p.m. is 15:45, and also 3:45 without a half of the day."""
     return bool(_list_clock_readings(one) & _list_clock_readings(other))
 
 
 def _list_clock_readings(text: str) -> set[tuple[str | None, tuple[Fraction, ...]]]:
-    """Return the parts of a ratio, with each half of the day that it may be in, and those on the 24-hour clock."""
+    """Return the parts of a ratio, and as a clock time its readings in either half of the day and on the 24-hour
+    clock."""
     found, parts = _RATIO.fullmatch(text), read_ratio(text)
     if not found or not parts:
         return set()
@@ -91,7 +92,7 @@ def _list_clock_readings(text: str) -> set[tuple[str | None, tuple[Fraction, ...
 
 
 def read_matrix(text: str) -> list[list[str]] | None:
-    """Return the cells of a matrix, row by row; None for anything else, determinants among it."""
+    """Return the cells of a matrix, row by row; None for anything else, including determinants."""
     found = _MATRIX.fullmatch(text.strip())
     if not found or found[1] in ("vmatrix", "Vmatrix"):
         return None
@@ -161,7 +162,8 @@ def _compare(gold: str, answer: str) -> bool | None:
 
 
 def _compare_shapes(gold: str, answer: str) -> bool | None:
-    """Inequalities, ratios and matrices; None where neither answer is one, or they are not to be compared as such."""
+    """Compare inequalities, ratios and matrices; None if neither answer is one, or the two are not comparable in that
+    way."""
     gold_variable, answer_variable = find_variable(gold), find_variable(answer)
     variables = {name for name in (gold_variable, answer_variable) if name}
     if len(variables) == 1:
@@ -243,7 +245,7 @@ def _compare_in_order(gold: Sequence[str], answer: Sequence[str]) -> bool | None
 
 
 def _compare_in_any_order(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
-    """Match each item of the gold with one of the answer; undecided as soon as a pair is."""
+    """Match each item of the gold with one of the answer; undecided if any pair is."""
     left = list(answer)
     for item in gold:
         verdicts = [_compare(item.strip(), other.strip()) for other in left]

@@ -1,4 +1,4 @@
-"""Exact numbers: what a written number stands for, as a fraction.
+"""Exact numbers: the value of a written number, as a fraction.
 
 Understands signs, thousands commas, currencies, units, percent, fractions, mixed numbers, decimals,
 repeating decimals, scientific notation, and arithmetic on those. No floating point is involved, and no input
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class ExactNumber:
-    """A number as written. With a percent sign or a word like million it can be read in two ways."""
+    """A number as written. With a percent sign or a word like million it has two readings."""
 
     value: Fraction
     factor: Fraction
@@ -49,11 +49,8 @@ class ExactNumber:
 
 
 def equal(gold: ExactNumber, given: ExactNumber) -> bool:
-    """Whether two numbers are the same.
-
-    Exact, except where one of them is written with a decimal point: then they may differ by a millionth,
-    or by that share of themselves where they are below 1. `50%` stands for 50 and for 0.5, and compares
-    with `20%` and with `2 million` by what it is worth.
+    """Whether two numbers are equal. If either has a decimal point, they may differ by a millionth, or below 1 by a
+    millionth of their value. `50%` stands for 50 and for 0.5; compared with `20%` or `2 million`, its value counts.
     """
     if gold.factor != 1 and given.factor != 1:
         pairs = [(gold.value * gold.factor, given.value * given.factor)]
@@ -83,7 +80,7 @@ def number(text: str) -> ExactNumber | None:
 
 
 def _keep_scale(found: re.Match[str]) -> str:
-    """Keep of a unit what changes the number: percent, million."""
+    """Return the part of a unit that changes the number, such as percent or million."""
     words = found.group().split()
     return f" {words[0]}" if words and (_PERCENT.match(words[0]) or _SCALE.match(words[0])) else ""
 
@@ -247,7 +244,7 @@ def write_interval(text: str) -> str | None:
 
 
 def find_variable(text: str) -> str | None:
-    """Return the variable that an inequality bounds; None where the text is none."""
+    """Return the variable that an inequality bounds; None if the text is no inequality."""
     read = _read(text)
     return None if read is None else read[0]
 

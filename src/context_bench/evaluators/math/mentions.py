@@ -1,7 +1,7 @@
 r"""The value that a text mentions last: a formula, a tuple, an inequality, a ratio or clock time, a number.
 
-An exact value that its approximation follows (`5\sqrt{2} \approx 7.07`) is given with it, joined by `\approx`.
-Numbers in words count where they are more than one word, or where the text has no digits at all.
+An exact value and the approximation after it (`5\sqrt{2} \approx 7.07`) are returned together. Number words count if
+they have more than one word, or if the text has no digits.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _REVISED = re.compile(
 
 
 def drop_check(text: str) -> str:
-    """Return a text without the check of its result at the end, unless that comes to another result."""
+    """Return a text without the check of its result at the end, unless the check gives another result."""
     for found in _CHECK.finditer(text, max(0, len(text) - MAX_CHECK)):
         before, check = text[: found.start()], text[found.start() :]
         if _DIGIT.search(before.rpartition("\n\n")[2] or before) and not _REVISED.search(check):
@@ -100,7 +100,7 @@ def _blank_brackets(found: re.Match[str]) -> str:
 
 
 def _blank_given(sentence: str) -> str:
-    """Blank the clauses and the numbers of a sentence that it does not end in, as long as a number is left."""
+    """Blank the clauses and numbers before the end of a sentence, as long as one number remains."""
     spans = [found.span() for found in _GIVEN.finditer(sentence) if not _CHANCE.search(sentence)]
     spans += [found.span("aside") for found in _PURPOSE.finditer(sentence)]
     spans += [found.span() for pattern in (_KNOWN, _TOLD) for found in pattern.finditer(sentence)]
@@ -170,7 +170,7 @@ class _Mention(NamedTuple):
 
 
 def find_last_mention(text: str) -> str:
-    """Return the last formula or value, whichever ends last; of an equation the right-hand side."""
+    """Return the last formula or value, whichever ends last; for an equation, its right-hand side."""
     tail = blank_asides(text[-TAIL:])
     formulas = [found for found in FORMULA.finditer(tail) if _may_be_answer(found)]
     values = list(_find_values(tail, text))
@@ -186,17 +186,17 @@ def find_last_mention(text: str) -> str:
 
 
 def read_formula(formula: re.Match[str]) -> str:
-    """Read what is between the marks of a formula."""
+    """Return the text between the marks of a formula."""
     return str(next(part for part in formula.groups() if part)).strip()
 
 
 def is_joint(between: str) -> bool:
-    """Whether what is between two formulas or boxes makes a list of them: a comma, "and", "or"."""
+    """Whether the text between two formulas or boxes joins them in a list: a comma, "and", "or"."""
     return bool(_JOINT.match(between) and _JOINING.search(between))
 
 
 def _find_values(tail: str, text: str) -> list[_Mention]:
-    """Find all values outside of formulas; a value that holds others comes before those."""
+    """Find all values outside formulas; a value that contains others comes before them."""
     found = [_Mention(*one.span("ratio"), one["ratio"].replace(" to ", ":")) for one in _RATIO_IN_WORDS.finditer(tail)]
     for pattern in (_MATRIX, RATIO, COMPOUND, _RELATION, _SET, _TUPLE, _COMPLEX, _LATEX, _SCIENTIFIC):
         matches = pattern.finditer(tail)
@@ -213,7 +213,7 @@ def _find_values(tail: str, text: str) -> list[_Mention]:
 
 
 def _join_formulas(formulas: list[re.Match[str]], tail: str) -> str:
-    """Return the value of the last formula, with those before it that say the same variable's other values."""
+    """Return the value of the last formula, with preceding formulas that give other values of the same variable."""
     content = read_formula(formulas[-1])
     if _LIST.search(canonical(content)):
         return content
@@ -267,6 +267,6 @@ def _is_label(found: re.Match[str], text: str) -> bool:
 
 
 def _may_be_answer(formula: re.Match[str]) -> bool:
-    """Whether a formula can be an answer: the mere name of a variable is none."""
+    """Whether a formula can be an answer; the name of a variable alone cannot."""
     content = read_formula(formula)
     return len(content) > 1 and not (formula["d"] and is_words(canonical(content)) and "\\" not in content)

@@ -1,7 +1,7 @@
 """Normalises mathematical notation: digits of any script, Unicode signs, LaTeX variants.
 
-`unify` works on a whole reply and changes no meaning; `canonical` works on an answer and drops what does
-not matter to it (spacing, sizes of brackets, degree signs, the box around it).
+`unify` works on a whole reply and changes no meaning; `canonical` works on an answer and drops insignificant parts
+(spacing, sizes of brackets, degree signs, the box).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Spelled(NamedTuple):
 
 
 def find_spelled_numbers(text: str) -> Iterator[Spelled]:
-    """Find the English number words of a text; what is not a well-formed number ("two three") is left out."""
+    """Find the English number words of a text, except malformed numbers ("two three")."""
     for found in _SPELLED.finditer(text):
         words = re.split(r"[\s-]+", found["number"].lower())
         value = _read_value(words)
@@ -80,7 +80,7 @@ def find_spelled_numbers(text: str) -> Iterator[Spelled]:
 
 
 def read_spelled_number(text: str) -> str | None:
-    """The digits of a text that is one number in words, in any of the languages, or begins with an English one."""
+    """Return the digits of a text that is a number in words, in any of the languages, or begins with an English one."""
     word = text.strip().casefold()
     if word in _FOREIGN:
         return str(_FOREIGN[word])
@@ -261,7 +261,7 @@ def unify(text: str) -> str:
 
 
 def _write_period(found: re.Match[str]) -> str:
-    """`0.8333...` as a repeating decimal, where its last digits repeat; else as it was."""
+    """Write `0.8333...` as a repeating decimal if its last digits repeat; else leave it unchanged."""
     digits = found[2]
     for length in range(1, len(digits) // 2 + 1):
         period, start = digits[-length:], len(digits) - length
@@ -312,5 +312,5 @@ def unwrap(text: str) -> str:
 
 
 def is_words(text: str) -> bool:
-    """Whether a canonical answer has words in it, other than names of functions and what joins a list."""
+    """Whether a canonical answer contains words, other than names of functions and list conjunctions."""
     return any(word.lower() not in _NO_WORDS for word in _LATIN_WORD.findall(text))
