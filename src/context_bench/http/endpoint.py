@@ -37,12 +37,12 @@ Parse = Callable[[Reply], Any]
 
 @dataclass(slots=True)
 class Exchange:
-    """A reply and what it took to get it: its JSON, and the facts that a row keeps of it.
+    """A reply with the facts of its request that a row keeps.
 
-    `waited` is the time in seconds that our own client caused: waiting for its turn or for a retry, or being busy
-    when the reply came. `sent` is the moment of the last attempt by `time.monotonic`, `deadline`
-    that after which there is none, `raw_headers` those of the reply. `tapped` is what a tap behind the endpoint saw of
-    it, None without one.
+    `waited` is the time in seconds that our own client caused: waiting for its turn or for a retry, or being busy when
+    the reply came. `sent` is the time of the last attempt and `deadline` the time after which no attempt starts, both
+    by `time.monotonic`; `raw_headers` are those of the reply. `tapped` is the record of a tap behind the endpoint, None
+    without one.
     """
 
     document: Any = None
@@ -70,7 +70,7 @@ class Endpoint:
     """One server with its key, its retry policy and its gate.
 
     `timeout` is the seconds for one attempt, `max_tpm` the most tokens in a minute by the server's own count. `secrets`
-    are values in the bodies that must be shown and kept nowhere; values of `headers` may be secrets, too.
+    are values in the bodies that must never be shown or stored; values of `headers` may be secrets too.
     """
 
     def __init__(
@@ -104,8 +104,7 @@ class Endpoint:
         return f"Endpoint({mask_text(self.base_url)!r})"
 
     async def probe(self) -> None:
-        """Check, without a request, whether the server listens. A dead server stays dead.
-
+        """Check without a request whether the server listens. A server that was found dead is not checked again.
         Systems that share the endpoint share this check.
         """
         if self._look is None or self._look.done():
@@ -128,11 +127,11 @@ class Endpoint:
         self._gate.close(f"{self.place} is down: {reason}")
 
     async def post(self, path: str, body: Any, parse: Parse | None = None) -> Exchange:
-        """Send `body` as JSON until there is a usable reply, as the policy allows; else raise RequestFailed.
+        """Send `body` as JSON until a usable reply arrives or the policy ends the retries; then raise RequestFailed.
 
-        `body` may be a function that gives a body (as bytes if it has them already) and more header lines for each
-        attempt. `parse` makes a document of a good reply, instead of JSON; a ValueError means "try again". The reply
-        then tells when each of its chunks came.
+        `body` may be a function that returns, for each attempt, a body (bytes if already encoded) and further header
+        lines. `parse` turns a good reply into a document, instead of JSON; a ValueError means "try again". The reply
+        then has the arrival time of each chunk.
         """
         url, started = self.base_url + path, monotonic()
         exchange = Exchange(deadline=started + self.policy.deadline)
@@ -164,7 +163,8 @@ class Endpoint:
     async def _attempt(
         self, exchange: Exchange, url: str, request: Request | Callable[[], Request], parse: Parse | None
     ) -> None:
-        """Send once through the gate and take the reply into the exchange; _Retry where a later attempt may succeed."""
+        """Send once through the gate and store the reply in the exchange; raise _Retry if a later attempt may
+        succeed."""
         if not self._gate.enter_at_once():
             await self._enter(exchange)
         exchange.attempts += 1
@@ -214,7 +214,7 @@ class Endpoint:
             exchange.deadline += seconds
 
     def fill_in(self, placeholder: str, value: str) -> None:
-        """Fill a placeholder in the headers with a value; the result is as secret as the headers."""
+        """Fill in a placeholder in the headers; the results are as secret as the headers."""
         held = {name: each for name, each in self._headers.items() if placeholder in _reveal(each)}
         filled = {name: Secret(_reveal(each).replace(placeholder, value)) for name, each in held.items()}
         self._headers = {**self._headers, **filled}
@@ -235,14 +235,12 @@ class Endpoint:
         return body
 
     def reveal_secrets(self) -> list[str]:
-        """Return the values that code which stores requests must hide."""
+        """Return the values that must be hidden in stored requests."""
         return [value.reveal() for value in self._secrets]
 
     def settle(self, tokens: int | None, *texts: Any) -> None:
-        """Report the tokens that a request used, for the limit of tokens per minute.
-
-        Without a credible count from the server they are estimated from the size of `texts`, so that no server can
-        switch the limit off.
+        """Report the tokens that a request used, for the limit of tokens per minute. Without a plausible count from the
+        server they are estimated from the size of `texts`, so that no server can disable the limit.
         """
         if self._counts_tokens:
             guessed = sum(len(encode(text)) for text in texts) // _BYTES_PER_TOKEN if tokens is None else tokens
@@ -268,7 +266,7 @@ class Endpoint:
         return document
 
     def _accept(self, reply: Reply, parse: Parse | None, verbose: bool) -> Any:
-        """Return the parsed body of a good reply; raise _Retry where another attempt may help, else RequestFailed."""
+        """Return the parsed body of a good reply; raise _Retry if another attempt may help, else RequestFailed."""
         if self._secrets:
             self._hide_keys(reply)
         if verbose:
@@ -327,7 +325,7 @@ def encode(body: Any) -> bytes:
 
 
 def shorten_body(body: bytes) -> str:
-    """Shorten a server's answer to one line: its error message where it has the usual form, else its start."""
+    """Shorten a server's answer to one line: its error message if it has the usual form, else its start."""
     try:
         document = orjson.loads(body)
         error = document.get("error", document)

@@ -58,7 +58,7 @@ class Gate:
     async def enter(self, deadline: float = math.inf) -> None:
         """Wait until a request may be sent; `leave` ends it.
 
-        Raises RequestFailed when the deadline, by the loop's clock, passes while the server refuses everything. A wait
+        Raises RequestFailed if the deadline (by the loop's clock) passes while the server refuses everything. Waiting
         for our own limits has no deadline.
         """
         if self._death:
@@ -93,7 +93,7 @@ class Gate:
         return RequestFailed(f"{self.place} refused every attempt (429) until the deadline of this request", status=429)
 
     async def _turn(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        """Wait for the place of a request that ends: first come, first served."""
+        """Wait until another request ends: first come, first served."""
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
         expiry = loop.call_at(deadline, self._expire, loop, turn) if deadline < math.inf else None
@@ -108,7 +108,7 @@ class Gate:
                 expiry.cancel()
 
     def _expire(self, loop: asyncio.AbstractEventLoop, turn: asyncio.Future[None]) -> None:
-        """Handle the deadline of a waiting request: it ends the wait only while the server refuses everything."""
+        """End the wait of a request at its deadline, but only if the server refuses everything."""
         if turn.done():
             return
         if self.refusing:
@@ -133,9 +133,8 @@ class Gate:
                 turn.set_result(None)
 
     def note_refusal(self, pause: float, shortage: LocalShortage | None = None) -> None:
-        """Note a 429 or a shortage on this machine; when there are many, halve the limit and hold all requests.
-
-        If few requests are refused, only these wait.
+        """Note a 429 or a shortage on this machine. If there are many, halve the limit and hold all requests; if few,
+        only these wait.
         """
         self._recent.append(True)
         refusals = sum(self._recent)
@@ -157,7 +156,7 @@ class Gate:
         return self._token_seconds > 0
 
     def spend(self, tokens: int) -> None:
-        """Count tokens that were spent: the next request waits until they fit into the rate."""
+        """Count spent tokens; the next request waits until the rate allows it."""
         if self._token_seconds:
             now = asyncio.get_running_loop().time()
             self._next_start = max(self._next_start, now) + tokens * self._token_seconds
@@ -205,7 +204,7 @@ def is_transient(status: int) -> bool:
 
 
 def retry_after(value: str | None, now: Callable[[], float] = time.time) -> float | None:
-    """Return the seconds to wait by a Retry-After header (a number or a date); None when it cannot be read."""
+    """Return the seconds to wait by a Retry-After header (a number or a date); None if unreadable."""
     if not value:
         return None
     try:
@@ -230,10 +229,10 @@ class RetryPolicy:
     deadline: float = 300.0  # seconds for one example, all attempts and waits together
 
     def allows(self, retries: int, *, refused: bool) -> bool:
-        """Whether there may be another attempt after so many retries; `refused` says that this one met a 429."""
+        """Whether another attempt is allowed after this number of retries; `refused` means that this one got a 429."""
         return self.max_retries > 0 if refused else retries < self.max_retries
 
     def delay(self, retry: int, asked: float | None, jitter: Callable[[], float] = random.random) -> float:
-        """Seconds before retry number `retry` (from 0); the server's wish is a lower bound."""
+        """Return the seconds before retry number `retry` (from 0); at least as long as the server asked for."""
         backoff = min(self.max_delay, self.base_delay * 2.0 ** min(retry, 64)) * (0.5 + jitter() / 2)
         return min(self.max_delay, max(backoff, asked or 0.0))

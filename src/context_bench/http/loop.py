@@ -24,7 +24,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 @contextmanager
 def open_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Open such a loop, and close it with all that is still open on it."""
+    """Open such a loop, and close it with everything that is still open on it."""
     loop = new_event_loop()
     try:
         yield loop
@@ -52,15 +52,15 @@ _background = _Background()
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine from code that is not asynchronous, also where a loop is already running."""
+    """Run a coroutine from synchronous code, even if a loop is already running."""
     return asyncio.run_coroutine_threadsafe(work, _background.loop()).result()
 
 
 class _QuickSwitches:
     """Shortens the interpreter's switch interval inside the `with` block.
 
-    The thread that listens to servers needs it often, and briefly; one that works on a long text would keep it for 5 ms
-    each time. It is not permanent, since switches have a cost too.
+    The thread that listens to servers needs the interpreter often and briefly, but a thread that works on a long text
+    would keep it for 5 ms each time. The change is temporary, because switches have a cost too.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ quick_switches = _QuickSwitches()
 
 @cache
 def _open_threads() -> Executor:
-    """Open our own threads: all of the loop's may be taken by callers that wait for us."""
+    """Open our own threads, because callers that wait for us may occupy all of the loop's."""
     return ThreadPoolExecutor(2, "context-bench-beside")  # more would only compete for the interpreter
 
 

@@ -1,12 +1,11 @@
 """Many libcurl transfers on one event loop, driven through an epoll set of their own.
 
-The loop watches one file descriptor instead of one per connection, and handles all ready sockets at
-once: at a high rate this costs a third of one watcher per socket. `open_multi` gives pycurl's own asyncio multi
-where there is no epoll.
+The loop watches one file descriptor instead of one per connection, and handles all ready sockets at once: at a high
+rate this costs a third of one watcher per socket. Without epoll, `open_multi` returns pycurl's own asyncio multi.
 
-A program that keeps the loop busy must not look like a slow server. So this module handles timeouts, not libcurl:
-they exclude the time in which the loop was blocked, and data that has arrived is read first. The moment at
-which a reply was complete is then asked of the kernel.
+A program that keeps the loop busy must not look like a slow server. So this module handles timeouts, not libcurl: they
+exclude the time in which the loop was blocked, and data that has arrived is read first. The kernel then tells when a
+reply was complete.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _LAST_RECEIVED = slice(52, 56)  # where Linux' `struct tcp_info` has the millise
 
 @dataclass(slots=True)
 class _Transfer:
-    """One transfer under way. Its limits are moments by the clock that stands still while the loop is held up."""
+    """One transfer in flight. Its limits are times of a clock that stops while the loop is blocked."""
 
     done: asyncio.Future[float]
     connect_by: float
@@ -44,12 +43,13 @@ class _Transfer:
 
 
 def open_multi() -> Any:
-    """Open an EpollMulti for the running event loop, or where there is no epoll what pycurl has instead."""
+    """Open an EpollMulti for the running event loop, or pycurl's own multi without epoll."""
     return EpollMulti(asyncio.get_running_loop()) if hasattr(select, "epoll") else PortableMulti()
 
 
 class PortableMulti(pycurl.AsyncCurlMulti):  # type: ignore[misc]
-    """EpollMulti's interface by pycurl's means: time-outs are libcurl's, a blocked loop looks like a slow server."""
+    """EpollMulti's interface on pycurl's own multi: timeouts are libcurl's, so a blocked loop looks like a slow
+    server."""
 
     held = 0.0
 
@@ -63,10 +63,9 @@ class PortableMulti(pycurl.AsyncCurlMulti):  # type: ignore[misc]
 
 
 class EpollMulti:
-    """Transfers on a loop; it belongs to that loop. `held` is the seconds for which the loop could not listen.
-
-    libcurl lets go of a socket after each transfer and takes it up again for the next. It stays in the epoll set
-    meanwhile, which halves the calls of the kernel: it tells of one event and is silent until it is armed again.
+    """Runs transfers on one loop. `held` is the seconds in which the loop could not listen. libcurl releases a socket
+    after each transfer and takes it again for the next. The socket stays in the epoll set in between, armed for one
+    event at a time, which halves the system calls.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -100,14 +99,14 @@ class EpollMulti:
         return done
 
     def remove_handle(self, curl: Any) -> None:
-        """Give up a transfer; nothing happens to one that has ended."""
+        """Abandon a transfer; a finished one is unaffected."""
         transfer = self._waiting.pop(curl, None)
         if transfer is not None:
             self._multi.remove_handle(curl)
             transfer.done.cancel()
 
     def _look_at_clock(self) -> None:
-        """End the transfers whose time is up; after a hold-up first take in what has come meanwhile."""
+        """End the transfers whose time is up; after a blocked loop, first read the data that has arrived."""
         self._beat = None
         if monotonic() - self._listened > 2 * _TICK_SECONDS:
             for _ in range(1 + len(self._waiting) // _BATCH):
@@ -129,7 +128,7 @@ class EpollMulti:
         return True
 
     def _act_soon(self) -> None:
-        """Start together all transfers that were added in one turn of the loop."""
+        """Start all transfers that were added in one turn of the loop together."""
         if self._soon is None:
             self._soon = self._loop.call_soon(self._start)
 
@@ -225,7 +224,7 @@ class EpollMulti:
 
 
 def _read_silence(curl: Any) -> float:
-    """Ask the kernel how many seconds ago the last byte of a transfer came; 0 where it cannot say."""
+    """Ask the kernel how many seconds ago the last byte of a transfer arrived; 0 if unknown."""
     number = curl.getinfo(pycurl.ACTIVESOCKET)
     try:
         sock = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, 0, number)

@@ -1,4 +1,4 @@
-"""How many connections this process may hold: each is an open file, and the usual limit is low."""
+"""The number of connections that this process may have: each is an open file, and the usual limit is low."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, err
 
 
 def allow_many_files() -> int:
-    """Raise the limit of open files to what the system lets us have; return how many may then be open."""
+    """Raise the limit of open files as far as the system allows; return the new limit."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -39,7 +39,7 @@ def allow_many_files() -> int:
 
 
 def connection_limit() -> int:
-    """Raise the limit of open files, and return how many requests may be in flight below it."""
+    """Raise the limit of open files, and return how many requests it allows in flight."""
     free = allow_many_files() - _count_open_files() - _RESERVED_FILES
     return max(4, free // _FILES_PER_REQUEST)
 
@@ -52,7 +52,7 @@ def warn_of_few_files() -> None:
 
 
 def is_out_of_files() -> bool:
-    """Whether this process can open hardly any file now; a few may have become free since the failure."""
+    """Whether this process can open almost no files now; a few may have become free since the failure."""
     with ExitStack() as stack:
         try:
             for _ in range(_MIN_FREE_FILES):

@@ -1,7 +1,7 @@
 """Whether a failed request means that every other one will fail too, and what to do about it.
 
 A wrong key, an unknown model or a wrong path fails for every example; a timeout, a rate limit, a server error or a
-prompt that is too long may not. The first request of a run goes alone so that the two can be told apart.
+prompt that is too long may not. The first request of a run is sent alone to distinguish the two cases.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def is_about_content(failure: BaseException) -> bool:
 
 
 def _advise(status: int, url: str, said: str, asked: Asked) -> str | None:
-    """Return advice on a refusal; None where other examples may succeed."""
+    """Return advice on a refusal; None if other examples may succeed."""
     if 300 <= status < 400:
         return "redirects are not followed, so use the URL that it leads to"
     if 200 <= status < 300:

@@ -18,7 +18,7 @@ _NAME = re.compile(r"(?=.{1,40}$)(?!(?:.*[0-9]){6})[A-Za-z_][A-Za-z0-9_]*")
 class Secret:
     """A text that shows itself only to `reveal()`: not in a repr, a log, an exception or a pickle.
 
-    `variable` is the environment variable that it came from, None where it was given as it is.
+    `variable` is the environment variable that it came from; None if it was passed directly.
     """
 
     __slots__ = ("_text", "variable")
@@ -40,7 +40,7 @@ class Secret:
 
 
 def check_url(url: str) -> str:
-    """Return a base URL in plain form, without a trailing slash; UsageError when it is not one."""
+    """Return a base URL in plain form, without a trailing slash; raise UsageError if it is invalid."""
     try:
         parts = urlsplit(url)
         port_ok = parts.port is None or parts.port > 0
@@ -57,7 +57,7 @@ def check_url(url: str) -> str:
 
 
 def _with_scheme(url: str) -> str | None:
-    """Guess the URL of a host given without `http://` or `https://`; None where it does not look like a host."""
+    """Guess the URL of a host given without `http://` or `https://`; None if it does not look like a host."""
     try:
         parts = urlsplit(f"//{url}")
         host, port = parts.hostname or "", parts.port
@@ -104,7 +104,7 @@ def find_key(
 
 
 def _usable(key: str | Secret, where: str | None, variable: str | None) -> Secret:
-    """Return a key that fits a header, without the line end that files and shells leave behind."""
+    """Return a key in a form valid for a header, without the line end that files and shells add."""
     text = (key.reveal() if isinstance(key, Secret) else key).strip()
     if not all("!" <= char <= "~" for char in text):
         raise UsageError(f"the key for {where} cannot be sent: it has a space, a line end or a letter beyond ASCII")
@@ -157,6 +157,6 @@ def find_api_root(url: str) -> str:
 
 
 def describe_path(base_url: str, path: str) -> dict[str, str]:
-    """Return the path that a fingerprint must add to the base URL, where the base does not imply it."""
+    """Return the path that a fingerprint must contain in addition to the base URL, if the base does not imply it."""
     explicit = not path.startswith("/v1/") and not base_url.endswith("/v1")
     return {"path": path} if explicit else {}

@@ -1,7 +1,7 @@
 """One request, one reply, over pooled keep-alive connections (libcurl).
 
-It never follows a redirect, so a key reaches no host but the one it was given for; it bounds time and
-size; it knows nothing of retries. A transport belongs to the event loop that first used it.
+It follows no redirect, so a key reaches only the host it was given for. It limits time and size. It does not retry. A
+transport belongs to the event loop that first used it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ _TOO_LARGE = {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}
 class Reply:
     """A raw reply: status, body, raw headers, and the seconds from the request to the last byte.
 
-    `queued` are the seconds before that in which the request waited for a connection of ours to be free, `arrived` is
-    the moment of the last byte by `time.monotonic`. `held` is the time in seconds for which the event loop was
-    blocked and did not listen to the server.
+    `queued` is the seconds before that in which the request waited for a free connection, `arrived` the time of the
+    last byte by `time.monotonic`, and `held` the seconds in which our event loop was blocked.
     """
 
     status: int
@@ -61,7 +60,7 @@ class Reply:
 
 
 class Transport:
-    """Connections to any number of hosts; by default as many at once as this process may have files for."""
+    """Connections to any number of hosts; by default, as many at once as the limit of open files allows."""
 
     def __init__(self, max_connections: int | None = None) -> None:
         self._multi: Any = None
@@ -124,7 +123,7 @@ class Transport:
         return monotonic() - before
 
     def _leave_room(self) -> None:
-        """Hand a place to the request that has waited longest, or free it."""
+        """Give a free place to the request that has waited longest, if any waits."""
         while self._queue:
             turn = self._queue.popleft()
             if not turn.done():
@@ -214,11 +213,11 @@ class _Handle:
 
     @property
     def connected(self) -> bool:
-        """Whether there was a connection, so that the request could be sent; a kept one has no connect time."""
+        """Whether a connection existed, so that the request could be sent; a reused one has no connect time."""
         return bool(self.curl.getinfo(pycurl.REQUEST_SIZE) > 0)
 
     def reply(self, arrived: float) -> Reply:
-        """Return what came back, complete at the moment `arrived`; an idle handle keeps none of it."""
+        """Return the reply, complete at the time `arrived`; an idle handle keeps none of it."""
         status, seconds = self.curl.getinfo(pycurl.RESPONSE_CODE), arrived - self._started
         parts = self._parts
         chunks = list(zip(self._times, parts)) if self._timed else []
@@ -235,7 +234,7 @@ class _Handle:
 
 @cache
 def _list_direct_hosts() -> str:
-    """List the hosts that are reached directly whatever the proxy variables say: this machine, and the user's list."""
+    """List the hosts that are always reached directly, without an HTTP proxy: this machine, and the user's list."""
     own = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     return ",".join(filter(None, ["localhost", "127.0.0.1", "::1", own]))
 
@@ -260,7 +259,7 @@ _CURL_PLACE = re.compile(r"^(?:Failed to connect to|Connection to) .*? after \d+
 
 
 def _disconnect(place: str, message: str, *, connected: bool = False) -> ConnectionFailed:
-    """Make the error of a connection that was not made, or was cut."""
+    """Make the error for a connection that failed or was cut."""
     reason = _CURL_PLACE.sub("", message)
     error = ConnectionFailed(f"{place}: {reason}")
     error.never_connected, error.reason = not connected, reason
@@ -283,7 +282,7 @@ def _shortage(curl: pycurl.Curl, place: str) -> LocalShortage | None:
 
 
 def _drop(curl: pycurl.Curl, multi: Any) -> None:
-    """Close a handle, and end its transfer if that is still under way."""
+    """Close a handle, and end its transfer if that is still running."""
     with suppress(RuntimeError):  # pycurl's own multi refuses a handle that it has not got any more
         multi.remove_handle(curl)
     curl.close()
@@ -300,7 +299,7 @@ def get_shared_transport() -> Transport:
 
 
 def _open_shared(loop: asyncio.AbstractEventLoop) -> Transport:
-    """Open a new one and drop those of loops that have been closed."""
+    """Open a new transport, and drop those of closed loops."""
     for other in list(_transports):
         if other.is_closed():
             _transports.pop(other, None)
@@ -309,7 +308,7 @@ def _open_shared(loop: asyncio.AbstractEventLoop) -> Transport:
 
 
 def share_transport(transport: Any) -> None:
-    """Let the running event loop send by another transport, unless it has one: of a cluster, for example."""
+    """Make the running event loop send by another transport, such as that of a cluster, unless it has one."""
     _transports.setdefault(asyncio.get_running_loop(), transport)
 
 

@@ -45,7 +45,7 @@ MAX_LOG_LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a model server; it gets them through a pipe, since a command line is public."""
+    """The settings of a model server, passed through a pipe because a command line is public."""
 
     model: str  # the GGUF file
     name: str  # what it calls itself in replies
@@ -83,7 +83,7 @@ class ModelProcess:
         self._said: LastLines | None = None
 
     def start(self) -> None:
-        """Start or restart it and return when it answers; on failure raise UsageError and leave nothing running."""
+        """Start or restart it, and return once it answers; on failure, stop everything and raise UsageError."""
         check_installed()
         self.stop()
         _check_port(self.settings.host, self.settings.port)
@@ -276,7 +276,8 @@ class LocalModel:
 
 
 def _find_refusal(request: Incoming) -> str | None:
-    """Return why the native server would fail on a request, or answer an invalid one; None where it would not."""
+    """Return the reason why the native server would fail on a request, or answer an invalid one; None if it would
+    not."""
     if request.method != "POST" or request.form is None:
         return None
     prompt = request.prompt()

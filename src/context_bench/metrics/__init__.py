@@ -171,7 +171,7 @@ def _build(ref: Ref, found: Any) -> Any:
 
 
 def _takes_rows(function: Any) -> bool:
-    """Whether a function needs one argument: it is a metric then, and else it makes one."""
+    """Whether a function needs one argument: then it is a metric, else it makes one."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

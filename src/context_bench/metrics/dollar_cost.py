@@ -1,4 +1,4 @@
-"""The cost of answers in dollars, and how many tokens are billed for each that was counted here."""
+"""The cost of answers in dollars, and the ratio of billed tokens to those counted here."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class DollarTally:
             self._judged_unknown += "reply" in details  # answers that were not judged cost nothing
 
     def result(self) -> dict[str, float]:
-        """Give the dollars so far; nothing where no row has a cost."""
+        """Return the dollars so far; empty if no row has a cost."""
         values: dict[str, float] = {}
         if self._known:
             values[COST_USD] = self._each.above
@@ -100,7 +100,7 @@ class DollarTally:
         return intervals | ({"cost_of_pass_usd": self._passes.interval()} if known else {})
 
     def _bounds(self) -> dict[str, float]:
-        """Compute the best and the worst case; none where all calls are known. The headline lies between them."""
+        """Compute the best and the worst case, which enclose the headline; empty if all calls are known."""
         rows = self._known + self._bounded
         if not rows or not (self._bounded or self._late):
             return {}
@@ -110,7 +110,7 @@ class DollarTally:
         return dict(zip(_BOUNDS, (min(cases), max(cases))))
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
-        """Take in which entry of the prices the system has, and its late calls; one whose cost nobody knows has NaN."""
+        """Note the system's entry in the prices, and its late calls; a late call of unknown cost gives NaN."""
         self._priced_by = report.get("priced_by")
         self._unpaid = str(report.get("answered_by", "")).startswith(_UNPAID)
         price, late = (self._priced_by or {}).get("price"), report.get("late_usage")
@@ -123,7 +123,7 @@ class DollarTally:
         return self._scores.unmeasured("cost_of_pass_usd") if self._known else {}
 
     def notes(self) -> dict[str, str]:
-        """Say how the dollars were computed where they are not simply every row's bill at its model's own price."""
+        """Explain the dollars if they are not simply each row's bill at the price of its model."""
         notes: dict[str, str] = {}
         if (self._known or self._bounded) and (said := "; ".join(self._explain())):
             notes |= dict.fromkeys(_KEYS, said if self._known else f"not measured: {said}")
@@ -176,13 +176,11 @@ class DollarTally:
 class DollarCost(RunningMetric):
     """Dollars spent in all, for a thousand examples, and for each passing example; lower is better.
 
-    Failed rows and rows that did not pass count too. Rows with unknown cost are left out, and a note
-    says so. Where calls fit no single row, or came late, `cost_per_1k_usd_best` counts none of them, and
-    `cost_per_1k_usd_worst` all. A proxy that asked another model is priced by that one; `cost_per_1k_as_asked_usd` is
-    the price of the model that was asked for. What a judge and embeddings cost stands apart. A model without a price is
-    not priced, which is not 0.
-
-    Where the API reports its prompt cache, the hit rate and the dollars without a cache are given as well. For
+    Failed rows and rows that did not pass count too. Rows with unknown cost are left out, and a note says so. If calls
+    fit no single row, or came late, `cost_per_1k_usd_best` counts none of them, and `cost_per_1k_usd_worst` all. If a
+    proxy asked another model, that model's price applies; `cost_per_1k_as_asked_usd` uses the price of the requested
+    model. The costs of a judge and of embeddings are separate numbers. A model without a price is not priced, which is
+    not 0. If the API reports its prompt cache, there are also the hit rate and the dollars without a cache. For
     conversations behind a tap, the cache-adjusted dollars assume a cache that hits every repeated prefix.
     """
 
@@ -214,7 +212,7 @@ class _Embeddings:
         self._models |= dict.fromkeys(str(call.get("model")) for call in calls)
 
     def result(self) -> dict[str, float]:
-        """Give the dollars so far; NaN where nothing is priced, nothing where nothing was embedded."""
+        """Return the dollars so far: NaN if nothing is priced, empty without embeddings."""
         if not self._known and not self._unknown:
             return {}
         return {EMBEDDING_COST_USD: self._dollars if self._known else math.nan}
@@ -252,7 +250,7 @@ class _Cache:
                 costs.append(cost)
 
     def result(self) -> dict[str, float]:
-        """Return the cache numbers; nothing where no API reported them."""
+        """Return the cache numbers; empty if no API reported them."""
         rate = {CACHE_HIT_RATE: self._cached / self._prompt} if self._prompt else {}
         known = {_CACHE_COSTS[key]: math.fsum(costs) / len(costs) * 1000 for key, costs in self._costs.items() if costs}
         return rate | known
@@ -277,7 +275,7 @@ class _TimedOut:
             self._most += most
 
     def result(self) -> dict[str, float]:
-        """Return the attempts and an upper bound of their cost; nothing where none timed out."""
+        """Return the attempts and an upper bound of their cost; empty if none timed out."""
         if not self._attempts:
             return {}
         return {"timed_out_attempts": self._attempts, TIMED_OUT_COST_USD: math.nan if self._unbounded else self._most}
@@ -328,7 +326,8 @@ class BilledRatio(RunningMetric):
     """Billed prompt tokens for each token that we counted in the same prompts, by least squares through zero.
 
     An estimate of dollars from counted tokens is off by about this factor. The residual is the part of the bills that
-    the ratio does not explain (root of the squares left over, as a share of the bills): near 0, one factor fits all.
+    the ratio does not explain (the root of the remaining squares, as a share of the bills); near 0, one factor fits
+    all.
     """
 
     name = "billed-ratio"

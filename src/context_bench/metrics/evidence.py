@@ -65,8 +65,8 @@ class EvidenceShares(RunningMetric):
     """Shares of rows by the state of their evidence and by whether the answer was right.
 
     `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; so do `lost_by_system`,
-    `failed_anyway`, `right_without_evidence` and the rows that kept it and were right. A row without either score, or
-    with an error, is in none of them: `evidence_rows` are left.
+    `failed_anyway`, `right_without_evidence` and the share that kept it and was right. Rows that lack a score or have
+    an error are left out; `evidence_rows` is the number of the others.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -123,9 +123,9 @@ class EngagementTally:
 
 @dataclass(frozen=True)
 class Engagement(RunningMetric):
-    """How many rows a system changed, its score and savings on those, and where the evidence stands.
+    """The number of rows that a system changed, its score and savings on them, and the place of the evidence.
 
-    A system that leaves most examples as they are looks harmless over all of them. Rows for which this is
+    A system that leaves most examples unchanged looks harmless over all of them. Rows for which this is
     unknown (a proxy without a tap) are left out.
     """
 

@@ -1,7 +1,8 @@
-"""Quality over all rows: means of a score, shares that pass, and how much of the context's worth a system keeps.
+"""Quality over all rows: means of a score, shares that pass, and the share of the context's benefit that a system
+keeps.
 
 An errored row counts as 0, since a system that fails did not pass; a row without the score (nothing to judge) is left
-out. The comparisons of two texts that quality rests on can be imported from here too.
+out. The functions that compare two texts can be imported from here too.
 """
 
 from __future__ import annotations
@@ -164,10 +165,9 @@ class CardPassTally:
 
 @dataclass(frozen=True)
 class CardPassRate(RunningMetric):
-    """`card_pass_rate` over the rows whose card recommends a threshold, and `card_threshold` where that is one.
-
-    Hardly any system reaches a ROUGE score of 0.7. Rows name the threshold of their card in their metadata; without
-    any such row there is no number.
+    """`card_pass_rate` over the rows whose card recommends a threshold, and `card_threshold` if the cards agree. Hardly
+    any system reaches a ROUGE score of 0.7, so cards may recommend a lower one. Rows name the threshold of their card
+    in their metadata; without any such row there is no number.
     """
 
     score_field: str = "score"
@@ -264,12 +264,11 @@ class OfficialTally:
 
 @dataclass(frozen=True)
 class OfficialScore(RunningMetric):
-    """`official_score`, or `official:<tag>` for each of several datasets; nothing where rows are simply averaged.
-
-    The number that a benchmark's authors report, where it is not a mean of rows. Rows say in their metadata how they
-    count. `group` is a path such as `live/simple`: rows are averaged within it, then paths
-    level by level (the mean of BBH's tasks, BFCL's groups). `weight` units of the score `weight_field` make a ratio of
-    sums (IFEval's instructions). Errored rows count 0, as everywhere.
+    """`official_score`, or `official:<tag>` for each of several datasets; empty if rows are simply averaged. This is
+    the number that a benchmark's authors report, if it is not a mean of rows. Rows say in their metadata how they
+    count. `group` is a path such as `live/simple`: rows are averaged within it, then paths level by level (the mean of
+    BBH's tasks, BFCL's groups). `weight` units of the score `weight_field` make a ratio of sums (IFEval's
+    instructions). Errored rows count 0, as everywhere.
     """
 
     score_field: str = "score"
@@ -327,8 +326,8 @@ class RepeatsTally:
 class Repeats(RunningMetric):
     """Consistency of K answers to each example; an answer that failed counts as 0.
 
-    An example counts once K answers with a score are there, in `repeat_flips` and `repeat_variance_share` from the
-    second on.
+    An example counts once it has K answers with a score; for `repeat_flips` and `repeat_variance_share`, two are
+    enough.
     """
 
     repeats: int = 2
@@ -342,9 +341,9 @@ class Repeats(RunningMetric):
 class Retention(RunningMetric):
     """(score - floor) / (direct - floor): 0 is a model without the context, 1 is one with all of it.
 
-    The two ends are systems of the same run: the model asked without a context and with the full one. Without them, or
-    where the context does not help (direct is not above floor), no system has a retention; nor have the controls
-    themselves, or a system without a score. It may be below 0 and above 1.
+    Both ends are systems of the same run: the model without a context, and with all of it. Without them, or if the
+    context does not help (direct is not above floor), there is no retention. Controls and systems without a score have
+    none either. It may be below 0 or above 1.
     """
 
     floor: str = "floor"

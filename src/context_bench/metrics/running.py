@@ -1,7 +1,7 @@
 """Shared parts of the metrics: rows are added one at a time, so that a run of any length fits in memory.
 
 Intervals come from running sums. Rows that share a document or a conversation (`cluster` in their metadata) are not
-independent: where any do, the interval goes by clusters, and a row that shares nothing is one by itself.
+independent: if there are any, intervals are computed by cluster, and each other row is a cluster by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from context_bench.types import Tally
 class RunningMetric:
     """A metric whose numbers grow row by row. A metric of a user needs no parent: `name` and `compute` are enough.
 
-    `context_bench.numbers` declares the numbers of the metrics that ship, and which of them are given by dataset.
+    `context_bench.numbers` declares the numbers of built-in metrics, and which of them exist by dataset.
     """
 
     name: ClassVar[str]
@@ -69,7 +69,7 @@ class PlaceholderTally:
 
 
 class ScoreCount:
-    """Counts the rows behind a number that is made of scores."""
+    """Counts the rows behind a number computed from scores."""
 
     __slots__ = ("failed", "field", "scored", "unscored")
 
@@ -98,7 +98,7 @@ class ScoreCount:
         return [(row, value) for row in rows if (value := self.take(row)) is not None]
 
     def passes(self, row: EvalRow, threshold: float) -> bool:
-        """Count a row, and say whether it has a score of at least the threshold; a failed row has none."""
+        """Count a row, and return whether its score reaches the threshold; a failed row has no score."""
         value = self.take(row)
         return row.error is None and value is not None and value >= threshold
 
@@ -108,7 +108,7 @@ class ScoreCount:
         return self.scored + self.failed
 
     def unmeasured(self, *keys: str) -> dict[str, str]:
-        """Return a reason for each key when no row has the score; a system that failed on every row keeps its 0."""
+        """Return a reason for each key if no row has the score; a system that failed on every row keeps its 0."""
         if self.scored or (self.failed and not self.unscored):
             return {}
         reason = f"no row has the score {self.field!r}" if self.count or self.unscored else "there are no rows to score"
@@ -119,7 +119,7 @@ class ScoreCount:
 
 
 def _find_cluster(row: EvalRow) -> str | None:
-    """Find what rows share: a document, a conversation, or the repeated example; datasets may have the same names."""
+    """Return the cluster of a row: a document, a conversation, or the repeated example, by dataset."""
     cluster = row.metadata.get("cluster")
     if cluster is None:
         return None
@@ -144,7 +144,7 @@ class MeanSpread:
             self._add_pending()
 
     def add_all(self, values: Sequence[tuple[EvalRow, float]]) -> None:
-        """Add the values of several rows; all at once where none belongs to a cluster."""
+        """Add the values of several rows; all at once if none belongs to a cluster."""
         if any("cluster" in row.metadata for row, _ in values):
             for row, value in values:
                 self.add(row, value)
@@ -192,7 +192,7 @@ class RatioSpread:
             self._clusters.add(cluster, above, below)
 
     def add_all(self, parts: Sequence[tuple[EvalRow, float, float]]) -> None:
-        """Add the two parts of several rows; all at once where none belongs to a cluster."""
+        """Add the two parts of several rows; all at once if none belongs to a cluster."""
         if any("cluster" in row.metadata for row, _, _ in parts):
             for row, above, below in parts:
                 self.add(row, above, below)
@@ -230,9 +230,8 @@ def read_fact(row: EvalRow, key: str) -> float | None:
 
 
 def read_sides(row: EvalRow) -> tuple[float, float] | None:
-    """Read the tokens sent to a system and those that it sent on; None where either is unknown, or the row failed.
-
-    None too where nothing was sent on only because this run repeated the example: real traffic does not.
+    """Return the tokens sent to a system and those that it sent on; None if either is unknown, or the row failed. Also
+    None if nothing was sent on only because this run repeated the example, which real traffic does not.
     """
     sent = read_fact(row, "sent_tokens")
     if row.error is not None or sent is None or row.upstream_tokens is None or was_repeated(row):

@@ -14,7 +14,7 @@ from context_bench.stats import Interval
 
 @dataclass(frozen=True)
 class SeedSpread(RunningMetric):
-    """Standard deviation over seeds of the mean score; of several datasets, of the mean of their means.
+    """Standard deviation of the mean score over seeds; with several datasets, of the mean of their means.
 
     Rows name their seed in `metadata`, as those of merged seeds do. A failed row counts as 0.
     """

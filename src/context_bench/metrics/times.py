@@ -1,4 +1,4 @@
-"""Times: how long a system takes for an example, and how much of that a proxy adds."""
+"""Times: the seconds that a system takes for an example, and the part that a proxy adds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST_TOKEN = {"time_to_first_token_median": 0.5, "time_to_first_token_p95": 0.
 
 
 def _enclose(seconds: array[float], quantiles: Mapping[str, float]) -> dict[str, Interval]:
-    """Give the interval of each quantile; none without times."""
+    """Return the interval of each quantile; empty without times."""
     values = Values(limit=max(1, len(seconds)))
     values.extend(sorted(seconds))
     return {key: quantile_interval(values, at) for key, at in quantiles.items() if seconds}
@@ -76,8 +76,7 @@ class FirstTokenTally:
 @dataclass(frozen=True)
 class FirstToken(RunningMetric):
     """Median and 95th percentile of the seconds until the first token of a streamed reply; errored rows are left out.
-
-    Nothing where no row was streamed.
+    Empty if no row was streamed.
     """
 
     name = "first-token"
@@ -134,11 +133,10 @@ class OverheadTally:
 
 @dataclass(frozen=True)
 class ProxyOverhead(RunningMetric):
-    """Seconds that a proxy adds: all that the request took, less what the model behind it took.
-
-    Only rows count whose requests had no other one of that system in flight: with others, the time includes waiting for
-    them. Where fewer than 20 were alone all rows count, and a note says so. `proxy_overhead_rows` are those that count.
-    For streamed replies also how much later the first token comes. Errored rows are left out.
+    """Seconds that a proxy adds: the time of the request minus the time of the model behind it. Only rows without other
+    requests of that system in flight count, because the time would include waiting for them. If there are fewer than
+    20, all rows count, and a note says so. `proxy_overhead_rows` is the number of rows that count. For streamed replies
+    there is also the delay of the first token. Errored rows are left out.
     """
 
     name = "proxy-overhead"

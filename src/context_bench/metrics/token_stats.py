@@ -34,7 +34,7 @@ class TokenTally(BatchTally):
         }
 
     def unmeasured(self) -> dict[str, str]:
-        """Mark all three as unmeasured when no row succeeded; the ratio when there was nothing to compress."""
+        """Mark all three as unmeasured if no row succeeded, and the ratio if there was nothing to compress."""
         if not self._count:
             return dict.fromkeys(self.result(), "no row succeeded")
         return {} if self._tokens.below else {COMPRESSION_RATIO: "the examples have no prompt tokens"}
@@ -47,8 +47,8 @@ class TokenTally(BatchTally):
 class CompressionRatio(RunningMetric):
     """1 - output/input over summed tokens: positive is smaller, negative is larger.
 
-    Sums, not a mean of ratios, so that a long example weighs what it costs. Errored rows are left out. All are
-    0.0 without rows.
+    Sums, not a mean of ratios, so that a long example weighs as much as it costs. Errored rows are left out. Without
+    rows all numbers are 0.0.
     """
 
     name = "compression-ratio"
@@ -68,7 +68,7 @@ class CostTally(BatchTally):
         return {COST_OF_PASS: self._cost.ratio, "num_passing": float(self._cost.below)}
 
     def unmeasured(self) -> dict[str, str]:
-        """Name both numbers when no row has the score: whether anything passed is then not known."""
+        """Mark both numbers as unmeasured if no row has the score, because it is unknown whether anything passed."""
         return self._rows.unmeasured(COST_OF_PASS, "num_passing")
 
     def intervals(self) -> dict[str, Interval]:
@@ -79,7 +79,7 @@ class CostTally(BatchTally):
 class CostOfPass(RunningMetric):
     """Output tokens spent for each passing example (after arXiv:2504.13359); lower is better.
 
-    Tokens of examples that failed are spent too, so they count. The cost is infinite when nothing passes.
+    Tokens of failed examples count, because they were spent too. The cost is infinite if nothing passes.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -92,10 +92,9 @@ class CostOfPass(RunningMetric):
 class ParetoRank(RunningMetric):
     """The Pareto front of a system, by quality and cost.
 
-    One system alone cannot be ranked: `compute` gives 0.0, and `evaluate` puts in what `rank_systems`
-    says of all of them. The field "score" stands for the mean score. `leave_out` names systems
-    that do not compete. Beside the rank of points, `evaluate` puts in `pareto_front`: 1 on the front, 0 off it, by what
-    paired intervals show of score and cost.
+    A single system cannot be ranked: `compute` returns 0.0, and `evaluate` inserts the results of `rank_systems` for
+    all. The field "score" stands for the mean score. `leave_out` names systems that do not compete. `evaluate` also
+    inserts `pareto_front`: 1 on the front, 0 off it, by paired intervals of score and cost.
     """
 
     quality_field: str = "score"
@@ -107,7 +106,7 @@ class ParetoRank(RunningMetric):
         object.__setattr__(self, "leave_out", tuple(self.leave_out))  # as JSON it comes back as a list
 
     def start(self) -> PlaceholderTally:
-        """Collect nothing: a rank does not come from the rows of one system; see `rank`."""
+        """Collect nothing: a rank needs all systems; see `rank`."""
         return PlaceholderTally(pareto_rank=0.0)
 
     def __context_bench_traits__(self) -> MetricTraits:
@@ -124,7 +123,7 @@ class ParetoRank(RunningMetric):
     ) -> dict[str, int]:
         """Sort systems into fronts: 1 for those that no other beats, 2 once those are removed, and so on.
 
-        A system beats another when it is at least as good on both counts and better on one. An infinite
+        A system beats another if it is at least as good in both and better in one. An infinite
         cost ranks after every finite one. A system without the fields, or with NaN there, has no rank.
         """
 

@@ -27,7 +27,7 @@ from context_bench.text import count_things
 
 
 def _count_late(report: Mapping[str, Any]) -> int:
-    """Count the calls that came too late to be on a row, as a tapped system reports them at the end of a run."""
+    """Count the calls that came too late for any row, by the tapped system's report at the end of a run."""
     late = report.get("late_calls", 0)
     return late if isinstance(late, int) else 0
 
@@ -83,9 +83,8 @@ class SavingsTally:
         return intervals | ({"untouched_share": self._untouched_spread.interval()} if self._judged else {})
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
-        """Return the best and the worst case, with the calls that came late; none where all calls are known.
-
-        The headline leaves rows out, and lies between the two. A late call may be one more of an untouched row.
+        """Return the best and the worst case, including late calls; empty if all calls are known. The headline leaves
+        rows out, and lies between the two. A late call may belong to a row that seems untouched.
         """
         late, calls = report.get("late_tokens", 0), _count_late(report)
         late = float(late) if isinstance(late, int | float) else 0.0
@@ -105,7 +104,7 @@ class SavingsTally:
         return values
 
     def notes(self) -> dict[str, str]:
-        """Say what the proxy changed beside the prompt, and which rows the savings leave out."""
+        """Name the proxy's changes other than to the prompt, and the rows that the savings leave out."""
         notes = {}
         if self._changes:
             shown = [
@@ -124,9 +123,10 @@ class SavingsTally:
 class PromptSavings(RunningMetric):
     """1 - upstream/sent over summed tokens: the share of the prompt that the model did not have to read.
 
-    Errored rows are left out, and so are rows that could not be matched to their upstream calls for certain. Where
-    there are such, best and worst cases count none of the doubtful calls as theirs, and all. Answers without a call
-    count as saved, except where only our own repetition of an example saved the call: a note says how many.
+    Errored rows are left out, and so are rows that could not be matched to their upstream calls with certainty. If
+    there are such rows, the best case counts none of the doubtful calls as theirs, and the worst case all. Answers
+    without a call count as saved, unless only our own repetition of an example saved the call; a note gives their
+    number.
     """
 
     name = "prompt-savings"
@@ -185,11 +185,10 @@ class UpstreamTally:
 
 @dataclass(frozen=True)
 class UpstreamTokens(RunningMetric):
-    """Tokens that the model was sent, over all calls; those of failed examples are paid for too, so they count.
-
-    `downstream_tokens` are of the same rows, all attempts of failed ones included. Where calls fit no single row,
-    `extra_upstream_calls_best` counts none of them, and `extra_upstream_calls_worst` all. Answers that only our own
-    repetition saved a call are in no mean and no sum.
+    """Tokens sent to the model, over all calls; those of failed examples count, because they are paid for too.
+    `downstream_tokens` covers the same rows, including all attempts of failed ones. If calls fit no single row,
+    `extra_upstream_calls_best` counts none of them, and `extra_upstream_calls_worst` all. Rows that needed no call only
+    because of our own repetition are left out.
     """
 
     name = "upstream-tokens"
@@ -203,7 +202,7 @@ class UpstreamCostTally:
         self._cost = RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
-        """Add one row. A tap knows how many tokens were written; without one they are those of the response."""
+        """Add one row. The tap knows the written tokens; without a tap they are those of the response."""
         if was_repeated(row):
             return
         if row.upstream_tokens is None:
@@ -252,9 +251,9 @@ class UpstreamCostTally:
 class UpstreamCost(RunningMetric):
     """Tokens that the model behind a system read and wrote for each passing example; lower is better.
 
-    This is the number that a proxy should lower. All calls count: the proxy's own ones, and those that the model
-    answered and the proxy lost. Rows that failed or did not pass are on the bill too; those whose upstream
-    tokens are unknown are left out, and a note says so. The cost is infinite when nothing passes.
+    This is the number that a proxy should lower. All calls count, including the proxy's own, and those that the model
+    answered and the proxy lost. Rows that failed or did not pass count too. Rows with unknown upstream tokens are left
+    out, and a note says so. The cost is infinite if nothing passes.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -264,7 +263,7 @@ class UpstreamCost(RunningMetric):
 
 
 class MetersTally:
-    """Keeps the values of the three meters: their sums are exact, and each has its number of rows."""
+    """Keeps the values of the three meters, with exact sums and the number of rows of each."""
 
     def __init__(self) -> None:
         self._claimed, self._counted, self._usage = array("d"), array("d"), array("d")
@@ -296,11 +295,11 @@ class MetersTally:
 
 @dataclass(frozen=True)
 class TokenMeters(RunningMetric):
-    """Three meters side by side: what the vendor claims to save, what we counted, what the API billed.
+    """Three meters side by side: tokens saved by the vendor's claim, as we counted them, and as the API billed.
 
-    Each is a sum over the rows that have it: `claimed_rows`, `counted_rows`, `usage_rows`. What the API billed includes
-    calls that the proxy lost and rows that failed, as dollars do; the other two are of answered rows. The API has
-    a tokenizer of its own, so its number compares with that of another system, not with the other two.
+    Each is a sum over the rows that have it: `claimed_rows`, `counted_rows`, `usage_rows`. The API's bill includes
+    calls that the proxy lost and rows that failed, as dollars do; the other two cover answered rows. The API has its
+    own tokenizer, so its number is comparable with that of another system, not with the other two.
     """
 
     name = "token-meters"
@@ -323,7 +322,8 @@ class PrefixTally:
 
 @dataclass(frozen=True)
 class PrefixStability(RunningMetric):
-    """How much of one request of a conversation is a prefix of the next, so that a provider's cache can serve it.
+    """The share of a request that is a prefix of the conversation's next request, so that a provider's cache can serve
+    it.
 
     Means over the rows with several turns.
     """

@@ -229,7 +229,7 @@ class Budget(Monitor):
         return _Amount(price.dollars(prompt, max(replies)) if price else 0.0, prompt + max(replies))
 
     def _fits(self, need: _Amount | None) -> bool:
-        """Whether a request may be sent; without an estimate of its reply, only one at a time: any may be the last."""
+        """Whether a request may be sent; while its reply cannot be estimated, only one is sent at a time."""
         if need is None and any(each.reserved is None for each in self._in_flight):
             return False
         taken = self.spent

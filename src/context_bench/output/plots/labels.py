@@ -1,4 +1,4 @@
-"""Names in a picture: one line each, told apart, and placed so that none covers another."""
+"""Names in a picture: one line each, distinct, and placed so that none covers another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NARROW, _WIDE = " .,:;|!'()[]ijltfr", "mwMW%@"
 
 
 class LabelPlace(NamedTuple):
-    """Where a label stands: the anchor in pixels, and which end of the text is there (`left`, `right`, `center`)."""
+    """The place of a label: the anchor in pixels, and the end of the text that is there (`left`, `right`, `center`)."""
 
     x: float
     y: float
@@ -24,7 +24,7 @@ class LabelPlace(NamedTuple):
 
 
 def shorten_name(name: str, length: int = 30) -> str:
-    """Write a name on one line, with nothing that acts on its surroundings, and without its middle where it is long."""
+    """Write a name on one line without control characters, and without its middle if it is long."""
     name = printable(name) or "(no name)"
     if len(name) <= length:
         return name
@@ -55,7 +55,7 @@ def number_series(names: Iterable[str]) -> dict[str, int]:
 
 
 def label_systems(names: Iterable[str], length: int = 30) -> dict[str, str]:
-    """Write names briefly, shorten those that are long, and number those that would look alike."""
+    """Write names briefly, shorten long ones, and number those that would be equal."""
     labels: dict[str, str] = {}
     taken: set[str] = set()
     for name, brief in name_briefly(names).items():
@@ -83,7 +83,7 @@ def measure_text(text: str) -> float:
 
 @dataclass(frozen=True)
 class Lettering:
-    """How large labels are, in the unit of the plot: pixels, or columns and rows of a terminal."""
+    """The size of labels in the unit of the plot: pixels, or columns and rows of a terminal."""
 
     line: float = _LINE  # the height of a line
     gap: float = _LINE * 0.75  # the distance of a label from its point
@@ -104,9 +104,8 @@ def place_labels(
     avoid: Sequence[Box] = (),
     lettering: Lettering = _PIXELS,
 ) -> list[LabelPlace]:
-    """Place a label beside each point, where it covers least of the other labels and points.
-
-    No label leaves the plot, or covers what is to `avoid`, such as whiskers, if that can be helped.
+    """Place a label next to each point, where it covers least of the other labels and points. If possible, no label
+    leaves the plot or covers boxes to `avoid`, such as whiskers.
     """
     line, gap = lettering.line, lettering.gap
     small, large, over, far = lettering.steps
@@ -158,7 +157,7 @@ def _box(place: LabelPlace, long: float, line: float) -> Box:
 
 
 def _cost(box: Box, taken: Sequence[Box], width: float, height: float) -> float:
-    """Sum up the area that a box shares with others, and what of it lies outside."""
+    """Sum the area that a box shares with others, and its area outside the plot."""
     left, top, right, bottom = box
     shared = sum(
         max(0.0, min(right, other[2]) - max(left, other[0])) * max(0.0, min(bottom, other[3]) - max(top, other[1]))
@@ -169,7 +168,7 @@ def _cost(box: Box, taken: Sequence[Box], width: float, height: float) -> float:
 
 
 def _mistake(box: Box, own: tuple[float, float], others: Sequence[tuple[float, float]], near: float) -> float:
-    """Count the other points that a label would seem to name: those that it touches, or that are nearer to it."""
+    """Count the other points that a label could be taken for: those that it touches, or that are nearer to it."""
     distance = _find_distance(box, own)
     away = [_find_distance(box, other) for other in others]
     return sum(500.0 if each < near else 100.0 if each < distance else 0.0 for each in away)

@@ -47,7 +47,7 @@ _WIDE = 30  # costs that differ by more than this factor are drawn by powers of 
 
 
 class Cost(NamedTuple):
-    """The cost that quality is held against: by system, its title, and its unit (`usd` or `tokens`)."""
+    """The cost that quality is compared with: by system, with its title and its unit (`usd` or `tokens`)."""
 
     values: dict[str, float]
     title: str
@@ -76,9 +76,9 @@ class QualityCost:
         return max(costs) > _WIDE * min(costs)
 
     def trace_front(self, low: float, high: float) -> list[tuple[float, float]]:
-        """Trace the front as steps, cost and quality of each corner, through the systems on it that no point beats.
+        """Trace the front as steps (cost and quality of each corner) through its systems that no point beats.
 
-        There is none where fewer than two systems compete.
+        It is empty if fewer than two systems compete.
         """
         steps = find_front({name: self.points[name] for name in self.front})
         if len(self.points) - len(self.controls) < 2 or not steps:  # nobody to beat
@@ -91,7 +91,7 @@ class QualityCost:
 
 
 def find_baseline(result: EvalResult) -> str | None:
-    """Name the system that the others are compared with, if it is one of the result."""
+    """Return the name of the baseline, if it is in the result."""
     comparison = result.comparison
     named = comparison.baseline if comparison is not None else result.settings.baseline
     return named if named in result.summary else None
@@ -204,7 +204,7 @@ def write_amount(value: float) -> str:
 
 
 def _explain_missing(result: EvalResult) -> str:
-    """Say that the plot lacks a score or a cost, and which metrics of the run would give them."""
+    """Say that the plot lacks a score or a cost, and which metrics would provide it."""
     given = set().union(*result.summary.values())
     needed = ["mean-score"] if choose_quality(result) not in given else []
     needed += ["cost-of-pass"] if choose_cost(result) is None and COST_OF_PASS not in given else []

@@ -1,7 +1,7 @@
 """The terminal renderer: a plane of points and lines in Unicode, on a grid of characters.
 
-Drawn without a plotting library: marks need adjacent names and whiskers, which would take as many lines with one, and a
-terminal should need no extra.
+No plotting library is used: names next to marks, and whiskers, would take as many lines with one, and a terminal should
+need no extra.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def draw_text(chart: Chart, width: int, *, color: bool = False) -> str:
 
 
 def _choose_mark(series: int | None, drawn: Point | Key) -> tuple[str, str]:
-    """Choose mark and colour by the series, or else by the look, where only filled marks have a colour."""
+    """Choose mark and colour by the series, else by the look; then only filled marks have a colour."""
     if series is None:
         return _LOOKS[drawn.look], _COLOURS[0] if drawn.look == "filled" else ""
     return _MARKS[series % len(_MARKS)], _COLOURS[series % len(_COLOURS)]
@@ -93,7 +93,7 @@ class _Canvas:
             self.put(column, row, char, colour)
 
     def draw_line(self, line: Line) -> None:
-        """Draw a curve as dots, and a front or a baseline dashed, in steps across and up."""
+        """Draw a curve with dots, and a front or a baseline with dashes, in horizontal and vertical steps."""
         places = [(self.find_column(x), self.find_row(y)) for x, y in line.points]
         for (left, row), (right, end) in pairwise(places):
             if line.kind == "curve":
@@ -112,10 +112,10 @@ class _Canvas:
             self.put(math.floor(column + 0.5), math.floor(row + 0.5), "·", colour)
 
     def write_labels(self, *, may_use_letters: bool) -> dict[str, str]:
-        """Write the label of each mark beside it; where names would cover each other, letters.
+        """Write the name of each mark next to it, or letters if names would cover each other.
 
         Returns:
-            The letter of each label, where letters were used.
+            The letter of each label, if letters were used.
         """
         points = self.plane.points
         labels = label_systems(dict.fromkeys(point.label for point in points), _MAX_NAME)

@@ -1,7 +1,7 @@
 """The viewer's access to the store, and the runs that are open in it.
 
-Whatever happens to the file, a request gets its current content or one sentence. The rows of a run are read once, in
-short pieces, even while more are written.
+Whatever happens to the file, a request gets its current content or a one-sentence error. The rows of a run are read
+once, in short pieces, even while more are written.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LiveStore:
 
     @contextmanager
     def open(self) -> Iterator[LiveReader]:
-        """Give the reader of the file that is there now, to this thread alone."""
+        """Return a reader of the current file, for this thread only."""
         with self._lock:
             path = self.directory / FILE_NAME
             try:
@@ -143,9 +143,8 @@ class FollowedRun:
             self.facts.result = result
 
     def read_on(self, store: LiveStore) -> bool:
-        """Read the next piece of rows; False when there is none for now.
-
-        Rows are written in another order than their ids: each pass looks for new ones from the first that is missing.
+        """Read the next piece of rows; return False if there are none at present. Rows are not written in the order of
+        their ids, so each pass looks for new ones from the first missing id on.
         """
         was_under_way = self.under_way
         end = places_of(self.info.number)[1]
