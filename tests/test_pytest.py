@@ -39,7 +39,7 @@ def test_a_worse_system_fails_with_the_numbers() -> None:
 
 
 def test_too_few_examples_fail_unless_that_is_allowed() -> None:
-    with pytest.raises(AssertionError, match=r"undecided against right.*at least \d+ examples would decide"):
+    with pytest.raises(AssertionError, match=r"undecided against right.*at least \d+ examples if the difference stays"):
         assert_not_worse(also_right, right, DATA[:10])
     assert assert_not_worse(also_right, right, DATA[:10], allow_undecided=True).rows
     with pytest.raises(AssertionError, match="worse than"):

@@ -70,7 +70,6 @@ def assert_not_worse(
     text = f"{name} is {' '.join(parts)}: score {verdict.difference:+.3f}, {limits}, margin {margin:g}, n={verdict.n}"
     if verdict.word == "undecided":
         text += f"; {verdict.reason}" if verdict.reason else ""
-        text += f"; at least {verdict.needed_n:,} examples would decide" if verdict.needed_n else ""
     raise AssertionError(text)
 
 

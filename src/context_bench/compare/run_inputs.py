@@ -168,7 +168,7 @@ def _find_in(one: Mapping[str, Any], other: Mapping[str, Any], key: str, what: s
     for tag in ours:
         if tag in theirs and ours[tag] != theirs[tag]:
             first, second = _narrow(ours[tag], theirs[tag])
-            yield f"{what} {tag} ({_show(first)}; {_show(second)}): {consequence}"
+            yield f"{what} {tag or 'data without a tag'} ({_show(first)}; {_show(second)}): {consequence}"
 
 
 def _name_by_content(sources: Mapping[str, Any]) -> dict[str, Any]:

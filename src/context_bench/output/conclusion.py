@@ -233,7 +233,8 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparis
     baseline = comparison.baseline
     if not good:
         working = [each for each in comparison.verdicts if not _has_only_errors(result, each.name)]
-        few = explain_too_few(working, comparison.margin)
+        open_one = any(each.word == "undecided" and not each.control for each in working)
+        few = explain_too_few(working, comparison.margin) if open_one else ""
         return f"{few}." if few else f"No system is shown to be as good as {baseline}."
     told: list[str] = []
     beating: dict[str, dict[str, int]] = {}

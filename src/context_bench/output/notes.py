@@ -111,10 +111,18 @@ def list_caveats(result: EvalResult) -> list[str]:
         *_tell_engagement(result),
         *list_tap_notes(result),
         *list_verdict_caveats(result),
+        _explain_no_month(result),
         describe_lock(result.config),
         *_explain_seeds(result),  # last, as one note for each system could crowd out the others
     ]
     return [caveat for caveat in caveats if caveat]
+
+
+def _explain_no_month(result: EvalResult) -> str:
+    savings = {} if result.comparison is None else result.comparison.savings
+    if result.settings.volume is None or any(each.per_1k.known for each in savings.values()):
+        return ""
+    return "--volume shows no dollars per month: no saving is claimed, or no cost is known."
 
 
 def _sum_up_curves(result: EvalResult) -> list[str]:
