@@ -37,11 +37,11 @@ def assert_not_worse(
 
     Args:
         system: One system, as `evaluate()` takes it.
-        baseline: The system that it must keep up with.
+        baseline: The system to compare it with.
         dataset: As `evaluate()` takes it. Too few examples leave the verdict open.
-        margin: A loss of score within it does not matter.
-        allow_undecided: Pass where the examples are too few to tell; only a shown loss fails then.
-        accept_blind: Pass although a naive cut to the same size, such as truncation, is not worse either, so that the
+        margin: The largest loss of score that does not matter.
+        allow_undecided: Pass if there are too few examples to decide; then only a shown loss fails.
+        accept_blind: Pass even if a naive cut to the same size, such as truncation, is not worse either, so the
             examples could not have shown a loss.
         options: Further arguments of `evaluate()`, such as `cache_dir` and `evaluators`.
 

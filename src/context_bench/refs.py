@@ -30,7 +30,7 @@ _WORDS = {"true": True, "false": False, "none": None}
 
 @dataclass(frozen=True)
 class Ref:
-    """A parsed reference: what it points at, and what it is called with."""
+    """A parsed reference: its target, and the parameters for calling it."""
 
     text: str
     target: str
@@ -58,9 +58,8 @@ def parse(kind: str, text: str) -> list[Ref]:
 
 
 def _parse_verbatim(factory: Any, argument: str, text: str, target: str, arguments: str) -> Ref:
-    """Parse a reference whose argument is taken as it is: a command line has commas and equals signs of its own.
-
-    Parameters may stand before it, as in `command:name=mine,./program --fast a=1,b=2`.
+    """Parse a reference whose argument is taken verbatim, because a command line may have commas and equals signs.
+    Parameters may precede it, as in `command:name=mine,./program --fast a=1,b=2`.
     """
     parameters: dict[str, Any] = {}
     known = set(_list_parameters(factory, 0) or ()) - {argument}
@@ -83,7 +82,7 @@ def _split(kind: str, text: str) -> tuple[str, str]:
 
 
 def _importable(module: str) -> bool:
-    """Whether this can name a module and its package is there; nothing is run to find out."""
+    """Whether this can name a module whose package exists, found out without running any code."""
     names = module.split(".")
     try:
         return all(name.isidentifier() for name in names) and importlib.util.find_spec(names[0]) is not None
@@ -132,7 +131,7 @@ def resolve(kind: str, ref: Ref) -> Any:
 
 
 def import_all(sources: Iterable[str]) -> None:
-    """Import what `--import` names, each of which registers components."""
+    """Import the modules and files of `--import`, which register components."""
     for source in sources:
         import_code(source)
 
@@ -179,9 +178,8 @@ def call_with(factory: Callable[..., Any], ref: Ref, argument_name: str | None =
 def check_parameters(
     factory: Callable[..., Any], ref: Ref, argument_name: str | None = None, given: int = 0
 ) -> dict[str, Any]:
-    """Return the parameters of a reference; one that the factory does not take is an error that lists the known.
-
-    The first `given` parameters of the factory are not the user's to choose.
+    """Return the parameters of a reference; an unknown one is an error that lists the known ones. The user cannot set
+    the first `given` parameters of the factory.
     """
     parameters = dict(ref.parameters)
     known = _list_parameters(factory, given)
@@ -195,7 +193,8 @@ def check_parameters(
 
 
 def check_names(factory: Callable[..., Any], text: str, parameters: Iterable[str], given: int = 0) -> None:
-    """Refuse a parameter that a factory does not take, with those that it does; `text` is what was written."""
+    """Refuse a parameter that a factory does not accept; the error lists the accepted ones. `text` is the user's
+    reference."""
     known = _list_parameters(factory, given)
     for key in parameters:
         if known is not None and key not in known:
@@ -211,7 +210,7 @@ def takes_parameter(factory: Callable[..., Any], name: str) -> bool:
 
 
 def _list_parameters(factory: Callable[..., Any], given: int) -> list[str] | None:
-    """List the names that a factory takes; None when it takes any."""
+    """List the parameters of a factory; None if it accepts any name."""
     try:
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
@@ -223,7 +222,7 @@ def _list_parameters(factory: Callable[..., Any], given: int) -> list[str] | Non
 
 
 def read_signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a function by name; none where it is built in and shows no signature."""
+    """Return the parameters of a function by name; empty if it is built in and has no signature."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -246,12 +245,12 @@ def check_arguments(function: Any, count: int, rule: str) -> None:
 
 
 def check_plain(part: Any, method: str, instead: str | None = None) -> None:
-    """Refuse a part whose method is `async def` though its result is used as it is.
+    """Refuse a part whose method is `async def`, because its result would be used without `await`.
 
     Args:
-        part: A part, or a function that stands for one.
+        part: A part, or a function used as one.
         method: The name of the method.
-        instead: The name that an asynchronous method has, where there is one.
+        instead: The name of the asynchronous variant, if there is one.
 
     Raises:
         UsageError: With the method, and what to do.
@@ -266,7 +265,7 @@ def check_plain(part: Any, method: str, instead: str | None = None) -> None:
 
 
 def check_awaitable(made: Any, part: Any, method: str) -> Any:
-    """Return what an asynchronous method of a part gave, which is to be awaited.
+    """Return the result of a part's asynchronous method, which must be awaitable.
 
     Raises:
         BadOutput: It cannot be awaited.

@@ -1,8 +1,7 @@
-"""Named components: what the package ships, what plugins add, what a user registers or points at.
+"""Named components: built-in ones, those of plugins, and those that a user registers or references.
 
 A name is looked up in this order: registered in this process, shipped, entry point of an installed
-package (group `context_bench.<kind>s`). `_` and `-` in names are alike. Nothing is imported before it
-is asked for.
+package (group `context_bench.<kind>s`). `_` and `-` in names are equivalent. Nothing is imported before its first use.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ _COUNTERPARTS = {
 
 
 class Registry:
-    """Looks components up by kind and name. Shipped ones are import paths until they are asked for."""
+    """Looks up components by kind and name. Built-in ones are imported on first use."""
 
     def __init__(self) -> None:
         self._registered: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
@@ -140,7 +139,7 @@ class Registry:
         raise self.explain_unknown(kind, name)
 
     def explain_unknown(self, kind: str, name: str) -> UsageError:
-        """Make the error for a name that no component has."""
+        """Make the error for an unknown name."""
         other = _COUNTERPARTS.get(kind)
         if other is None or (other, name) not in self:
             return UnknownName(kind, name, self.list(kind))
@@ -188,7 +187,7 @@ def register_dataset(name: str, loader: Callable[..., Any]) -> None:
 def load_dataset(name: str, **parameters: Any) -> Any:
     """Load a dataset by name, or a local file by its path; parameters go to its loader. `+` joins datasets.
 
-    It can be read any number of times: a loader that gives a stream is called again for each further pass.
+    It can be read any number of times: a loader that returns a stream is called again for each pass.
     """
     if name.endswith((".jsonl", ".json", ".csv", ".tsv", ".parquet")):
         loaded = import_object("context_bench.datasets.files:FileDataset")(name, **parameters)
@@ -207,7 +206,8 @@ def register_system(name: str, system: Any) -> None:
 
 
 def register_evaluator(name: str, evaluator: Any) -> None:
-    """Register an evaluator: a class, an object with `score`, or a function of the original and the processed."""
+    """Register an evaluator: a class, an object with `score`, or a function of the original and the processed
+    example."""
     registry.register("evaluator", name, evaluator)
 
 

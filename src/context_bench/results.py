@@ -38,11 +38,9 @@ Part = Literal["rows", "summary"]  # what of a result is exported
 
 
 class Scores(dict[str, float]):
-    """The scores of one evaluator, with reasons and details.
-
-    Equal to a plain dict of the same numbers. `reason` says why scores are missing (nothing to judge, judge
-    unreachable); `details` goes into the row's metadata under the evaluator's name; `transient` says that another try
-    may give a score, so that the missing score is not cached.
+    """The scores of one evaluator, with reasons and details; equal to a plain dict of the same numbers. `reason` says
+    why scores are missing (nothing to judge, judge unreachable); `details` goes into the row's metadata under the
+    evaluator's name; `transient` means that another try may give a score, so the missing score is not cached.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class Scores(dict[str, float]):
 
 
 class _ExampleFacts:
-    """Facts about the example of a row that are neither compared nor written with the row."""
+    """Facts about a row's example that are neither compared nor written with the row."""
 
     __slots__ = ("_meta",)
 
@@ -78,10 +76,10 @@ class _ExampleFacts:
 class EvalRow(_ExampleFacts):
     """One system on one example.
 
-    `output_tokens` counts what a model would now be sent when the system returned a context, else the
-    response; `metadata["output"]` says which. `upstream_tokens` is what the model behind the system
-    received, None where it was not measured. `error` is "Type: message"; such a row has no scores.
-    `unscored` maps an evaluator to the reason why it gave no score, or left one out.
+    `output_tokens` counts the text that a model would now receive if the system returned a context, else the response;
+    `metadata["output"]` says which. `upstream_tokens` counts the text that the model behind the system received; None
+    if not measured. `error` is "Type: message"; such a row has no scores. `unscored` maps an evaluator to the reason
+    for a missing score.
     """
 
     system: str
@@ -108,7 +106,7 @@ ROW_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(EvalRow))
 
 @dataclass(repr=False)
 class EvalResult:
-    """All rows of a run and what the metrics made of them.
+    """All rows of a run, with the numbers that the metrics computed from them.
 
     A value of `summary` that could not be measured, or that means nothing for its system, is NaN (null in JSON);
     `notes[system][key]` says why. A note on any other value says how to read it.
@@ -189,8 +187,8 @@ class EvalResult:
     ) -> EvalResult:
         """Return the part of the result for some of its rows, with its summary computed again.
 
-        `system` is one name, several, or a function that decides for each row; `fields` are other fields of a row, each
-        a value or a list of values.
+        `system` is a name, several names, or a function that decides for each row; `fields` restricts other fields of a
+        row to a value or a list of values.
         """
         keep = system if callable(system) else None
         systems = None if callable(system) else _list_wanted(system)
@@ -232,7 +230,8 @@ class EvalResult:
         return groups
 
     def merge_seeds(self) -> EvalResult:
-        """Return the result with systems that differ by `seed=` alone as one: its seeds are repeated answers.
+        """Return the result with systems that differ only by `seed=` merged into one: the seeds count as repeated
+        answers.
 
         Scores are means over the seeds, `seed_spread` is their standard deviation. Rows name their seed in `metadata`.
         """
@@ -249,7 +248,7 @@ class EvalResult:
     def _keep_unknown(
         self, stored: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]]
     ) -> EvalResult:
-        """Keep the stored values of metrics that this process does not know, since the rows are the same."""
+        """Keep the stored values of metrics that are unknown in this process, because the rows are the same."""
         for name, values in self.summary.items():
             unknown = {key: value for key, value in stored.get(name, {}).items() if key not in values}
             said = {key: note for key, note in notes.get(name, {}).items() if key in unknown}
@@ -277,14 +276,14 @@ class EvalResult:
     ) -> Comparison | RunComparison | None:
         """Compare every system with one of them: difference, interval, corrected p, and one word for each.
 
-        With a result as the baseline, each system is compared with the one of the same name there, or with its only
-        one, example by example. Otherwise the baseline is a system, the run's by default: `direct`, else `passthrough`,
-        else the first.
+        If the baseline is a result, each system is compared, example by example, with the system of the same name in
+        it, or with its only system. Otherwise the baseline is a system, by default that of the run: `direct`, else
+        `passthrough`, else the first.
 
         `metric` is `score` (the default), `pass_rate`, or any score of the rows, such as `f1`. Differences within the
-        margin do not matter; it is the run's by default, else `DEFAULT_MARGIN`. Return None where there are not two
-        systems with scores of the same examples. Raise UsageError for an unknown system, for results without a common
-        system or example, or if the rows were not kept and the run did not compare this.
+        margin do not matter; by default it is that of the run, else `DEFAULT_MARGIN`. Return None unless two systems
+        have scores for the same examples. Raise UsageError for an unknown system, for results without a common system
+        or example, or if the rows were not kept and the run did not compare this.
         """
         if not isinstance(baseline, EvalResult):
             return compare_systems(self, baseline, metric, margin)
@@ -356,7 +355,8 @@ class EvalResult:
             raise DataError(f"{path}: {reason}") from None
 
     def to_csv(self, path: str | Path | None = None, part: Part = "rows") -> str:
-        """Return a line a row, or a line a system with all numbers and intervals, as CSV; also write it to `path`."""
+        """Return CSV with a line for each row, or for each system with all numbers and intervals; also write it to
+        `path`."""
         return import_object(f"{_EXPORTS}:export_csv")(self, path, part)  # type: ignore[no-any-return]
 
     def to_latex(self, path: str | Path | None = None, part: Part = "summary") -> str:
@@ -382,7 +382,8 @@ MAX_META_CHARS = 100  # length of a text of `meta` that JSON keeps
 
 
 def _keep_meta(row: EvalRow, sliced: Collection[str]) -> dict[str, Any]:
-    """Return the numbers and short texts of `meta`, and the fields to slice by, so that a file can be grouped too."""
+    """Return the numbers and short texts of `meta`, and the fields to slice by, so that results from a file can be
+    grouped."""
     kept = {name: value for name, value in row.meta.items() if name in sliced or _is_short(value)}
     return {"meta": kept} if kept else {}
 
@@ -409,7 +410,8 @@ def _read_row(values: Any, number: int) -> EvalRow:
 
 
 def _restore(values: Mapping[str, float | None], notes: Mapping[str, str]) -> dict[str, float]:
-    """Undo the nulls of strict JSON: a cost of pass was infinite if nothing passed; other values were not measured."""
+    """Replace the nulls of strict JSON: a cost of pass is infinite if nothing passed; other values were not
+    measured."""
 
     def number(key: str, value: float | None) -> float:
         if value is not None:

@@ -69,67 +69,67 @@ def evaluate(
     seed: int = 0,
     engine: str | Engine = "local",
 ) -> EvalResult:
-    """Run every system on every example, score what comes back, and summarise.
+    """Run every system on every example, score the outputs, and summarise.
 
-    Works from a script and from inside a running event loop (a notebook); there, `await aevaluate(...)`
-    leaves the loop free meanwhile.
+    Works from a script and from inside a running event loop (a notebook); there, `await aevaluate(...)` does not block
+    the loop.
 
     Args:
-        systems: One system or several; a plain function `f(example)` is one too, and so is a reference such as
-            `"bm25:ratio=0.3"`. Memory systems are handed to `evaluate_memory`, with conversations for the dataset.
+        systems: One system or several. A plain function `f(example)` is a system, and so is a reference such as
+            `"bm25:ratio=0.3"`. Memory systems are passed to `evaluate_memory`; their dataset consists of conversations.
         dataset: Any iterable of examples, read lazily, once; a reference such as `"needle:n=20"` or a file; a data
             frame of pandas or polars; a list of datasets, or a mapping from tags to datasets.
-        evaluators: Applied to all examples; None wires them by each example's dataset. A plain function
-            `f(original, processed)` that returns a number or a dict of numbers is one too, and so is a reference.
+        evaluators: Applied to all examples; None chooses them by each example's dataset. A plain function `f(original,
+            processed)` that returns a number or a dict of numbers is an evaluator, and so is a reference.
         metrics: None computes mean score, pass rate, compression ratio, cost of pass and latency, and
-            for several systems the Pareto rank. A name or a reference such as `"mean-score:score_field=f1"` is one too,
-            and so is a function `f(rows)` that returns a number or a dict of numbers.
-        max_examples: Stop after this many.
-        progress: Show how far the run is on stderr: a line in place on a terminal or in a notebook, elsewhere a plain
+            for several systems the Pareto rank. A metric may be a name, a reference such as
+            `"mean-score:score_field=f1"`, or a function `f(rows)` that returns a number or a dict of numbers.
+        max_examples: Stop after this number of examples.
+        progress: Show the progress on stderr: one changing line on a terminal or in a notebook, elsewhere a plain
             line every 30 seconds or 10%, after the first 10 seconds.
-        text_fields: The fields that count as the prompt, on both sides.
+        text_fields: The fields counted as the prompt, before and after the system.
         max_workers: Examples in flight at once for each system (1 by default).
-        cache_dir: A folder in which answers and scores are cached; they are reused when nothing that they depend on
+        cache_dir: A folder in which answers and scores are cached; they are reused if nothing that they depend on has
             changed.
         tokenizer: An encoding name or a callable; cl100k_base by default.
         repeats: How often each example is run.
-        keep_rows: False keeps rows in the store only, so that memory stays flat.
+        keep_rows: False keeps rows only in the store, so that memory stays constant.
         store: An open store, instead of `cache_dir`.
-        reuse: False asks everything again, and keeps the new answers.
+        reuse: False repeats all requests, and stores the new answers.
         cache_tag: A label for cached answers; change it when a server changed behind the same URL.
         limits: Stop at this many errors, tokens or dollars; the reason is then in `config["stopped"]`.
-        prices: For the cost of requests; None takes the dated table that ships with the package.
+        prices: Prices of models, for the cost of requests; None takes the dated table of the package.
         config: Recorded in the result's `config`.
-        score_field: The score that counts, as `score` of each row and in the default metrics; None takes the one that
+        score_field: The primary score: the `score` of each row and of the default metrics. None takes the score that
             the dataset reports, or that fits the fields of an example.
         threshold: The lowest score that passes, in the default metrics; None takes `config.DEFAULT_THRESHOLD`.
         keep_reasoning: Score whole replies. By default, `<think>` blocks and the like are not part of an answer.
-        preflight: The first request of each endpoint goes alone, and stops that system where every other one would
-            fail too; the reason is then in `config["stopped_systems"]`. False sends on.
+        preflight: Send the first request of each endpoint alone, and stop its system if all others would fail too; the
+            reason is then in `config["stopped_systems"]`. False disables this.
         baseline: The system that the others are compared with; by default `direct`, else `passthrough`, else the first.
-        margin: A difference of scores within it does not matter; None takes `config.DEFAULT_MARGIN`.
+        margin: The largest difference of scores that does not matter; None takes `config.DEFAULT_MARGIN`.
         aa: Run the baseline twice, interleaved, to measure the noise that a difference must exceed.
-        stop_when_decided: End each system as soon as its verdict is settled, by five interim looks at the examples
-            in random order, which are all read before the run. `config["looks"]` says what was not run.
-        fixed_groups: Judge only the documents or conversations of this run: "equivalent" and "not worse" then go by
-            example and make no claim about others.
-        seed: For that order.
+        stop_when_decided: Stop each system as soon as its verdict is settled, by five interim looks at the examples in
+            random order. All examples are read before the run. `config["looks"]` lists the examples that were not run.
+        fixed_groups: Judge only the documents or conversations of this run: "equivalent" and "not worse" then count
+            examples, and say nothing about other documents.
+        seed: The seed of that order.
         engine: Where to run: `"local"`, in this process; `"ray"`, on a Ray cluster; or a `RayEngine(...)`.
-        debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
+        debug: Stop at the first exception of a system's own code, keep the finished part, and open the debugger there.
 
     Raises:
         UsageError: An argument is wrong; nothing was sent.
-        DataError: An example cannot be used. What was finished before it is in the error's `result`.
-        StoreError: The store cannot be used, or no longer. Finished work, if any, is in `result`.
-        ScoreClash: Two evaluators emitted the same score. What was finished before is in `result`.
-        Interrupted: Ctrl-C; what was finished is in `result`.
+        DataError: An example cannot be used. The error's `result` has the finished part.
+        StoreError: The store cannot be used, or no longer. `result` has the finished part, if any.
+        ScoreClash: Two evaluators emitted the same score. `result` has the finished part.
+        Interrupted: Ctrl-C; `result` has the finished part.
     """
     given = dict(locals())
     return run_to_end(lambda: aevaluate(**given))
 
 
 def run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
-    """Run on an event loop of our own; in a thread of its own when one is running here already."""
+    """Run on our own event loop, in a separate thread if a loop is already running here."""
     remember_caller()
     if asyncio._get_running_loop() is not None:
         thread = Threads(1, "context-bench")
@@ -154,7 +154,7 @@ def _with_parameters(of: Callable[P, Any]) -> Callable[[Callable[..., R]], Calla
 
 @_with_parameters(evaluate)
 async def aevaluate(*given: Any, **named: Any) -> EvalResult:
-    """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
+    """Run `evaluate` asynchronously: arguments, result and errors are the same."""
     settings = EvaluateOptions(**signature(evaluate).bind(*given, **named).arguments)
     remember_caller()
     if namesake := find_namesake():

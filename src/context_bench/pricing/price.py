@@ -1,7 +1,7 @@
-"""The price of one model, what a request costs by the usage that its server reports, and what a row costs.
+"""The price of one model, the cost of a request by its server's usage, and the cost of a row.
 
-Four kinds of prompt tokens have prices of their own: plain input, input read from the provider's cache, and input
-written to it for five minutes or for an hour. A long prompt may put the whole request into a dearer tier. A row is
+Four kinds of prompt tokens have separate prices: plain input, input read from the provider's cache, and input written
+to it for five minutes or for an hour. A long prompt may put the whole request into a more expensive tier. A row is
 priced by the usage that a tap saw, by the usage in the reply, or by an estimate from counted tokens.
 """
 
@@ -50,7 +50,7 @@ class Price:
             raise UsageError(f"cache_minimum must be a number of tokens of at least 0 (got {self.cache_minimum!r})")
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
-        """Compute the dollars of a request from its usage; None when the server reported none.
+        """Compute the dollars of a request from its usage; None if the server reported none.
 
         In a conversation, each turn (`turn_usage`) is a separate request, whose prompt decides its tier.
         """
@@ -62,9 +62,9 @@ class Price:
     def adjust(self, turns: Sequence[Sequence[int]]) -> float:
         """Compute the dollars of a conversation as if the provider cached its prefixes, whatever the API reports.
 
-        A model that charges for writes keeps the end of each request, as for an agent that sets a breakpoint there;
-        others read in steps. `turns` has for each request the tokens of its prompt, those of them that are the start of
-        the one before, and those of the reply.
+        For a model that charges for writes, the end of each request is cached, as if an agent set a breakpoint there;
+        other models cache in steps. `turns` has for each request three numbers of tokens: its prompt, the part of it
+        that repeats the request before, and the reply.
         """
         total, ends = 0.0, list[int]()  # where requests ended that are still a prefix of the next
         for prompt, kept, reply in turns:
@@ -77,7 +77,7 @@ class Price:
         return total
 
     def sum_costs(self, usages: list[Any]) -> float | None:
-        """Sum the dollars of several requests; None when one is unknown."""
+        """Sum the dollars of several requests; None if one is unknown."""
         total = 0.0
         for usage in usages:
             cost = self._price_request(usage)
@@ -133,7 +133,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Tier:
-    """The prices of requests whose prompt has more tokens than `above`; they hold for all tokens of the request."""
+    """Prices of requests whose prompt has more than `above` tokens; they apply to all tokens of the request."""
 
     above: int
     price: Price
@@ -159,7 +159,7 @@ PRICED_BY_CALL = _JUDGES | {"billed_usage", "counted_usage", "least_usage", "mos
 def price_row(
     prices: Prices, price: Price | None, metadata: Mapping[str, Any], upstream_tokens: int | None
 ) -> dict[str, Any]:
-    """Return the dollars of a row; nothing where price or tokens are unknown.
+    """Return the dollars of a row; empty if price or tokens are unknown.
 
     `price` is that of the model that the system asks, `upstream_tokens` is our own count of what the model read.
     """
@@ -196,7 +196,7 @@ def _drop_cache(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _price_embeddings(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:
-    """Return the dollars of a system's embeddings; nothing where one is unknown."""
+    """Return the dollars of a system's embeddings; empty if one is unknown."""
     calls = metadata.get("embedding_usage")
     if not isinstance(calls, list):
         return {}
@@ -206,7 +206,7 @@ def _price_embeddings(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, 
 
 
 def price_judges(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:
-    """Return the dollars of a row's judges; nothing where none was asked or a price is unknown."""
+    """Return the dollars of a row's judges; empty if none was asked or a price is unknown."""
     if _JUDGES.isdisjoint(metadata):
         return {}
     spent = [cost for name in _JUDGES if (cost := _price_judge(prices, metadata.get(name))) is not None]
@@ -214,7 +214,7 @@ def price_judges(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float
 
 
 def _sum_bills(prices: Prices, price: Price | None, bills: list[Any]) -> float | None:
-    """Sum the dollars of calls, each at the price of its model; None when one is unknown."""
+    """Sum the dollars of calls, each at the price of its model; None if one is unknown."""
     total = 0.0
     for bill in bills:
         own = prices.of(bill["model"]) if "model" in bill else price
@@ -276,7 +276,7 @@ class Saving:
 
 
 def find_saving(costs: Mapping[Hashable, float | None], baseline: Mapping[Hashable, float | None]) -> Saving:
-    """Compare what a system and a baseline cost, example by example (and repeat); None is an unknown cost."""
+    """Compare the costs of a system and a baseline, example by example (and repeat); None is an unknown cost."""
     both = [(cost, baseline.get(key)) for key, cost in costs.items()]
     pairs = [(cost, before) for cost, before in both if cost is not None and before is not None]
     saved = math.fsum(before - cost for cost, before in pairs)

@@ -49,7 +49,7 @@ class _Entry:
 
 
 class BreakpointCache:
-    """A cache that keeps the prefixes which end at a breakpoint.
+    """A cache of prefixes that end at a breakpoint.
 
     A request writes one entry for each of its breakpoints. It reads the longest entry that it finds: from its last
     breakpoint it looks back block by block, then from the breakpoint before, and so on. A read renews each entry of the
@@ -57,7 +57,7 @@ class BreakpointCache:
 
     Args:
         minimum: Tokens below which a prefix is not cached.
-        look_back: Blocks that are looked at from each breakpoint, the breakpoint's own included.
+        look_back: Number of blocks to search from each breakpoint, including its own.
     """
 
     def __init__(self, minimum: int = 0, look_back: int = 20) -> None:
@@ -71,7 +71,7 @@ class BreakpointCache:
         Args:
             blocks: Of the whole prompt.
             at: When the request started, in seconds.
-            answered: When its answer began; what it writes can be read from then on. None is `at`.
+            answered: When its answer began, and its writes become readable; None means `at`.
         """
         prefixes = list(_digest_prefixes(blocks))
         marks = [place for place, block in enumerate(blocks) if block.lifetime is not None]
@@ -123,14 +123,13 @@ def _digest_prefixes(blocks: Sequence[Block]) -> Iterator[tuple[bytes, int]]:
 
 
 class PrefixCache:
-    """A cache that keeps every prefix of a request, in steps; it reads the longest one that it has.
-
-    This is the best case: servers miss now and then, since requests are spread over several machines.
+    """A cache of every prefix of a request, in steps; it reads the longest one that it has. This is the best case: real
+    servers sometimes miss, because requests are spread over several machines.
 
     Args:
         lifetime: Seconds for which a prefix is kept after its last use.
         minimum: Tokens of the shortest prefix that is cached.
-        step: Tokens by which cached prefixes grow.
+        step: Cached prefixes grow by this number of tokens.
     """
 
     def __init__(self, lifetime: float = 10 * MINUTE, minimum: int = 1024, step: int = 128) -> None:

@@ -38,9 +38,9 @@ def start_child(
     files: Sequence[int] = (),
     own_group: bool = True,
 ) -> subprocess.Popen[bytes]:
-    """Start a program without a shell; of our open files it inherits only `files`.
+    """Start a program without a shell; it inherits no open files except `files`.
 
-    `own_group` is False for a program that makes its own session and must not be killed by its group.
+    `own_group` is False for a program that creates its own session, so that it is not killed by its group.
     """
     return subprocess.Popen(
         command,
@@ -63,7 +63,7 @@ def wait_for_end(process: subprocess.Popen[bytes], seconds: float | None) -> int
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> int:
-    """Kill a program and its group, wait, and return the exit code; the program's own if it had ended before."""
+    """Kill a program and its group, wait, and return the exit code: the program's own if it had already ended."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -78,7 +78,7 @@ def kill_group(process: subprocess.Popen[bytes]) -> int:
 
 
 def _collect_orphans(group: int) -> None:
-    """Wait for the rest of a killed group where we are process 1, which inherits it."""
+    """Wait for the rest of a killed group if we are process 1, which inherits it."""
     deadline = time.monotonic() + MAX_COLLECT_SECONDS
     try:
         while time.monotonic() < deadline:
@@ -133,7 +133,7 @@ _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", 
 
 
 class WorkerFailed(Exception):
-    """A call brought no result: the limit was reached, or the function raised."""
+    """A call returned no result: it reached the limit, or the function raised."""
 
 
 class WorkerPool:
@@ -281,8 +281,8 @@ def serve() -> None:
 
 
 def _alarm(seconds: float) -> None:
-    """Have the kernel end this process when the time is up: the parent may be gone, and a long computation inside the
-    interpreter blocks all other threads.
+    """Make the kernel end this process when the time is up, because the parent may be gone, and a long computation in
+    the interpreter blocks all other threads.
     """
     with suppress(ImportError, AttributeError):
         import signal

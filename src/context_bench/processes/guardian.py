@@ -34,7 +34,7 @@ class _EndRequested(BaseException):
 
 
 def find_descendants(root: int) -> set[int]:
-    """Find the living processes below one; none where the system has no /proc."""
+    """Find the living descendants of a process; none if the system has no /proc."""
     children: dict[int, list[int]] = {}
     for pid, parent in _list_processes():
         children.setdefault(parent, []).append(pid)
@@ -116,7 +116,7 @@ def _on_signals(handler: Callable[..., None] | signal.Handlers) -> None:
 
 
 def _adopt_orphans() -> None:
-    """On Linux, become the parent of the family's orphans, so that they stay in reach."""
+    """On Linux, become the parent of the family's orphans, so that we can still find them."""
     if sys.platform == "linux":
         try:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -138,7 +138,7 @@ def _reap(program: subprocess.Popen[bytes]) -> None:
 
 
 def _find_family(program: subprocess.Popen[bytes]) -> set[int]:
-    """Find the living processes of the family. Without /proc, only the leader, which stands for its group."""
+    """Find the living processes of the family; without /proc only the leader, which represents its group."""
     _reap(program)
     if os.path.isdir("/proc/self"):
         marked = find_carriers(os.environ[MARK]) if MARK in os.environ else set()

@@ -40,7 +40,7 @@ def find_program(name: str, *, home: str | None = None) -> str | None:
 def _list_homes() -> list[Path]:
     """List where vendors may be: the user's folder, here, and in the checkout around this folder or our own.
 
-    No other parent directory is searched: anyone who can write there could have a program started.
+    No other parent directory is searched, because anyone who can write there could make us start a program.
     """
     given = os.environ.get("CONTEXT_BENCH_VENDORS")
     around = [*Path.cwd().parents, *Path(__file__).parents]
@@ -63,9 +63,9 @@ class StartedProxy:
 
     The `command` is one line, run without a shell. `{port}`, `{host}`, `{tap}` and `{scratch}` (a directory that is
     removed afterwards) are filled in, here and in the values of `env`, which are added to our own environment.
-    `tap_url` is its upstream, without `/v1`; its output goes to `log`, or a temporary file; `secrets` are masked
-    in its output. It is started in `directory`: ours by default, `SCRATCH` for `{scratch}`. A proxy may index
-    the files around it and send them on.
+    `tap_url` is its upstream, without `/v1`; its output goes to `log`, or a temporary file; `secrets` are masked in its
+    output. It is started in `directory`: ours by default, `SCRATCH` for `{scratch}`. A proxy may index the files around
+    it and send them upstream.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class StartedProxy:
         await self.stop()
 
     def _environment(self) -> dict[str, str]:
-        """Return our environment plus the proxy's; requests to this machine go through no other proxy."""
+        """Return our environment plus the proxy's; requests to this machine bypass any HTTP proxy."""
         environment = {**os.environ, **self._env, guardian.MARK: self.token}
         for name in ("NO_PROXY", "no_proxy"):
             parts = [environment.get(name, ""), "127.0.0.1", "localhost", "::1"]
@@ -258,7 +258,7 @@ async def _ask(port: int) -> bool:
 
 
 def _dismiss(process: subprocess.Popen[bytes]) -> None:
-    """Let the guardian end what it guards, and itself."""
+    """Make the guardian end its processes, and itself."""
     assert process.stdin is not None
     try:
         process.stdin.write(b"\n")  # a process forked from us may hold the other end open

@@ -47,7 +47,7 @@ class RayCluster:
     """A running cluster, or one on this machine that is started and stopped.
 
     Args:
-        address: Of the cluster; None takes the one that `RAY_ADDRESS` names, and starts one where it names none.
+        address: Address of the cluster; None takes that of `RAY_ADDRESS`, or starts a cluster without it.
     """
 
     def __init__(self, address: str | None = None) -> None:
@@ -120,7 +120,7 @@ class RayCluster:
             _connecting.release()
 
     def list_nodes(self) -> list[Node]:
-        """List the nodes that are there."""
+        """List the live nodes."""
         return [
             Node(each["NodeID"], each["NodeManagerAddress"], each["Resources"])
             for each in self._ray.nodes()
@@ -182,7 +182,7 @@ class RayCluster:
         self._ray.kill(actor)
 
     async def has_left(self, actor: Any, node: str, error: BaseException) -> bool:
-        """Whether a worker was lost with its node or its connection, not through its work."""
+        """Whether a worker was lost because of its node or connection, not because of its work."""
         for _ in range(20):
             if not isinstance(error, self._ray.exceptions.ActorUnavailableError):
                 break
@@ -208,10 +208,10 @@ def _name_resources(resources: Mapping[str, float]) -> dict[str, float]:
 
 
 def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
-    """Check that a server listens there: Ray itself would try for minutes, and fill the terminal meanwhile.
+    """Check that a server listens there, because Ray itself would try for minutes and fill the terminal.
 
     Returns:
-        Whether the cluster is on loopback alone, where Ray must not replace 127.0.0.1 by the address that others see.
+        Whether the cluster is only on loopback, so that Ray must not replace 127.0.0.1 by its public address.
 
     Raises:
         UsageError: It is not an address, or no server listens there.
@@ -245,7 +245,7 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
 
 @contextmanager
 def _keep_to_loopback(constants: Any) -> Iterator[None]:
-    """Make a cluster that starts inside listen on 127.0.0.1 alone, as Ray does on macOS and Windows.
+    """Make a cluster that is started within this context listen only on 127.0.0.1, as Ray does on macOS and Windows.
 
     On Linux, Ray replaces 127.0.0.1 by the public address, and anyone who reaches its ports can run code.
     """

@@ -53,7 +53,7 @@ class _Member:
         return not self.refusals or self.refusals.keys().isdisjoint(parcel.keys)
 
     def find_unmade(self, load: Sequence[Parcel]) -> int | None:
-        """Find a part that some calls need and that this worker has not made yet."""
+        """Find a part that some calls need and that this worker has not built yet."""
         made = {
             key for key, each in self.loading.items() if each.done() and not each.cancelled() and not each.exception()
         }
@@ -61,10 +61,7 @@ class _Member:
 
 
 class Crew:
-    """Runs calls on workers.
-
-    Without a limit there are as many as there is room for.
-    """
+    """Runs calls on workers; without a limit, as many workers as fit."""
 
     def __init__(self, cluster: RayCluster, parts: Parts, resources: Mapping[str, float], most: int | None) -> None:
         self._cluster, self._parts, self.resources, self.most = cluster, parts, dict(resources), most
@@ -106,7 +103,7 @@ class Crew:
     # -- what is asked of it
 
     async def run(self, calls: Sequence[Call], seconds: float | None = None, *, single: bool = False) -> list[Any]:
-        """Make calls and return their answers: all of them, or with `seconds` only the first ones.
+        """Run calls and return their answers: all of them, or with `seconds` only the first ones.
 
         A call that killed two workers has `Poisoned` as its answer.
 
@@ -213,7 +210,7 @@ class Crew:
         _set_error(hopeless, TaskRefused(*reasons[:1]))
 
     async def _load_parts(self, member: _Member, load: list[Parcel]) -> bool:
-        """Have a worker make its missing parts; False when it may not have one of them."""
+        """Make a worker build its missing parts; return False if it must not have one of them."""
         for key in {key for parcel in load for key in parcel.keys}:
             if key not in member.loading:
                 member.loading[key] = asyncio.ensure_future(self._load_part(member, key))
@@ -275,7 +272,7 @@ class Crew:
             self._queue.fail_all(self._failure)
 
     def _note_death_of_maker(self, key: int) -> None:
-        """Count a worker that died while making a part: no example caused it, so the part is given up in the end."""
+        """Count a worker that died while building a part; no example caused it, so the part is finally given up."""
         self._deaths_of_makers[key] += 1
         if self._deaths_of_makers[key] >= MAX_DEATHS:
             name, deaths = self._parts[key].name, self._deaths_of_makers[key]

@@ -20,8 +20,9 @@ class RayEngine:
     Args:
         address: Of the cluster; None takes the one that `RAY_ADDRESS` names, else starts one on this machine for the
             run.
-        resources: What each worker needs, such as `{"num_gpus": 1, "num_cpus": 2}`; it goes over what systems declare.
-        workers: The most workers; None is as many as the cluster has room for.
+        resources: What each worker needs, such as `{"num_gpus": 1, "num_cpus": 2}`; it overrides the systems'
+            declarations.
+        workers: The largest number of workers; None takes as many as fit.
     """
 
     name = "ray"

@@ -32,9 +32,8 @@ _MAX_WAITING_SCORES = 64  # answers for each worker that may wait for slow evalu
 
 
 class RayPlacement:
-    """The places of one run on a cluster.
-
-    `workers` and `senders` are the most of each; without a limit there are as many as there is room for.
+    """The places of one run on a cluster. `workers` and `senders` are the largest numbers of each; without a limit, as
+    many as fit.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class RayPlacement:
         share_transport(self._transport)
 
     def _find_crew(self, part: Any) -> Crew:
-        """Return the workers of a part: parts that need the same share them, so that they run one at a time there."""
+        """Return the workers of a part. Parts with equal needs share workers, and run there one at a time."""
         needs = {"num_cpus": 1.0, **find_resources(part), **self._resources}
         kind = tuple(sorted(needs.items()))
         if kind not in self._crews:
@@ -126,7 +125,7 @@ class RayPlacement:
         return Caller(system, self._threads) if crew is None else _RemoteCaller(self, system)
 
     async def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> None:
-        """Have a worker make calls for a tenth of a second, at most as many as one task may carry."""
+        """Let a worker run calls for a tenth of a second, at most as many as fit into one task."""
         if not calls:
             return
         crew = self._remote[id(calls[0][0])]
@@ -153,7 +152,7 @@ class RayPlacement:
         return _ScoreExecutor(self)
 
     async def score(self, evaluator: Any, arguments: tuple[Any, ...]) -> Any:
-        """Have a worker score an answer.
+        """Let a worker score an answer.
 
         Raises:
             Refused: None can.
@@ -199,7 +198,7 @@ class _RemoteCaller:
 
 
 class _ScoreExecutor(Executor):
-    """Runs evaluators on workers, and in threads of this process what no worker can run."""
+    """Runs evaluators on workers, or in threads of this process if no worker can run them."""
 
     def __init__(self, placement: RayPlacement) -> None:
         self._placement = placement

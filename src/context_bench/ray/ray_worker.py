@@ -1,7 +1,7 @@
-"""The worker process on a node: it makes each part once, calls it as the local engine does, and returns the outcome.
+"""The worker process on a node: it builds each part once, calls it like the local engine, and returns the outcome.
 
-Nothing here needs Ray. Calls and answers travel as our own pickles, so that an answer that cannot be sent is the error
-of one example, not of all in its task.
+Nothing here needs Ray. Calls and answers travel as our own pickles, so an answer that cannot be sent is an error of its
+example, not of the whole task.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RayWorker:
         return str(ray.get_runtime_context().get_node_id())
 
     def load(self, key: int, kind: str, recipe: bytes) -> str | None:
-        """Make a part; return the reason when this worker cannot."""
+        """Build a part; return the reason if this worker cannot."""
         make, arguments = pickle.loads(recipe)
         try:
             part = make(**arguments)
@@ -120,7 +120,7 @@ async def _await(something: Any) -> Any:
 
 
 def _find_missing_sandbox(evaluator: Any) -> str | None:
-    """Return why an evaluator may not run programs here."""
+    """Return the reason why an evaluator must not run programs here."""
     from context_bench.evaluators.code import CodeExecution
 
     return evaluator.explain_refusal() if isinstance(evaluator, CodeExecution) else None

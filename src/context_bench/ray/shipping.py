@@ -66,7 +66,7 @@ class Parts:
 
 
 def _pack(part: Any) -> Any:
-    """Pack a function and its arguments that make a part; a large pack goes into the object store, once."""
+    """Pack the function and arguments that make a part; a large pack is put into the object store once."""
     import ray
     import ray.cloudpickle as cloudpickle
 
@@ -83,7 +83,7 @@ def _return_part(part: Any) -> Any:
 
 
 def find_user_modules(parts: Iterable[Any]) -> list[ModuleType]:
-    """Find the modules of a user's own code that parts are made of, and those that these use."""
+    """Find the user's own modules that parts are made of, and the modules that these import."""
     found: dict[str, ModuleType] = {}
     waiting = [module for part in parts for module in _list_modules(part)]
     while waiting:
@@ -167,7 +167,7 @@ class Parcel:
 
 
 class ParcelQueue:
-    """First come, first served; single calls are grouped until they make enough work."""
+    """A first-come, first-served queue that groups single calls until they are enough work."""
 
     def __init__(self) -> None:
         self._waiting: deque[Parcel] = deque()
@@ -208,7 +208,7 @@ class ParcelQueue:
         self._seconds[key] = seconds if known is None else 0.8 * known + 0.2 * seconds
 
     async def take(self, fits: Callable[[Parcel], bool], over: Callable[[], bool]) -> list[Parcel]:
-        """Wait for a parcel that fits, and take others that can go with it; nothing at the end."""
+        """Wait for a suitable parcel, and take others that can go with it; return nothing at the end."""
         while not over():
             for index, parcel in enumerate(self._waiting):
                 if fits(parcel):
