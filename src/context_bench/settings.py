@@ -10,7 +10,7 @@ from context_bench.options import option
 
 
 class RunSettings(RecordedOptions):
-    """The record of a run (`result.config`) as typed values; what the record does not have takes its default."""
+    """The record of a run (`result.config`) as typed values; missing ones have their default."""
 
     # options as the run used them, where that is another type than was given
     score_field: str = option(default="score")
@@ -72,7 +72,7 @@ class RunSettings(RecordedOptions):
 
     @property
     def read_by_script(self) -> bool:
-        """Whether a script answered from what memory systems retrieved."""
+        """Whether a script answered from the texts that memory systems retrieved."""
         return bool(self.memory.get("read_by_script"))
 
 
@@ -81,5 +81,5 @@ _RECORD_KEYS = _RECORD_DEFAULTS.keys() | RunSettings.__annotations__.keys()
 
 
 def read_settings(config: Mapping[str, Any]) -> RunSettings:
-    """Read the record of a run; keys that we do not know are left out."""
+    """Read the record of a run; unknown keys are left out."""
     return RunSettings(config)

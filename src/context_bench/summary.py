@@ -232,9 +232,8 @@ class Summarizer:
 
 
 def _keep_measured(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
-    """Keep the intervals of numbers that were measured, around the number as it is printed.
-
-    Sums by cluster and sums by row round differently: the number could be outside by its last digit.
+    """Keep the intervals of measured numbers, and make them contain the printed number. Sums by cluster and sums by row
+    round differently, so the number could be outside by its last digit.
     """
     return {
         key: dataclasses.replace(interval, value=values[key])

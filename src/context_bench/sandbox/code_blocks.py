@@ -1,7 +1,7 @@
 """Finds the code in a reply: in its fences, or else the reply itself, with and without the prose around it.
 
-Only text is handled here. Which piece is the program is decided by parsing, and that happens inside the
-sandbox, since hostile source can crash a parser.
+Only text is handled here. Parsing decides which piece is the program, and happens inside the sandbox, because hostile
+source can crash a parser.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_rejected(before: str, heading: str, first: str) -> bool:
 
 
 def _rejects(text: str) -> bool:
-    """Whether a text calls the following code wrong, rather than fixed."""
+    """Whether a text presents the following code as wrong, rather than as fixed."""
     found = _REJECTED.search(text)
     return bool(found and not _MENDED.search(text) and not _INTRODUCED.search(text, found.end()))
 
@@ -58,7 +58,7 @@ _CODE_TAGS = re.compile(r"\n?(?:\[(/?)(?:PYTHON|CODE)\]|<(/?)code>)\n?", re.IGNO
 
 @dataclass(frozen=True)
 class Fence:
-    """One fence; `rejected` says that the words before it call its code wrong."""
+    """One fence; `rejected` means that the preceding words call its code wrong."""
 
     language: str
     lines: list[str]
@@ -73,7 +73,7 @@ def is_fence_line(line: str) -> bool:
 
 
 def find_fences(lines: list[str]) -> list[Fence]:
-    """Find all fences that are not empty, in order; one that never closes runs to the end."""
+    """Find all non-empty fences in order; a fence that never closes extends to the end."""
     lines = _turn_tags_into_fences(lines)
     found: list[Fence] = []
     at, heading = 0, ""
@@ -104,10 +104,8 @@ def find_fences(lines: list[str]) -> list[Fence]:
 
 
 def _find_end(lines: list[str], start: int, marks: str, margin: int) -> int:
-    """Find the line that closes a fence, or the number of lines.
-
-    As in Markdown, a mark that is indented by four or more is text (a fence within a docstring), unless there is no
-    other that closes.
+    """Find the line that closes a fence, or the number of lines. As in Markdown, a mark indented by four or more is
+    text (a fence within a docstring), unless no other mark closes the fence.
     """
     indented = len(lines)
     for at in range(start, len(lines)):
@@ -129,7 +127,7 @@ def _read_one_line_code(line: str) -> str | None:
 
 
 def _closes(line: str, marks: str) -> bool:
-    """Whether a line is the closing mark, or code that the mark is glued to.
+    """Whether a line is the closing mark, or code that ends with it.
 
     Marks in pairs on one line are text: a word in backticks within a docstring.
     """
@@ -158,14 +156,14 @@ _CODE_FIELDS = ("code", "solution", "program", "python", "implementation", "sour
 
 
 def find_wrapped(reply: str) -> list[str]:
-    """Find the texts that are marked as the answer, the last first."""
+    """Find the texts marked as the answer, the last first."""
     tags = list(_TAGS.finditer(reply)) or list(_UNOPENED.finditer(reply))
     tagged = [found["inner"] for found in tags]
     return [text.strip("\n") + "\n" for text in [*_read_json(reply), *tagged[::-1]] if text.strip()]
 
 
 def _read_json(reply: str) -> list[str]:
-    """Read the fields of the last JSON object that hold code; line ends within its texts are let pass."""
+    """Return the fields with code of the last JSON object; line ends within its texts are accepted."""
     for found in reversed(list(_JSON.finditer(reply))[-5:]):
         try:
             content, _ = json.JSONDecoder(strict=False).raw_decode(reply, found.end())
@@ -196,9 +194,8 @@ _INDENTED_CODE = re.compile(r"(?: {4}|\t)\s*(?:def|class|async def) \w")
 
 
 def find_paragraphs(lines: list[str]) -> list[str]:
-    """Yield the text from its start, from its first line of code, and from the module's lines before that.
-
-    Each comes whole, then cut at its paragraphs.
+    """Yield the text from its start, from its first line of code, and from the module's lines before that: each as a
+    whole, then cut at its paragraphs.
     """
     first = next((at for at, line in enumerate(lines) if _CODE_LINE.match(line)), 0)
     pieces: dict[str, None] = {}
@@ -211,7 +208,7 @@ def find_paragraphs(lines: list[str]) -> list[str]:
 
 
 def _find_module_start(lines: list[str], first: int) -> int:
-    """Find where the constants and comments begin that stand right before the first line of code."""
+    """Find the start of the constants and comments directly before the first line of code."""
     start = first
     while start > 0 and _MODULE_LINE.match(lines[start - 1]):
         start -= 1
@@ -221,7 +218,7 @@ def _find_module_start(lines: list[str], first: int) -> int:
 
 
 def find_indented_code(lines: list[str]) -> list[str]:
-    """Return the last lines that Markdown takes for code because they are indented, moved to the margin."""
+    """Return the last block that is code in Markdown by its indentation, moved to the margin."""
     at = next((at for at in range(len(lines) - 1, -1, -1) if _INDENTED_CODE.match(lines[at])), None)
     if at is None:
         return []
@@ -236,7 +233,7 @@ def find_indented_code(lines: list[str]) -> list[str]:
 
 
 def find_inline_code(text: str) -> list[str]:
-    """Return the definitions that stand within a line, between single backticks; the last first."""
+    """Return the definitions between single backticks within a line, the last first."""
     return [found + "\n" for found in reversed(_INLINE.findall(text))]
 
 
@@ -251,10 +248,9 @@ _NUMBERED = re.compile(r"[ \t]*(\d{1,4})(?:[ \t]?[:.|]|(?=\s)|$)(.*)")
 
 
 def find_code_blocks(reply: str) -> list[str]:
-    """Find the pieces of a reply that may be the program, the likeliest first; none when there is no text.
-
-    Code that the reply marks as its answer comes first. Of several fences the last comes first, since models end with
-    their answer, unless the words before it call it wrong.
+    """Find the pieces of a reply that may be the program, the likeliest first; empty without text. Code that the reply
+    marks as its answer comes first. Later fences come before earlier ones, because models end with their answer, unless
+    the preceding words call the code wrong.
     """
     if not reply.strip() or len(reply) > MAX_REPLY:
         return []
@@ -278,9 +274,8 @@ def _find_blocks(text: str) -> list[str]:
 
 
 def _split_fence(fence: Fence, depth: int = 2) -> list[str]:
-    """Return the text of a fence; if it never closes, also what is left without the prose after it.
-
-    Fences within one that holds Markdown come last; within Python they are text.
+    """Return the text of a fence; if it never closes, also the text without the prose after it. Fences within a
+    Markdown fence come last; within Python they are text.
     """
     lines = read_diff(fence.lines) if fence.language in _DIFFS else fence.lines
     blocks = ["\n".join(lines) + "\n"] if fence.closed else find_paragraphs(lines)

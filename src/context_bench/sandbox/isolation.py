@@ -61,10 +61,10 @@ class Child(Protocol):
     """A running interpreter."""
 
     def follow(self) -> None:
-        """Get a handle on it, once it has had time to start; needed before it may end by itself."""
+        """Get a handle of the process after its start; needed before it may end by itself."""
 
     def end(self) -> None:
-        """Kill it and all that it started, and wait until they are gone."""
+        """Kill the process and all its descendants, and wait for their end."""
 
 
 class Isolation(Protocol):
@@ -75,13 +75,13 @@ class Isolation(Protocol):
 
 
 def build_command() -> list[str]:
-    """Build the command of a Python that has no site packages, user directory or compiled files, and reads its job."""
+    """Build the command of a Python without site packages, user directory or compiled files, which reads its job."""
     found = getattr(sys, "_base_executable", None) or sys.executable
     return [os.path.realpath(found), "-s", "-S", "-B", "-X", "utf8", "-c", BOOT]
 
 
 def list_library_folders() -> list[str]:
-    """List where this Python keeps its standard library, and shared libraries that came with it."""
+    """List the folders of this Python's standard library, and of the shared libraries that came with it."""
     return [os.path.join(sys.base_prefix, name) for name in ("lib", "lib64")]
 
 
@@ -98,9 +98,8 @@ def find_zone_folder() -> str | None:
 
 
 def build_environment(home: str) -> dict[str, str]:
-    """Build the whole environment that a program sees.
-
-    By default the C library reserves so much address space for each thread that only a few fit.
+    """Build the complete environment of a program. It limits the C library's address space for each thread, of which
+    only a few would fit by default.
     """
     zones = find_zone_folder()
     return {
@@ -113,7 +112,7 @@ def build_environment(home: str) -> dict[str, str]:
 
 
 def open_job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
-    """Open an anonymous file with what BOOT reads: unlike a pipe it takes any length without a reader."""
+    """Open an anonymous file with the input of BOOT; unlike a pipe, it takes any length without a reader."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     file.write(marshal.dumps((_compile_modules(main), job)))
     file.seek(0)
@@ -130,14 +129,12 @@ _TRANSIENT_USERS = (61184, 65519)
 
 
 class Bubblewrap:
-    """Starts interpreters through the `bwrap` program at a path, in namespaces of their own.
+    """Starts interpreters in separate namespaces, with the `bwrap` program at a path. Inside there is no network, no
+    home directory, no environment, no /proc and no other process; only two small file systems in RAM are writable. A
+    filter refuses system calls that could bypass this. Everything is removed when `end` returns.
 
-    Inside there is no network, no home directory, no environment, no /proc and no other process; the only places to
-    write to are two small file systems in RAM. A filter refuses system calls that reach past all this. All of it is
-    gone when `end` returns.
-
-    `disables_userns` also shuts user namespaces off for good. Only where not started as root, whose limit on processes
-    would no longer hold; it needs bubblewrap 0.8 and a /proc/sys that can be written to.
+    `disables_userns` also disables user namespaces. This needs bubblewrap 0.8 and a writable /proc/sys, and is not done
+    as root, because it would remove the limit on processes.
     """
 
     def __init__(self, program: str, *, disables_userns: bool = False) -> None:
@@ -168,7 +165,7 @@ class Bubblewrap:
         return _Sandboxed(process, told)
 
     def complaint(self) -> str | None:
-        """Try to set up a sandbox: return what goes wrong, or None when it works."""
+        """Try to set up a sandbox; return the error, or None if it works."""
         try:
             tried = self._start("confine", _choose_limits(10), (), subprocess.PIPE)
         except OSError as error:
@@ -187,7 +184,7 @@ class Bubblewrap:
 
 @contextlib.contextmanager
 def _open_filter_file() -> Iterator[int]:
-    """Open a pipe that holds the filter of system calls, as bwrap reads it: each sandbox needs its own."""
+    """Open a pipe with the filter of system calls in bwrap's form; each sandbox needs a separate one."""
     machine = os.uname().machine
     program = build_filter(machine)
     if program is None:
@@ -210,7 +207,7 @@ class _Sandboxed:
         self._followed = False
 
     def follow(self) -> None:
-        """Get a handle of the namespace's first process, whose end is the end of all others in it."""
+        """Get a handle of the namespace's first process, whose end also ends all others in it."""
         if self._followed:
             return
         self._followed = True
@@ -225,7 +222,7 @@ class _Sandboxed:
             self._first = os.pidfd_open(int(number[1])) if number else None
 
     def end(self) -> None:
-        """Kill the first process, and wait for the kernel to have ended the others."""
+        """Kill the first process, and wait until the kernel has ended the others."""
         self.follow()
         try:
             if self._first is None:
@@ -258,7 +255,7 @@ def _choose_limits(seconds: int) -> dict[str, Any]:
 
 
 def _counts_by_namespace() -> bool:
-    """Whether the limit counts the processes of the sandbox alone, and not all those of the user."""
+    """Whether the limit counts only the processes of the sandbox, not all of the user's."""
     version = re.match(r"(\d+)\.(\d+)", os.uname().release)
     return version is not None and (int(version[1]), int(version[2])) >= (5, 14)
 
@@ -298,9 +295,9 @@ def _list_folders_above(paths: list[str]) -> list[str]:
 
 
 class Plain:
-    """Starts each interpreter in a session and a temporary directory of its own, with limits.
+    """Starts each interpreter in a separate session and temporary directory, with limits.
 
-    Only for programs that are not hostile: they run as the user, with the user's files and network.
+    Use it only for programs that are not hostile: they run as the user, with the user's files and network.
     """
 
     def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
@@ -344,7 +341,7 @@ _OTHERWISE = "or accept the risk with CodeExecution(sandbox='none') or --unsafe-
 
 
 def find_isolation(sandbox: str) -> Isolation:
-    """Return the isolation of that name, or raise UsageError; "auto" is the best that there is, and never "none"."""
+    """Return the isolation of that name, or raise UsageError; "auto" is the best available one, never "none"."""
     if os.name != "posix":
         raise UsageError("model-written code cannot be run on this system: use Linux, a container or WSL")
     if sandbox == "none":

@@ -1,8 +1,8 @@
-"""The filter of system calls that a sandboxed program runs under, assembled here for the machine at hand.
+"""The filter of system calls for sandboxed programs, assembled for the current machine.
 
 It is a program for the kernel's packet filter (classic BPF), in the form that `bwrap --seccomp` reads. The kernel runs
-it at each system call, for the program and all that it starts, and nothing inside can take it off. Refused
-calls fail with an error number, so that honest code can fall back; no process is killed.
+it at each system call of the program and its descendants, and nothing inside can remove it. Refused calls fail with an
+error number, so that honest code can fall back; no process is killed.
 """
 
 from __future__ import annotations
@@ -114,9 +114,8 @@ _PER_LINUX, _PER_QUERY = 0, 0xFFFFFFFF
 
 @cache
 def build_filter(machine: str) -> bytes | None:
-    """Build the filter for a machine, named as by `uname -m`; None for one whose system calls are not listed.
-
-    It is short enough for a pipe of one page, so that writing it to a pipe never waits.
+    """Build the filter for a machine, named as by `uname -m`; None if its system calls are not listed. It fits into a
+    pipe of one page, so that writing it never blocks.
     """
     if machine not in MACHINES or sys.maxsize < 1 << 32:  # a 32-bit Python makes the calls of another machine
         return None
@@ -124,7 +123,7 @@ def build_filter(machine: str) -> bytes | None:
 
 
 def _assemble(machine: str) -> list[_Step]:
-    """Check the machine, then the number: those above NEWEST, which includes all of x32, are unknown to us."""
+    """Check the machine, then the number: numbers above NEWEST, which include all of x32, are unknown to us."""
     column = list(MACHINES).index(machine)
     steps = [(_LOAD, 0, 0, _MACHINE), (_IF_EQUAL, 1, 0, MACHINES[machine]), _fail("ENOSYS")]
     steps += [(_LOAD, 0, 0, _NUMBER), (_IF_ABOVE, 0, 1, NEWEST), _fail("ENOSYS")]
@@ -144,7 +143,7 @@ def _fail(error: str) -> _Step:
 
 
 def _load_argument(index: int) -> _Step:
-    """Load the lower half of an argument, which is all that the kernel reads of those checked here."""
+    """Load the lower half of an argument; the kernel reads no more of the arguments that are checked here."""
     return _LOAD, 0, 0, 16 + 8 * index
 
 

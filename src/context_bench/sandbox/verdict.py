@@ -67,7 +67,7 @@ def read_task(example: Mapping[str, Any]) -> Task | None:
 
 
 def _find_prompt(example: Mapping[str, Any], entry: str) -> str:
-    """Find the field that holds the beginning of the program, if one does."""
+    """Find the field with the beginning of the program, if there is one."""
     header = re.compile(rf"^(?:async\s+def|def|class)\s+{re.escape(entry)}\b", re.MULTILINE)
     for key in ("prompt", "context", "question"):
         text = example.get(key)
@@ -113,9 +113,8 @@ def _find_free_names(tree: ast.Module) -> list[str]:
 
 
 def _find_tested_name(tree: ast.Module, free: list[str], check: bool) -> str:
-    """Find the function that plain asserts test: the first that they call and nothing else defines.
-
-    A task may ask for a function with the name of a builtin: it is meant when nothing else is called.
+    """Find the function that plain asserts test: the first one that they call and that is not defined. If they call
+    only builtins, the task asks for a function with the name of a builtin.
     """
     calls = [
         node.func.id
@@ -150,10 +149,9 @@ class ProgramVerdict:
 
 
 def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> ProgramVerdict:
-    """Run a program, given as the pieces of a reply, against the tests of a task.
-
-    Where the tests' process fails or runs out of time, a program that is known to be good goes through a
-    sandbox of the same kind. If that passes, the fault is the program's; if not, nothing is known of it.
+    """Run a program, given as the pieces of a reply, against the tests of a task. If the tests' process fails or runs
+    out of time, a known good program runs in the same kind of sandbox. If that passes, the program is at fault; if not,
+    nothing is known about it.
     """
     verdict = _run_once(task, blocks, isolation, timeout)
     if verdict.explained:
@@ -167,9 +165,9 @@ def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> 
 def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> ProgramVerdict:
     """Run both processes once.
 
-    The program's process gets its source and the stream; the tests' process gets the tests, the stream
-    and the pipe. Only what comes out of the pipe counts, and it has to come in time, which is
-    counted from when both are ready: a machine that is slow to start them is not the program's fault.
+    The program's process gets its source and the stream; the tests' process gets the tests, the stream and the pipe.
+    Only the output of the pipe counts, if it arrives in time. The time starts when both are ready, because a machine
+    that starts them slowly is not the program's fault.
     """
     seconds = math.ceil(timeout) + 1
     facts = asdict(task)
@@ -202,7 +200,7 @@ def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: floa
 
 
 def _listen(pipe: int, length: int, seconds: float) -> tuple[bytes, bool]:
-    """Read a line of the tests' process, of that length at most, and whether it came in time."""
+    """Read a line from the tests' process, up to a length; also return whether it came in time."""
     deadline = time.monotonic() + seconds
     poll = select.poll()
     poll.register(pipe, select.POLLIN)

@@ -1,8 +1,8 @@
 """Statistics: intervals, tests, verdicts and plans, as pure functions over sums.
 
 Nothing here reads a row, a clock or a random number: callers add scores to small accumulators (`Moments`, `PairedSums`,
-`RatioSums`, `ClusterSums`, `Values`, `RepeatSums`), so that a run that keeps no rows has its statistics too. The
-standard library alone; docs/statistics.md works each number by hand.
+`RatioSums`, `ClusterSums`, `Values`, `RepeatSums`), so runs that keep no rows have statistics too. Only the standard
+library is used; docs/statistics.md works each number by hand.
 """
 
 # ruff: noqa: F403  (each module lists its public names in `__all__`)

@@ -1,7 +1,7 @@
-"""O'Brien-Fleming boundaries: how large a difference must be at each planned interim look.
+"""O'Brien-Fleming boundaries: the size of a difference that decides at each planned interim look.
 
-At look k of K it must exceed `c·sqrt(K/k)` standard errors: almost impossible at first, nearly the usual 1.96 at the
-end. Five looks at the usual 1.96 raise a false alarm in 14% of runs, a look after every example in 39%.
+At look k of K it must exceed `c·sqrt(K/k)` standard errors: almost impossible to exceed at first, nearly the usual 1.96
+at the end. Five looks at the usual 1.96 raise a false alarm in 14% of runs, a look after every example in 39%.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def crossing_chance(critical: float, looks: int) -> float:
 
 @lru_cache(maxsize=256)
 def find_critical(alpha: float, looks: int) -> float:
-    """Find the constant for which the chance of a false alarm at any look is alpha."""
+    """Find the constant for which the total chance of a false alarm, over all looks, is alpha."""
     low, high = normal_quantile(1 - alpha / 2), normal_quantile(1 - alpha / 2 / looks) + 0.1
     while high - low > 1e-7:
         middle = (low + high) / 2

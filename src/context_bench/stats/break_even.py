@@ -13,8 +13,8 @@ __all__ = ["memory_queries_to_repay", "rewrite_break_even", "rewrite_turns_to_re
 def rewrite_break_even(turns: float, *, read: float, write: float) -> float:
     """Return the share of the history that a rewrite must remove to pay off within `turns` further turns.
 
-    Kept as it is, the history is read from the cache in each of the turns; rewritten, it is written to the cache once
-    and read from it in the others. `read` and `write` are prices as multiples of plain input.
+    An unchanged history is read from the cache in each turn; a rewritten one is written to the cache once and read from
+    it in the other turns. `read` and `write` are prices as multiples of plain input.
     """
     return 1 - turns * read / (write + (turns - 1) * read)
 
@@ -30,7 +30,7 @@ def memory_queries_to_repay(
     """Return the number of questions after which a memory has repaid its writing; infinite if it never does.
 
     `writing` and one `query` are in the unit of `price`, that of one token of plain input; `read` and `write` are
-    multiples of it. `warm` is the chance that the next question comes before the provider's cache has expired.
+    multiples of it. `warm` is the probability that the next question arrives before the provider's cache expires.
     """
     saved = price * history * (warm * read + (1 - warm) * write) - query
     return writing / saved if saved > 0 else math.inf

@@ -1,7 +1,6 @@
-"""Clusters: examples that share a document or a conversation succeed and fail together, so they count for fewer.
-
-Everything is computed by leaving out one cluster at a time, from one pair of sums for each cluster. A test that treats
-the questions of ten conversations as independent raises a false alarm in a third to a half of all A/A comparisons.
+"""Clusters: examples that share a document or a conversation tend to succeed and fail together, so they count for less.
+All results come from one pair of sums for each cluster, by leaving out one cluster at a time. A test that treats the
+questions of ten conversations as independent raises a false alarm in a third to a half of all A/A comparisons.
 """
 
 from __future__ import annotations
@@ -59,7 +58,8 @@ def _merge_groups(one: Groups, other: Groups) -> Groups:
 
 @dataclass
 class ClusterSums(Accumulator):
-    """Two sums for each cluster: scores and their number, differences and their number, or the parts of a ratio."""
+    """Two sums for each cluster: of scores and their number, of differences and their number, or of the parts of a
+    ratio."""
 
     n: int = 0
     groups: Groups = field(default_factory=dict, metadata={"merge": _merge_groups})
@@ -120,9 +120,8 @@ def clustered_mean(sums: ClusterSums, alone: Moments | None = None) -> Mean:
 
 
 def clustered_difference(sums: ClusterSums, alone: PairedSums | None = None, *, scores: bool = True) -> Difference:
-    """Give the mean of differences that come in clusters, t with one degree fewer than clusters.
-
-    Each pair in `alone` is a cluster. Of `scores` in [0, 1] some changes may not have been seen yet.
+    """Return the mean of clustered differences; t has one degree of freedom fewer than there are clusters. Each pair in
+    `alone` is a cluster. With `scores` in [0, 1], some changes may not have been seen yet.
     """
     rest = PairedSums() if alone is None else alone
     value, variance = _jackknife(sums, rest.n, rest.total, rest.squares)
@@ -155,14 +154,14 @@ def _count_independent(sums: ClusterSums, alone: int) -> float:
 
 @dataclass
 class ScoreSums:
-    """Sums of scores, with those that share a document or a conversation by cluster."""
+    """Sums of scores; scores that share a document or a conversation are summed by cluster."""
 
     alone: Moments = field(default_factory=Moments)  # scores of examples that have no cluster: each counts by itself
     grouped: Moments = field(default_factory=Moments)
     clusters: ClusterSums = field(default_factory=ClusterSums)
 
     def add(self, value: float, group: str | None) -> None:
-        """Add one score, and what its example shares with others."""
+        """Add one score, with the cluster of its example."""
         if group is None:
             self.alone.add(value)
         else:
@@ -175,27 +174,27 @@ class ScoreSums:
         return self.alone.n + self.grouped.n
 
     def join(self) -> Moments:
-        """Give the sums over all scores, whatever they share."""
+        """Return the sums over all scores, ignoring clusters."""
         joined = Moments()
         joined.merge(self.alone)
         joined.merge(self.grouped)
         return joined
 
     def estimate(self) -> Mean:
-        """Estimate the mean: by clusters where any has more than one example."""
+        """Estimate the mean: by cluster if any has more than one example."""
         return clustered_mean(self.clusters, self.alone) if self.clusters.shared else estimate_mean(self.join())
 
 
 @dataclass
 class PairSums:
-    """Sums over pairs, with those that share a document or a conversation by cluster."""
+    """Sums over pairs; pairs that share a document or a conversation are summed by cluster."""
 
     alone: PairedSums = field(default_factory=PairedSums)  # pairs that have no cluster: each counts by itself
     grouped: PairedSums = field(default_factory=PairedSums)
     clusters: ClusterSums = field(default_factory=ClusterSums)
 
     def add(self, first: float, second: float, group: str | None) -> None:
-        """Add one pair, and what its example shares with others."""
+        """Add one pair, with the cluster of its example."""
         if group is None:
             self.alone.add(first, second)
         else:
@@ -214,14 +213,14 @@ class PairSums:
         return self.alone.n + self.grouped.n
 
     def join(self) -> PairedSums:
-        """Return the sums over all pairs, whatever they share."""
+        """Return the sums over all pairs, ignoring clusters."""
         sums = PairedSums()
         sums.merge(self.alone)
         sums.merge(self.grouped)
         return sums
 
     def difference(self, *, scores: bool = True) -> Difference:
-        """Compute the difference: by clusters where any has more than one pair; it then has that by row too."""
+        """Compute the difference: by cluster if any has more than one pair, and then by row too."""
         rows = paired_difference(self.join(), scores=scores)
         if self.clusters.shared:
             return replace(clustered_difference(self.clusters, self.alone, scores=scores), rows=rows)
@@ -229,10 +228,9 @@ class PairSums:
 
 
 def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:
-    """Give the difference of two means over different examples, by clusters where examples share them.
-
-    As in `unpaired_difference` one 0 and one 1 are added to each side; with clusters they weigh as the part of one that
-    they are.
+    """Return the difference of two means over different examples, by cluster if examples share any. As in
+    `unpaired_difference`, one 0 and one 1 are added to each side; with clusters, each weighs as much as one example's
+    share of a cluster.
     """
     sides = [each.join() for each in (first, second)]
     plain = unpaired_difference(*sides)

@@ -12,13 +12,13 @@ __all__ = ["Setting", "area_weights", "find_common_range", "find_largest_saving"
 
 
 def find_common_range(curves: Sequence[Sequence[float]]) -> tuple[float, float] | None:
-    """Give the range of tokens that every curve covers; None if there is none."""
+    """Return the range of tokens that every curve covers; None if there is none."""
     low, high = max(min(tokens) for tokens in curves), min(max(tokens) for tokens in curves)
     return (low, high) if low < high else None
 
 
 def area_weights(tokens: Sequence[float], low: float, high: float) -> list[float]:
-    """Give the weight of each setting in the mean height of the line through them between two numbers of tokens."""
+    """Return the weight of each setting in the mean height of their line between two numbers of tokens."""
     weights = [0.0] * len(tokens)
     order = sorted(range(len(tokens)), key=lambda place: tokens[place])
     for one, two in pairwise(order):
@@ -42,8 +42,8 @@ class Setting:
 def find_largest_saving(settings: Sequence[Setting], margin: float, *, alpha: float = 0.05) -> Setting | None:
     """Find the setting that saves most and is not worse than the baseline by the margin; None if there is none.
 
-    Settings are tried from the smallest saving on and the first that fails ends the search, so that the level holds
-    for all of them together without a correction.
+    Settings are tried from the smallest saving up, and the first that fails ends the search, so the level holds for all
+    settings together without a correction.
     """
     best = None
     for setting in sorted(settings, key=lambda each: each.saving):

@@ -1,8 +1,8 @@
 """The difference between two systems: one estimate from which interval, p-value, verdict and plan all follow.
 
-p-value and 95% interval use the same centre, variance and degrees of freedom. "Equivalent" and "not worse" go by the
-90% limits, each of which is the wider of two: one with a term for skewness, one that bounds the losses not seen.
-Without them, a system whose true loss equals the margin is called equivalent in 10% of runs.
+p-value and 95% interval use the same centre, variance and degrees of freedom. "Equivalent" and "not worse" use the 90%
+limits. Each is the wider of two limits: one with a term for skewness, one that bounds unseen losses. Without these, a
+system whose true loss equals the margin would be called equivalent in 10% of runs.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def bound_losses(losses: float, n: float, tail: float = NARROW_TAIL) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """An estimated difference: as observed, and as the interval around `centre` sees it.
+    """An estimated difference: the observed value, and the interval around `centre`.
 
     `n` counts the pairs (unpaired: the smaller side), `groups` the clusters, if there are any. `seen` is the variance
-    without the examples that were added, as is done to scores in [0, 1]; None where none were. `third` is the third
-    central moment of the estimate, of which the skewness follows. `independent` is the number of examples that the
-    bound on unseen losses counts, with clusters the effective number of those; None where no bound is known. `rows` is
-    the difference with clusters ignored, which holds for these groups alone. `cubed` is the mean of the cubed changes:
-    for pass/fail the value itself, otherwise one that small gains everywhere do not hide rare breaks from.
+    without the added examples (scores in [0, 1] get some); None without any. `third` is the third central moment of the
+    estimate, which gives the skewness. `independent` is the number of examples for the bound on unseen losses, or with
+    clusters their effective number; None if no bound is known. `rows` is the difference without clusters, valid only
+    for these groups. `cubed` is the mean of the cubed changes: for pass/fail it equals the value; for other scores,
+    many small gains cannot hide rare breaks in it.
     """
 
     value: float
@@ -72,19 +72,18 @@ class Difference:
 
     @property
     def known(self) -> bool:
-        """Whether there is enough to judge by."""
+        """Whether there is enough data for a judgement."""
         return self.degrees > 0 and math.isfinite(self.variance)
 
     @property
     def spread(self) -> float:
-        """Standard deviation of one pair's difference as it was seen, with clusters as if the pairs were alone."""
+        """Standard deviation of one pair's observed difference, ignoring clusters."""
         variance = self.variance if self.seen is None else self.seen
         return math.sqrt(variance * self.n) if self.known else math.nan
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Give the two-sided interval, not corrected for other comparisons.
-
-        Up to 90% its ends are the limits that decide. Above, it leaves out 0 exactly where the p-value says so.
+        """Return the two-sided interval, not corrected for other comparisons. Up to 90%, its ends are the deciding
+        limits. Above, it excludes 0 exactly if the p-value is significant at that level.
         """
         if not self.known:
             nan = math.nan
@@ -93,9 +92,8 @@ class Difference:
         return self.enclose(*(self.limits(tail) if tail >= NARROW_TAIL else self.widen(tail, NARROW_TAIL)), level)
 
     def widen(self, tail: float, narrow: float) -> tuple[float, float]:
-        """Give the limits that agree with a p-value of twice that tail, and hold those that decide at the narrow one.
-
-        A limit that excludes 0 stays, since the p-value does.
+        """Return the limits that agree with a p-value of twice that tail, and that contain the deciding limits of the
+        narrow tail. A limit that excludes 0 is not widened, since the p-value excludes 0 too.
         """
         half = t_quantile(1 - tail, self.degrees) * math.sqrt(self.variance)
         low, high = self.centre - half, self.centre + half
@@ -103,11 +101,11 @@ class Difference:
         return low if low > 0 else min(low, least), high if high < 0 else max(high, most)
 
     def narrow(self, tail: float = NARROW_TAIL) -> Interval:
-        """Give the interval between the limits that decide "equivalent" and "not worse"."""
+        """Return the interval between the limits that decide "equivalent" and "not worse"."""
         return self.enclose(*self.limits(tail), 1 - 2 * tail) if self.known else self.interval(1 - 2 * tail)
 
     def enclose(self, low: float, high: float, level: float, method: str = "") -> Interval:
-        """Make an interval of two ends; scores in [0, 1] cannot differ by more than 1."""
+        """Make an interval from two ends; scores in [0, 1] cannot differ by more than 1."""
         if self.seen is not None:
             low, high = max(-1.0, low), min(1.0, high)
         even = math.isclose(high - self.value, self.value - low, rel_tol=1e-9)
@@ -115,9 +113,8 @@ class Difference:
         return Interval(self.value, low, high, level, self.n, named, symmetric=even, groups=self.groups)
 
     def limits(self, tail: float = NARROW_TAIL) -> tuple[float, float]:
-        """Give the limits beyond each of which the true difference lies with that chance at most.
-
-        They decide "equivalent" and "not worse"; the value is never outside them.
+        """Return two limits; the true difference lies beyond each of them with at most this probability. They decide
+        "equivalent" and "not worse", and enclose the value.
         """
         t, error = t_quantile(1 - tail, self.degrees), math.sqrt(self.variance)
         lean = self.third / error**3 * (2 * t * t + 1) / 6 if error else 0.0
@@ -128,13 +125,13 @@ class Difference:
         return min(low, self.value), max(high, self.value)
 
     def _find_unseen(self, net: float, tail: float) -> float:
-        """Give the share of net losses (or gains) that may be missing from those seen."""
+        """Return the share of net losses (or gains) that may exist beyond those seen."""
         n = self.independent or 0.0
         losses = max(0.0, net) * n
         return bound_losses(losses, n, tail) - losses / n
 
     def p_value(self, null: float = 0.0) -> float:
-        """Give the two-sided p-value of `the true difference is null`; NaN where there is too little to judge by."""
+        """Give the two-sided p-value of `the true difference is null`; NaN without enough data."""
         if not self.known:
             return math.nan
         if self.variance == 0:
@@ -156,7 +153,7 @@ class PairedSums(Accumulator):
     cubes: float = 0.0
 
     def add(self, first: float, second: float) -> None:
-        """Add one example: what the system scored, and what the baseline did."""
+        """Add one example: the scores of the system and of the baseline."""
         change = first - second
         self.n += 1
         if change:
@@ -175,10 +172,9 @@ class PairedSums(Accumulator):
 
 
 def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
-    """Give the mean difference over pairs, with one unseen change in each direction.
-
-    Seconds or tokens get Student's plain form, and so do scores outside [0, 1], unless all change by the same: then the
-    unseen changes are as large as that.
+    """Return the mean difference over pairs, with one unseen change in each direction. Seconds, tokens and scores
+    outside [0, 1] get Student's plain form. If all such scores change by the same amount, the unseen changes have that
+    size.
     """
     if sums.n < 2:
         return Difference(sums.total / sums.n if sums.n else math.nan, math.nan, math.nan, 0, sums.n, "paired t")
@@ -203,9 +199,9 @@ def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
 
 
 def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True) -> Difference:
-    """Give the difference of two means over different examples, by Welch.
+    """Return the difference of two means over different examples, by Welch.
 
-    Scores get one 0 and one 1 added to each side (Agresti and Caffo), without which the interval fails near the
+    One 0 and one 1 are added to the scores of each side (Agresti and Caffo); without them the interval fails near the
     ceiling.
     """
     value, n = first.mean - second.mean, min(first.n, second.n)
@@ -230,7 +226,7 @@ def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True)
 
 
 def average_differences(parts: Sequence[Difference]) -> Difference:
-    """Give the mean of the differences of several datasets, each with the same weight."""
+    """Return the mean of the differences of several datasets, equally weighted."""
     known, count = all(part.known for part in parts) and bool(parts), max(1, len(parts))
     value = math.fsum(part.value for part in parts) / count if parts else math.nan
     n = sum(part.n for part in parts)

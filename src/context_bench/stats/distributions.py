@@ -1,8 +1,8 @@
 """Normal, t, F, binomial and beta distributions: cumulative shares and quantiles, with the standard library alone.
 
-All agree with scipy to 1e-9. Quantiles of t are cached, since a report needs the same few repeatedly. t, F and
-binomial follow from the incomplete beta function; the factor in front of it is computed by Loader's saddle-point form,
-so that it keeps its digits for a million examples, where a difference of log-gammas does not.
+All agree with scipy to 1e-9. Quantiles of t are cached, because a report needs the same few repeatedly. t, F and
+binomial follow from the incomplete beta function. Its leading factor is computed by Loader's saddle-point form, which
+stays exact for a million examples, unlike a difference of log-gammas.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def binomial_cdf(count: int, n: int, p: float) -> float:
 
 
 def binomial_quantile(share: float, n: int, p: float) -> int:
-    """Give the least count that is reached or undercut with a chance of at least `share`."""
+    """Return the smallest count whose cumulative probability is at least `share`."""
     low, high, share = 0, n, share * (1 - 1e-13)  # a share that is met exactly must not fail by rounding
     while low < high:
         middle = (low + high) // 2
@@ -140,7 +140,7 @@ def _stirling_error(n: float) -> float:
 
 
 def _deviance(x: float, mean: float) -> float:
-    """`x log(x / mean) + mean - x`, without cancellation where x is near the mean."""
+    """Return `x log(x / mean) + mean - x`, without cancellation if x is near the mean."""
     if abs(x - mean) >= 0.1 * (x + mean):
         return x * math.log(x / mean) + mean - x
     ratio = (x - mean) / (x + mean)
@@ -154,7 +154,7 @@ def _deviance(x: float, mean: float) -> float:
 
 
 def binomial_density(x: float, n: float, p: float, q: float) -> float:
-    """Give `C(n, x) p^x q^(n-x)` with q = 1 - p, also where x and n are not whole."""
+    """Return `C(n, x) p^x q^(n-x)` with q = 1 - p; x and n need not be whole."""
     if p == 0 or q == 0:
         return float(x == (0 if p == 0 else n))
     if x == 0 or x == n:
@@ -165,7 +165,7 @@ def binomial_density(x: float, n: float, p: float, q: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    """Compute the continued fraction of the incomplete beta function, by Lentz's method."""
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / (d if abs(d) > _TINY else _TINY)
     total = d
@@ -183,7 +183,7 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float, rest: float | None = None) -> float:
-    """Give the regularised incomplete beta function; `rest` is 1 - x where the caller knows it more exactly."""
+    """Return the regularised incomplete beta function; `rest` is 1 - x if the caller knows it more exactly."""
     y = 1 - x if rest is None else rest
     if x <= 0:
         return 0.0
@@ -209,7 +209,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 def invert(
     rise: Callable[[float], float], slope: Callable[[float], float], start: float, low: float, high: float
 ) -> float:
-    """Find where a rising function is 0, by Newton's steps, halving the bracket wherever a step leaves it."""
+    """Find the zero of a rising function by Newton's steps; halve the bracket if a step leaves it."""
     x = start
     for _ in range(200):
         value = rise(x)

@@ -25,12 +25,12 @@ def _null(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the limits between which the true value lies with a confidence of `level`.
+    """An estimate, and limits that contain the true value with a confidence of `level`.
 
-    `n` is the number of examples, `method` names the formula, `mark` is empty where nothing is to be said against it,
-    `symmetric` says that the value stands in the middle, so that `±` may be written. `groups` is the number of clusters
-    (documents, conversations) where it goes by those, else None. The value is never outside: formulas that shrink it
-    can leave it there, and then the nearer limit moves to it.
+    `n` is the number of examples, `method` names the formula, `mark` is a caution, empty for none; `symmetric` means
+    that the value is in the middle, so that `±` may be written. `groups` is the number of clusters (documents,
+    conversations) if it is computed by cluster, else None. The limits always enclose the value: if a formula that
+    shrinks the estimate leaves it outside, the nearer limit moves to it.
     """
 
     value: float
@@ -63,9 +63,8 @@ class Interval:
         return replace(self, value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
     def find_decimals(self) -> int:
-        """Choose the decimals: 2 (fewer from 100 on), or as many as it takes to tell the two limits apart.
-
-        One more where the value, which has a decimal more than its limits, would be outside them by rounding.
+        """Choose the decimals: 2 (fewer from 100 on), or as many as are needed to distinguish the limits. Add one if
+        rounding would put the value, which has one decimal more, outside its limits.
         """
         width, least = self.high - self.low, 2 if abs(self.value) < 100 else 1 if abs(self.value) < 1000 else 0
         if not (math.isfinite(width) and width > 1e-12 * abs(self.value)):  # but for rounding the ends are the same
@@ -92,7 +91,7 @@ class Interval:
         return " ".join(filter(None, (shown, limits, self.mark)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict for strict JSON: non-finite numbers become null; `groups` only where there are clusters."""
+        """Return a dict for strict JSON: non-finite numbers become null; `groups` only if there are clusters."""
         limits = {"value": _null(self.value), "low": _null(self.low), "high": _null(self.high)}
         written = {**asdict(self), **limits}
         if self.groups is None:

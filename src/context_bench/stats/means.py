@@ -1,8 +1,8 @@
 """The mean of scores, and the share that passed.
 
 Scores lie in [0, 1], often exactly on an end, and the best systems are near the ceiling: there `mean ± t·se` covers 59%
-where it says 95%, and the bootstrap is no better. Wilson's form holds, with the number of examples replaced by an
-effective one: a score that spreads less than pass/fail counts for more than one.
+where it says 95%, and the bootstrap is no better. Wilson's form works, with an effective number of examples: a score
+that varies less than pass/fail counts as more than one example.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ where a 0 or 1 was seen, means near 0.9 with 3% zeros cover 75 to 80% where they
 
 
 class Accumulator:
-    """Base of the dataclasses whose fields are sums; a field that is not a sum says how it is merged.
-
-    Two accumulators over two parts of the data, merged, equal one over all of it.
+    """Base of dataclasses whose fields are sums; any other field declares how it is merged. Merging the accumulators of
+    two parts of the data gives the accumulator of all of it.
     """
 
     def merge(self, other: Any) -> None:
@@ -114,7 +113,7 @@ def effective_size(deviations: float, mean: float, n: float, *, unseen: float, s
     """Return the effective sample size: how many pass/fail examples would determine the mean as precisely.
 
     `deviations` is the sum of squared deviations (of clusters: n² times the squared standard error), `unseen` the
-    weight of scores not seen (`END_WEIGHT`; of clusters more), `size` the scores in a cluster on average.
+    weight of unseen scores (`END_WEIGHT`, more for clusters), `size` the mean number of scores in a cluster.
     """
     extra = unseen * (mean * mean + (1 - mean) ** 2)
     spread, possible = deviations + extra, n * mean * (1 - mean) + extra / size
@@ -123,7 +122,7 @@ def effective_size(deviations: float, mean: float, n: float, *, unseen: float, s
 
 @dataclass(frozen=True)
 class Mean:
-    """An estimated mean: of scores in [0, 1] with its effective size, of other numbers with its standard error."""
+    """An estimated mean, with its effective size for scores in [0, 1], and its standard error for other numbers."""
 
     value: float
     size: float
@@ -170,21 +169,20 @@ def estimate_mean(moments: Moments, *, scores: bool = True) -> Mean:
 
 
 def mean_interval(moments: Moments, level: float = 0.95, *, scores: bool = True) -> Interval:
-    """Give the mean with its interval."""
+    """Return the mean with its interval."""
     return estimate_mean(moments, scores=scores).interval(level)
 
 
 def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
-    """Give the share that passed with its interval."""
+    """Return the share that passed, with its interval."""
     return mean_interval(Moments(n, count, count, 0.0 if count < n else 1.0, 1.0 if count else 0.0), level)
 
 
 def average_means(parts: Sequence[Mean], level: float = 0.95) -> Interval:
-    """Give the mean of the means of several datasets, each with the same weight.
-
-    The variances of the means are added, each mean pulled a little towards 1/2 so that a dataset at the ceiling is not
-    certain; Wilson's form then has the effective size of that sum, and Welch and Satterthwaite's degrees. Joining each
-    dataset's own limits instead covers 85 to 90% over 8 to 20 datasets near the ceiling.
+    """Return the mean of the means of several datasets, equally weighted. The variances of the means are added, with
+    each mean pulled slightly towards 1/2, so that a dataset at the ceiling is not certain. Wilson's form then uses the
+    effective size of that sum, and Welch and Satterthwaite's degrees of freedom. Joining each dataset's own limits
+    instead covers 85 to 90% over 8 to 20 datasets near the ceiling.
     """
     count, n = len(parts), sum(part.n for part in parts)
     value = math.fsum(part.value for part in parts) / count if parts else math.nan

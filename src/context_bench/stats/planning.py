@@ -1,8 +1,8 @@
 """Planning: how many examples a comparison needs, and what a given number of examples can show.
 
-The numbers are those of independent examples; with clusters, those of clusters. `spread` is the standard deviation of
-one example's difference (`Difference.spread` of a pilot, or `pass_fail_spread`). Where few examples change, the power
-is enumerated over all counts of gains and losses: the normal approximation promises 80% there and gives 54.
+The numbers count independent examples, or clusters if there are any. `spread` is the standard deviation of one
+example's difference (`Difference.spread` of a pilot, or `pass_fail_spread`). If few examples change, the power is
+enumerated over all counts of gains and losses, because the normal approximation would promise 80% and deliver 54%.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ _NEGLIGIBLE = 1e-9
 
 
 def pass_fail_spread(discordant: float, difference: float = 0.0) -> float:
-    """Give the spread of pass/fail differences from the share of examples that only one of the two passes."""
+    """Return the spread of pass/fail differences, given the share of examples that only one of the two passes."""
     return math.sqrt(max(0.0, discordant - difference * difference))
 
 
 @lru_cache(maxsize=10_000)
 def least_n(margin: float, losses: int = 0, alpha: float = 0.05) -> int:
-    """Return the fewest examples that can show "equivalent" given the net losses: 149 at margin 0.02 with none."""
+    """Return the smallest number of examples that can show "equivalent" with these net losses: 149 at margin 0.02
+    without any."""
     found = find_least(lambda n: n > losses and beta_cdf(margin, losses + 1, n - losses) > 1 - alpha)
     assert found is not None
     return found
@@ -85,7 +86,8 @@ def _is_enumerated(n: float, discordant: float, scores: bool, most: int = MAX_DI
 
 @lru_cache(maxsize=10_000)
 def _bound_net_losses(n: int, margin: float, alpha: float) -> int:
-    """Find the most net losses in n examples that leave the bound on losses not seen within the margin."""
+    """Find the largest number of net losses in n examples for which the bound on unseen losses stays within the
+    margin."""
     low, high = -1, n
     while high - low > 1:
         middle = (low + high) // 2
@@ -113,7 +115,7 @@ def _find_most_losses(n: int, changed: int, margin: float, alpha: float) -> int:
 
 
 def _find_least_net(n: int, changed: int, alpha: float) -> int:
-    """Find the least net change among `changed` examples that is significant; more than all if none is."""
+    """Find the smallest significant net change among `changed` examples; more than all if none is significant."""
     low, high = -2 + changed % 2, changed + 2
     while high - low > 2:
         middle = low + 2 * ((high - low) // 4)
@@ -125,7 +127,7 @@ def _find_least_net(n: int, changed: int, alpha: float) -> int:
 def _enumerate(n: int, discordant: float, difference: float, share: Callable[[int, float], float]) -> float:
     """Sum over all numbers of changes: their probability times the share of runs that succeed.
 
-    `share` takes the changes and the chance that one of them is a loss.
+    `share` receives the number of changes and the probability that one of them is a loss.
     """
     if not discordant:
         return share(0, 0.5)
@@ -137,9 +139,8 @@ def _enumerate(n: int, discordant: float, difference: float, share: Callable[[in
 
 
 def _stay_above(chance: Callable[[int], float], goal: float, margin: float, alpha: float) -> int:
-    """Find the number of examples from which on the chance stays above the goal.
-
-    It falls until one more loss is allowed and then leaps: it is lowest just before those numbers.
+    """Find the number of examples from which on the probability stays above the goal. The probability falls until one
+    more loss is allowed, and then jumps, so it is lowest just before a jump.
     """
 
     def is_above(losses: int) -> bool:
@@ -158,7 +159,7 @@ def _stay_above(chance: Callable[[int], float], goal: float, margin: float, alph
 
 
 def _find_error(n: float, spread: float, difference: float, scores: bool) -> float:
-    """Give the standard error that a verdict on n examples goes by; it counts pairs that were not seen."""
+    """Return the standard error of a verdict on n examples, including the added pairs."""
     unseen = max(0.0, UNSEEN_PAIRS * (1 + difference**2 - 2 * spread**2)) if scores else 0.0
     return math.sqrt(spread * spread / n + unseen / (n * n))
 
@@ -168,14 +169,15 @@ def _find_critical(share: float, n: float) -> float:
 
 
 def _chance(room: float, n: float, spread: float) -> float:
-    """Give the chance that the mean of n differences is not further from the true one than that, to one side."""
+    """Return the probability that the mean of n differences deviates from the true one, to one side, by at most this
+    much."""
     return float(room > 0) if spread == 0 else normal_cdf(room * math.sqrt(n) / spread)
 
 
 def power_of_difference(
     n: float, spread: float, difference: float, *, alpha: float = 0.05, scores: bool = True
 ) -> float:
-    """Give the chance that n examples find a true difference."""
+    """Return the probability that n examples find a true difference."""
     discordant = _count_discordant(spread, difference)
     graded = discordant > spread * spread + difference * difference + 1e-12  # pass/fail scores cannot spread less
     if not graded and _is_enumerated(n, discordant, scores, MAX_FOR_DIFFERENCE):
@@ -195,9 +197,8 @@ def power_of_difference(
 def power_of_equivalence(
     n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
-    """Give the chance that n examples, or clusters, show two systems equivalent within the margin.
-
-    Of `scores` in [0, 1] a verdict bounds the losses that were not seen.
+    """Return the probability that n examples, or clusters, show two systems equivalent within the margin. For `scores`
+    in [0, 1], a verdict also bounds unseen losses.
     """
     return _find_power(n, spread, margin, difference, alpha, scores, both_sides=True)
 
@@ -205,7 +206,7 @@ def power_of_equivalence(
 def power_of_non_inferiority(
     n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
-    """Give the chance that n examples show a system not worse than the baseline by the margin."""
+    """Return the probability that n examples show a system not worse than the baseline by the margin."""
     return _find_power(n, spread, margin, difference, alpha, scores, both_sides=False)
 
 
@@ -295,6 +296,6 @@ def _find_n(
 
 
 def find_detectable(spread: float, n: float, *, alpha: float = 0.05, power: float = 0.8, scores: bool = True) -> float:
-    """Give the smallest true difference that n examples find in a share `power` of all runs."""
+    """Return the smallest true difference that n examples find in a share `power` of all runs."""
     judged = _find_critical(1 - alpha / 2, n) * _find_error(n, spread, 0.0, scores)
     return judged + normal_quantile(power) * spread / math.sqrt(n)

@@ -1,8 +1,8 @@
 """Medians and percentiles, with intervals from order statistics: exact for any distribution.
 
 The values themselves are kept (eight bytes each) up to a limit; beyond it they are counted in buckets whose width is
-one percent of their value, so that memory stays bounded, and the method says so. A bootstrap of the 95th percentile of
-30 values covers 78% where it says 95; here it is "too few".
+one percent of their value, so that memory stays bounded, and the method says so. A bootstrap interval of the 95th
+percentile of 30 values covers 78% instead of 95%; here the result is "too few".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 class Values:
-    """Keeps numbers for quantiles: all of them up to a limit, then how many fell into each bucket."""
+    """Keeps numbers for quantiles: all of them up to a limit, beyond it the count in each bucket."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.limit = limit
@@ -52,7 +52,7 @@ class Values:
 
     @property
     def exact(self) -> bool:
-        """Whether every value is still there."""
+        """Whether all values are still kept."""
         return not self.buckets
 
     def add(self, value: float) -> None:
@@ -99,7 +99,8 @@ class Values:
 
 
 def find_ranks(n: int, share: float, level: float = 0.95) -> tuple[int, int] | None:
-    """Return the ranks whose values enclose the quantile with at least that confidence; None with too few values."""
+    """Return the ranks whose values enclose the quantile with at least this confidence; None if there are too few
+    values."""
     tail = (1 - level) / 2
     low = binomial_quantile(tail, n, share)
     high = binomial_quantile(1 - tail, n, share) + 1
@@ -107,7 +108,7 @@ def find_ranks(n: int, share: float, level: float = 0.95) -> tuple[int, int] | N
 
 
 def quantile_interval(values: Values, share: float, level: float = 0.95) -> Interval:
-    """Give a quantile (0.5 is the median) with its interval; the value is interpolated as numpy does it."""
+    """Return a quantile (0.5 is the median) with its interval; the value is interpolated as in numpy."""
     n = values.n
     method = "order statistics" if values.exact else "order statistics of 1% buckets"
     if not n:

@@ -1,7 +1,8 @@
 """Ratios of sums: savings, compression and cost of pass are each one sum divided by another.
 
-Long examples weigh more than short ones, so that the mean of the ratios is another number. The standard error is the
-jackknife's, from sums alone: of what leaving out one example does, the first three terms in its share of the whole.
+Long examples weigh more than short ones, so this differs from the mean of the ratios. The standard error is the
+jackknife's, computed from sums: the effect of leaving out one example, expanded to three terms in its share of the
+total.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class RatioSums(Accumulator):
     length_squares: float = 0
 
     def add(self, above: float, below: float, length: float | None = None) -> None:
-        """Add one example; its length weighs it, by default the larger of its parts above and below the line."""
+        """Add one example, weighted by its length: by default, the larger of its numerator and denominator."""
         square, product, under = above * above, above * below, below * below
         self.n += 1
         self.above += above
@@ -75,7 +76,7 @@ class RatioSums(Accumulator):
         self.length_squares += weight * weight
 
     def extend(self, pairs: Iterable[tuple[float, float]]) -> None:
-        """Add many examples; of whole numbers, whose sums are exact in any order, all at once."""
+        """Add many examples; whole numbers, whose sums are exact in any order, are added all at once."""
         kept = list(pairs)
         if not all(type(above) in _WHOLE and type(below) in _WHOLE for above, below in kept):
             for above, below in kept:
@@ -103,7 +104,7 @@ class RatioSums(Accumulator):
 
     @property
     def ratio(self) -> float:
-        """The ratio of the totals; NaN where the lower one is 0."""
+        """The ratio of the totals; NaN if the denominator is 0."""
         return self.above / self.below if self.below else math.nan
 
     @property
@@ -113,7 +114,7 @@ class RatioSums(Accumulator):
 
     @property
     def alike(self) -> float:
-        """Number of equal residuals with the same kurtosis: small where a few examples make up the variance."""
+        """Number of equal residuals with the same kurtosis; small if a few examples dominate the variance."""
         second, fourth = self.sum_residuals(self.above, self.below)
         return second * second / fourth if fourth else math.inf
 
@@ -125,9 +126,8 @@ class RatioSums(Accumulator):
         return (self.n - 1) / self.n * self.sum_moves(self.above, self.below)
 
     def sum_residuals(self, above: float, below: float) -> tuple[float, float]:
-        """Sum the squares and the fourth powers of how far each example is off the ratio of two totals, times `below`.
-
-        n equal residuals have the least fourth powers that are possible: rounding cannot bring them beneath it.
+        """Sum the squares and the fourth powers of each example's deviation from the ratio of two totals, times
+        `below`. Equal residuals have the smallest possible sum of fourth powers; rounding must not push it below that.
         """
         a, b = above, below
         second = max(0.0, b * b * self.above_squares - 2 * a * b * self.products + a * a * self.below_squares)
@@ -137,7 +137,7 @@ class RatioSums(Accumulator):
         return second, max(least, fourth if fourth > LEAST_RESIDUAL * even else 0.0)
 
     def sum_moves(self, above: float, below: float) -> float:
-        """Sum the squares of how far the ratio of two totals moves when one of these examples is left out."""
+        """Sum the squared changes of the ratio of two totals when one of these examples is left out."""
         a, b = above, below
         # a and b multiplied in, not the ratio: whole numbers then cancel exactly where nothing was saved
         first = (b * b * self.above_squares - 2 * a * b * self.products + a * a * self.below_squares) / b**2
@@ -149,10 +149,11 @@ class RatioSums(Accumulator):
 def limit_ratio(
     value: float, variance: float, effective_n: float, alike: float, n: int, *, level: float, positive: bool = False
 ) -> tuple[float, float, str]:
-    """Give the limits of a ratio and their mark; a share of tokens is not below 0, so that no more than all is saved.
+    """Return the limits of a ratio and their mark; a share of tokens is at least 0, so no more than everything is
+    saved.
 
-    `effective_n` is the effective number of examples (or clusters), `alike` the number of equal residuals with the
-    same kurtosis. With `positive` the limits are laid around the logarithm, as for a cost that may be far above,
+    `effective_n` is the effective number of examples (or clusters), `alike` the number of equal residuals with the same
+    kurtosis. With `positive` the limits are computed for the logarithm, as for a cost, which may be very large but
     never below 0.
     """
     if math.isnan(variance) or effective_n <= 1 or (positive and value <= 0):
@@ -168,11 +169,10 @@ def limit_ratio(
 
 
 def ratio_interval(sums: RatioSums, level: float = 0.95, *, positive: bool = False) -> Interval:
-    """Give the ratio with its interval: the jackknife's error, t with one degree fewer than the effective number.
-
-    That number is the smaller of two: by length, and by how far each example is off the ratio. A saving that grows with
-    length depends on a few long examples more than their length alone says. `positive` is for costs, as in
-    `limit_ratio`.
+    """Return the ratio with its interval: the jackknife's error, and t with one degree of freedom fewer than the
+    effective number. That number is the smaller of two: by length, and by the deviation of each example from the ratio.
+    A saving that grows with length depends on a few long examples even more than their length suggests. `positive` is
+    for costs, as in `limit_ratio`.
     """
     value = sums.ratio
     known = sums.variance, sums.effective_n, sums.alike, sums.n
@@ -182,5 +182,5 @@ def ratio_interval(sums: RatioSums, level: float = 0.95, *, positive: bool = Fal
 
 
 def is_even(value: float, low: float, positive: bool) -> bool:
-    """Whether the limits are symmetric: not on a log scale, and not where they end at 0."""
+    """Whether the limits are symmetric: not on a log scale, and not if they end at 0."""
     return not positive and (low != 0 or value == 0)

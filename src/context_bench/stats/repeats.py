@@ -1,4 +1,4 @@
-"""Repeated answers to one example, and the noise floor: how much a system differs from itself between two runs."""
+"""Repeated answers to one example, and the noise floor: the difference between two runs of the same system."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 
 
 def chance_any_passes(passed: int, n: int, k: int) -> float:
-    """Estimate pass@k for one example: the chance that at least one of k answers passes, from `passed` of n."""
+    """Estimate pass@k for one example: the probability that at least one of k answers passes, given `passed` of n."""
     return 1 - math.comb(n - passed, k) / math.comb(n, k)
 
 
 def chance_all_pass(passed: int, n: int, k: int) -> float:
-    """Estimate pass^k for one example: the chance that all of k answers pass, from `passed` of n."""
+    """Estimate pass^k for one example: the probability that all of k answers pass, given `passed` of n."""
     return math.comb(passed, k) / math.comb(n, k)
 
 
@@ -79,7 +79,7 @@ class RepeatedAnswers:
         self._open: dict[Hashable, list[float | None]] = {}
 
     def add(self, example: Hashable, value: float | None) -> None:
-        """Add one answer to an example; None where it has no score."""
+        """Add one answer to an example; None stands for a missing score."""
         answers = self._open.setdefault(example, [])
         answers.append(value)
         if len(answers) >= self._repeats:
@@ -109,27 +109,27 @@ def _interval_over(sums: RepeatSums, least: int, value_of: dict[tuple[int, int],
 
 
 def pass_at_k(sums: RepeatSums, k: int, level: float = 0.95) -> Interval:
-    """Give pass@k over the examples that have at least k answers."""
+    """Return pass@k over the examples that have at least k answers."""
     values = {(n, c): chance_any_passes(c, n, k) for n, c, _ in sums.tally() if n >= k}
     return _interval_over(sums, k, values, level)
 
 
 def pass_all_k(sums: RepeatSums, k: int, level: float = 0.95) -> Interval:
-    """Give pass^k over the examples that have at least k answers."""
+    """Return pass^k over the examples that have at least k answers."""
     values = {(n, c): chance_all_pass(c, n, k) for n, c, _ in sums.tally() if n >= k}
     return _interval_over(sums, k, values, level)
 
 
 def flip_share(sums: RepeatSums, level: float = 0.95) -> Interval:
-    """Return the chance that exactly one of two answers to an example passes: the noise floor of a comparison."""
+    """Return the probability that exactly one of two answers to an example passes."""
     values = {(n, c): c * (n - c) / math.comb(n, 2) for n, c, _ in sums.tally() if n >= 2}
     return _interval_over(sums, 2, values, level)
 
 
 def repeat_share(sums: RepeatSums, level: float = 0.95) -> Interval:
-    """Give the share of the variance that lies between repeats of one example; the rest lies between examples.
+    """Return the share of the variance between repeats of one example; the rest is between examples.
 
-    A one-way analysis of variance; the interval is exact for normal scores and as many answers to each example.
+    A one-way analysis of variance; the interval is exact for normal scores and equally many answers to each example.
     """
     within_degrees, between_degrees = sums.n - sums.examples, sums.examples - 1
     few = Interval(math.nan, math.nan, math.nan, level, sums.examples, "anova", TOO_FEW)
@@ -154,10 +154,9 @@ def repeat_share(sums: RepeatSums, level: float = 0.95) -> Interval:
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """How often two runs of one system disagree, and the difference in the mean that this alone explains.
-
-    A difference between two systems within `floor` is what running one of them twice would give in 19 of 20 cases. It
-    is NaN where the two runs never disagreed, since no noise level can be estimated then.
+    """How often two runs of one system disagree, and the difference of means that this alone explains. In 19 of 20
+    cases, two runs of one system differ by at most `floor`. It is NaN if the two runs never disagreed, because no noise
+    level can be estimated then.
     """
 
     n: int
@@ -167,7 +166,7 @@ class NoiseFloor:
 
     @property
     def nothing_seen(self) -> bool:
-        """Whether the two agree on every example, also in scores that do not change a pass."""
+        """Whether the two runs agree on every example, even in scores that do not affect a pass."""
         return self.n > 0 and self.flips == 0 and math.isnan(self.floor)
 
     def to_dict(self) -> dict[str, Any]:
@@ -183,7 +182,7 @@ class NoiseFloor:
 
 
 def noise_of_twins(sums: PairedSums, level: float = 0.95, *, flips: int | None = None) -> NoiseFloor:
-    """Give the noise floor from the baseline run twice; `flips` are examples that only one of the two passes."""
+    """Return the noise floor from two runs of the baseline; `flips` counts examples that only one of them passes."""
     interval = paired_difference(sums).interval(level)
     floor = (interval.high - interval.low) / 2 if sums.changed else math.nan
     flips = sums.changed if flips is None else flips

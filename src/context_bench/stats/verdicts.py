@@ -1,9 +1,9 @@
 """One word for a comparison with the baseline: equivalent, better, worse, not worse, undecided.
 
 The words are tried in that order. *Equivalent* comes first, so that a difference too small to matter is not called a
-win just because there are many examples. They are for quality; costs need no margin.
-A verdict over documents or conversations speaks of others like them, unless the groups are fixed: these are then all
-that matter, and each example counts.
+win just because there are many examples. They are for quality; costs need no margin. A verdict over documents or
+conversations also covers others like them, unless the groups are fixed: then only these matter, and each example
+counts.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Verdict:
     `interval` is the 95% one, `narrow` the 90% one, neither corrected for other comparisons; `p_holm` is corrected.
     `narrow` decides "equivalent" and "not worse". Where the word is undecided, `needed_n` is the least number of
     examples that would decide if the difference stays the same, and `needed_n_if_equal` the number if there is none;
-    `promised` is false where the 90% interval holds the margin, so that neither number is sure to be enough.
+    `promised` is false if the 90% interval contains the margin, so that neither number is sure to suffice.
     `word_without_errors` is the word when pairs in which either side failed are left out. A control (floor, ceiling,
-    closed book) never wins. `groups` is the number of clusters (documents, conversations) that it goes by; None where
-    each example counts. `scope` is "these groups" where the word, or the word in the reason of an undecided one, holds
-    for the groups of the run alone.
+    closed book) never wins. `groups` is the number of clusters (documents, conversations) that count; None if each
+    example counts. `scope` is "these groups" if the word, or the word in the reason of an undecided one, holds only for
+    the groups of the run.
     """
 
     word: str
@@ -87,12 +87,12 @@ class Verdict:
 
     @property
     def not_worse(self) -> bool:
-        """Whether savings may be claimed for it."""
+        """Whether savings may be claimed for the system."""
         return self.word in ("equivalent", "better", "not worse")
 
     @property
     def errors_disagree(self) -> bool:
-        """Whether the word changes when pairs with an error are left out."""
+        """Whether the word changes if pairs with an error are left out."""
         return self.word_without_errors is not None and self.word_without_errors != self.word
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One comparison of a family: a system's difference from the baseline, also without errored pairs."""
+    """One comparison of a family: a system's difference from the baseline, with and without errored pairs."""
 
     name: str
     difference: Difference
@@ -172,7 +172,7 @@ def find_needed(difference: Difference, margin: float, *, alpha: float = 0.05, c
 
 
 def explain_undecided(difference: Difference, needed: Needed) -> str:
-    """Say why there is no verdict, and how many examples would give one."""
+    """Explain why there is no verdict, and how many examples would give one."""
     if not difference.known:
         if difference.groups == 1 and difference.n > 1:
             return f"all {difference.n:,} examples are of one document or conversation"
@@ -216,8 +216,8 @@ def decide_verdict(
 ) -> Verdict:
     """Choose the word for a difference from the baseline; `p_holm` is corrected for the family of `comparisons`.
 
-    With `fixed_groups` the documents or conversations of the run are all that matter: "equivalent" and "not worse" then
-    go by row. Better and worse keep their p-value.
+    With `fixed_groups` only the documents or conversations of the run matter: "equivalent" and "not worse" then count
+    rows. Better and worse keep their p-value.
     """
     p = difference.p_value()
     corrected = p if p_holm is None else p_holm
@@ -242,7 +242,8 @@ def decide_verdict(
 
 @lru_cache
 def least_n_of_each(margin: float, datasets: int) -> int | None:
-    """Give the fewest examples of each of several datasets that can show "equivalent", where no answer changes."""
+    """Return the smallest number of examples per dataset that can show "equivalent" over several, if no answer
+    changes."""
 
     def is_enough(n: int) -> bool:
         same = paired_difference(PairedSums(n))
@@ -252,14 +253,14 @@ def least_n_of_each(margin: float, datasets: int) -> int | None:
 
 
 def choose_judged(difference: Difference, fixed_groups: bool) -> Difference:
-    """Choose the difference that decides "equivalent" and "not worse": by row where the groups are fixed."""
+    """Choose the difference that decides "equivalent" and "not worse": by row if the groups are fixed."""
     return difference.rows or difference if fixed_groups else difference
 
 
 def _find_word(
     difference: Difference, margin: float, alpha: float, corrected: float, fixed_groups: bool
 ) -> tuple[str, str, str]:
-    """Find the word with its reason and its scope; the reason of an undecided one may be empty."""
+    """Find the word with its reason and scope; the reason may be empty if the word is "undecided"."""
     judged = choose_judged(difference, fixed_groups)
     fixed = judged is not difference
     word, reason = _find_margin_word(judged.narrow(alpha), margin)
@@ -279,9 +280,8 @@ def _find_word(
 def judge_family(
     contrasts: Sequence[Contrast], *, margin: float = DEFAULT_MARGIN, alpha: float = 0.05, fixed_groups: bool = False
 ) -> list[Verdict]:
-    """Decide all comparisons of a family, corrected by Holm; again without errored pairs where that is given.
-
-    Controls are outside the family, as they cannot win: their p-value is not corrected, and corrects no other.
+    """Decide all comparisons of a family, corrected by Holm; if given, also without errored pairs. Controls cannot win,
+    so they are outside the family: their p-values are not corrected and affect no others.
     """
     corrected = _correct([(each, each.difference) for each in contrasts])
     size = max(1, sum(not each.control and not math.isnan(p) for each, p in zip(contrasts, corrected)))
@@ -313,7 +313,7 @@ def _correct(family: Sequence[tuple[Contrast, Difference]]) -> list[float]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Give the corrected p-values, in the order given; NaN stays NaN and is not counted."""
+    """Return the corrected p-values in the given order; NaN stays NaN and is not counted."""
     order = sorted((p, place) for place, p in enumerate(p_values) if not math.isnan(p))
     corrected, largest = [math.nan] * len(p_values), 0.0
     for step, (p, place) in enumerate(order):

@@ -1,7 +1,7 @@
 """The Protocol of a store, and the records that it takes and gives.
 
-`Store` (SQLite, in a folder) is the one that ships. Another one needs these methods and imports nothing of ours but the
-records; `tests/store/test_backend.py` has one in memory.
+`Store` (SQLite, in a folder) is the one that ships. Another store needs these methods, and imports only the records;
+`tests/store/test_backend.py` has one in memory.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RunInfo:
 
 
 class Answer(Protocol):
-    """The parts of an answer that are stored; `StoredAnswer` is one that was found."""
+    """The parts of an answer that are stored; `StoredAnswer` is their form when read."""
 
     processed: dict[str, Any]
     metadata: dict[str, Any]
@@ -63,10 +63,8 @@ class Answer(Protocol):
 
 @dataclass(slots=True)
 class Keys:
-    """The cache keys of one system's answer and row for one example. None where reuse is not safe.
-
-    `whole` stands for the example; `response` is the id of the answer once that is stored, and `record` the answer as
-    it was found in the store.
+    """The cache keys of one system's answer and row for one example; None if reuse is not safe. `whole` is the digest
+    of the example, `response` the id of the answer once it is stored, and `record` the stored form of the answer.
     """
 
     whole: bytes
@@ -104,25 +102,24 @@ class RunRecord:
 
 @runtime_checkable
 class StoreBackend(Protocol):
-    """Keeps what runs produce, and finds it again by keys that stand for everything that can change it.
-
-    Ids are integers that the store chooses; a place is the number of a job in its run. `failure` says why the store
-    can no longer write, if so.
+    """Stores the results of runs, and finds them by keys that cover everything that can change them. Ids are integers
+    that the store chooses; a place is the number of a job in its run. `failure` says why the store can no longer write,
+    if so.
     """
 
     failure: StoreError | None
 
     @property
     def is_behind(self) -> bool:
-        """Whether more was put down than is written for now: who goes on all the same takes memory."""
+        """Whether writing has fallen behind; callers that continue use more and more memory."""
 
     # -- look up
 
     def has_keys(self) -> bool:
-        """Whether the store may hold anything: a new store needs no look-ups."""
+        """Whether the store may contain keys; a new store needs no look-ups."""
 
     def index_rows(self) -> None:
-        """Prepare for looking up many rows; a store that looks up one by one does nothing."""
+        """Prepare for looking up many rows; a store without an index does nothing."""
 
     def index_answers(self) -> None:
         """Prepare for looking up many answers."""
@@ -144,7 +141,7 @@ class StoreBackend(Protocol):
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: Answer
     ) -> int:
-        """Store the answer of a run at a place, and return its id; without a key it is never found again."""
+        """Store the answer of a run at a place, and return its id; without a key, look-ups never find it."""
 
     def put_result(
         self,
@@ -160,14 +157,14 @@ class StoreBackend(Protocol):
         """Store a run's whole result for one example atomically: if this raises, nothing is stored.
 
         Args:
-            run: That it is part of.
+            run: The run of the result.
             place: In the run.
-            keys: Of the example and the answer; they get the id of the answer.
+            keys: Keys of the example and the answer; the id of the answer is added to them.
             example: As the dataset has it.
             example_id: Its id, if it was kept before.
-            answer: What the system returned; None if that was kept before, or there is none.
+            answer: The system's answer; None if it is stored already, or there is none.
             row: What became of it.
-            key: Under which the row is looked for; None if it is not.
+            key: The key for look-ups of the row; None for none.
 
         Returns:
             The id of the example.
@@ -189,9 +186,9 @@ class StoreBackend(Protocol):
         row: EvalRow,
         record: bytes | None = None,
     ) -> None:
-        """Store the row of a run at a place; without a key it is never found again.
+        """Store the row of a run at a place; without a key, look-ups never find it.
 
-        `record` is the answer as it was found in the store, where the run that it is from may be removed meanwhile.
+        `record` is the answer as found in the store, because its run may be removed before this row is written.
         """
 
     def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
@@ -201,7 +198,7 @@ class StoreBackend(Protocol):
         """Write the copies that `copy_row` has gathered, if it gathers them."""
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
-        """Store a request that a tap saw and that belongs to no answer, or those of a row that failed."""
+        """Store a request at the tap that belongs to no answer, or the requests of a failed row."""
 
     async def catch_up(self) -> None:
         """Wait while it is behind."""
@@ -212,7 +209,7 @@ class StoreBackend(Protocol):
         """Record that a run has begun."""
 
     def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
-        """Record how a run ended, and with what."""
+        """Record the end of a run: its status and results."""
 
     def runs(self) -> list[RunInfo]:
         """List all runs, the newest first."""

@@ -75,7 +75,7 @@ T = TypeVar("T")
 
 
 def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> sqlite3.Connection:
-    """Open the store in a directory and make it if it is new; StoreError says why it cannot be opened."""
+    """Open the store in a directory, or create it; StoreError says why it cannot be opened."""
     path = directory / FILE_NAME
     connection = None
     try:
@@ -102,9 +102,8 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
 
 
 def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return False for a new file; raise StoreError for one that this version cannot read.
-
-    One statement reads version and tables, as another process may be making them.
+    """Return False for a new file; raise StoreError if this version cannot read it. A single statement reads version
+    and tables, because another process may be creating them.
     """
     listed = "SELECT group_concat(name) FROM sqlite_master WHERE type = 'table'"
     version, names = connection.execute(f"SELECT user_version, ({listed}) FROM pragma_user_version").fetchone()
@@ -143,7 +142,7 @@ def _open(address: str) -> sqlite3.Connection:
 
 
 def _address(path: Path, readonly: bool) -> str:
-    """Return the address of the file for SQLite; read-only, it writes nothing beside it."""
+    """Return the address of the file for SQLite; a read-only one creates no files next to it."""
     address = path.absolute().as_uri()
     if not readonly:
         return address
@@ -173,7 +172,7 @@ def open_temporary(cache_kilobytes: int) -> sqlite3.Connection:
 
 
 def checkpoint(directory: Path) -> None:
-    """Move what is committed from the log to the file, beside whoever writes."""
+    """Move committed changes from the log to the file; others may write at the same time."""
     with contextlib.closing(connect(directory, create=False)) as connection:
         connection.execute("PRAGMA wal_checkpoint")
 
@@ -226,7 +225,7 @@ def update_run(run: RunInfo, status: str, result: EvalResult, row_count: int) ->
 
 
 def read_run(number: int, *values: Any) -> RunInfo:
-    """Read a run from its columns; with the status DAMAGED when their checksum is wrong."""
+    """Read a run from its columns; its status is DAMAGED if their checksum is wrong."""
     *columns, checksum = values
     try:
         if sum_values(number, *columns) != checksum:
@@ -294,7 +293,7 @@ def _remove_keys(connection: sqlite3.Connection) -> None:
 
 
 class RunningMark:
-    """Shows other processes that a run is under way, until it is released."""
+    """Shows other processes that a run is in progress, until it is released."""
 
     def __init__(self, directory: Path, number: int) -> None:
         self._path = directory / f"run-{number}.lock"

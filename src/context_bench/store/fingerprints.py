@@ -1,10 +1,10 @@
-"""Fingerprints: everything that makes the results of a system or evaluator differ, as one text.
+"""Fingerprints: everything that the results of a system or evaluator depend on, as one text.
 
 A component may declare its `fingerprint`. Otherwise its code and its state count. Code counts by files: the user's own
-modules that it comes from, and all that they import. Code of the running script, of a notebook or of `python -c`
-counts by its source text, so that another call of `evaluate` in the same script asks nothing again. State is what the
-object holds, and the values of the names in its functions. If any part cannot be described, the fingerprint is
-unknown and results are not reused, since a stale one would be wrong.
+modules that it comes from, and all their imports. Code of the running script, of a notebook or of `python -c` counts by
+its source text, so that another call of `evaluate` in the same script repeats no request. State is the content of the
+object, and the values of the names in its functions. If any part cannot be described, the fingerprint is unknown and
+results are not reused, because a stale one would be wrong.
 """
 
 from __future__ import annotations
@@ -82,10 +82,9 @@ _MAX_ARRAY_BYTES = 32_000_000  # hashing a larger array would delay the run
 
 
 def fingerprint_of(component: Any) -> str | None:
-    """Describe what makes the results of a system or evaluator differ; None when that cannot be known.
-
-    Its own `fingerprint` where it has one; `version` and parameters for an evaluator that has those;
-    otherwise a digest of its code and state, from which no value can be read.
+    """Describe everything that the results of a system or evaluator depend on; None if unknown. This is its own
+    `fingerprint`, if any; for an evaluator with a `version`, that and its parameters; otherwise a digest of its code
+    and state, which reveals no value.
     """
     try:
         own = _find_declared(component)
@@ -101,7 +100,7 @@ def fingerprint_of(component: Any) -> str | None:
 def may_read_gold(system: Any) -> bool:
     """True unless the system declares `reads_gold = False`; our wrappers declare what is in them.
 
-    A declaration of one of our classes does not hold for a user's subclass that changes it.
+    A declaration of one of our classes does not apply to a user's subclass that changes it.
     """
     kind = type(system)
     if is_ours(kind):
@@ -116,7 +115,7 @@ def may_read_gold(system: Any) -> bool:
 
 
 def _find_declared(component: Any) -> Any:
-    """Return the component's own `fingerprint`; () when it has none."""
+    """Return the component's own `fingerprint`; () if it has none."""
     parts = traits.find_parts(component)
     if parts and is_ours(type(component)) and not traits.declares_fingerprint(type(component)):  # one of our wrappers
         found = [fingerprint_of(part) for part in parts]
@@ -139,7 +138,7 @@ class Describer:
         self._alive: list[Any] = []  # so that no id is given twice
 
     def describe(self, value: Any) -> Any:
-        """Describe a value by a text or a digest; Unknown when that cannot be done."""
+        """Describe a value by a text or a digest; Unknown if that is impossible."""
         if type(value) in _PLAIN:
             return (type(value).__name__, repr(value))
         if id(value) not in self._known:
@@ -190,7 +189,7 @@ class Describer:
         return ("instance", self.describe(kind), self.describe(_read_content(value)), self.describe(state))
 
     def _describe_foreign(self, value: Any) -> Any:
-        """Describe an object of a library's class; Unknown except for a few types that show their content."""
+        """Describe an object of a library's class; Unknown except for a few types with readable content."""
         kind = type(value)
         library = (kind.__qualname__, describe_library(kind.__module__))
         if is_own_attribute(value):
@@ -251,7 +250,7 @@ class Describer:
         return described
 
     def _read_source(self, thing: Any, module: str, code: CodeType | None) -> str:
-        """Return the digest of the file that a function or class comes from, else of its source text."""
+        """Return the digest of the file of a function or class, else of its source text."""
         path = getattr(sys.modules.get(module), "__file__", None)
         if (
             path
@@ -281,7 +280,7 @@ def _read_text(thing: Any, module: str) -> str:
 
 
 def _list_names(code: CodeType) -> tuple[set[str], set[str]]:
-    """List the names that code, and the code within it, takes from its module; and all names that it uses."""
+    """List the names that code, including nested code, takes from its module; and all names that it uses."""
     loaded = {str(each.argval) for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     names = set(code.co_names)
     for inner in code.co_consts:
@@ -318,7 +317,7 @@ def _find_state(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _read_content(value: Any) -> Any:
-    """Read the content of a user's object that is a list, text or the like; Unknown where it is hidden."""
+    """Read the content of a user's object that is a list, text or the like; Unknown if it is hidden."""
     for kind, read in _CONTENTS:
         if isinstance(value, kind):
             return read(value)

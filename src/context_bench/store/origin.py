@@ -1,7 +1,5 @@
-"""Origin of code: whose it is, which user files it comes from and imports, and versions of libraries.
-
-Nothing is imported for this. User files are identified by content, wherever they are; installed packages by name
-and version.
+"""Origin of code: its owner, the user files that it comes from and imports, and versions of libraries. Nothing is
+imported to find it. User files are identified by content, wherever they are; installed packages by name and version.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ _STANDARD = _list_prefixes(*map(sysconfig.get_path, ("stdlib", "platstdlib")), o
 
 
 def find_home(path: str | None) -> str:
-    """Find whose code a file holds, by its path; code without a file is the user's, or Python's when frozen."""
+    """Find the owner of a file's code by its path; code without a file is the user's, or Python's if frozen."""
     if not path or path.startswith("<frozen"):
         return PYTHON if path else USER
     if path.startswith(_PACKAGE):
@@ -71,7 +69,7 @@ def find_home(path: str | None) -> str:
 
 
 def find_module_home(name: str) -> str:
-    """Find whose a loaded module is; one that is not loaded under its name is the user's."""
+    """Find the owner of a loaded module; one that is not loaded under its name is the user's."""
     module = sys.modules.get(name)
     if module is None:
         return USER
@@ -87,7 +85,7 @@ def is_ours(kind: type) -> bool:
 
 
 def is_own_attribute(thing: Any) -> bool:
-    """Whether a function or class is found in its module under its own name, so it was not made by a call."""
+    """Whether a function or class is in its module under its own name, and so was not made by a call."""
     found: Any = sys.modules.get(getattr(thing, "__module__", None) or "")
     for part in str(getattr(thing, "__qualname__", "")).split("."):
         found = vars(found).get(part) if isinstance(found, ModuleType | type) else None
@@ -96,7 +94,7 @@ def is_own_attribute(thing: Any) -> bool:
 
 
 def describe_library(module: str, path: str | None = None) -> str:
-    """Name the installed package that a module is part of, with its version."""
+    """Return the installed package of a module, with its version."""
     if path is None:
         path = getattr(sys.modules.get(module), "__file__", None) or ""
     if path.startswith(_PACKAGE) or module.partition(".")[0] == "context_bench":
@@ -136,7 +134,7 @@ def _describe_distribution(installed: Distribution) -> str:
 
 
 class ImportedFiles:
-    """The user's files that code comes from, and all that they import."""
+    """The user's files that code comes from, and all files that they import."""
 
     def __init__(self) -> None:
         # each file by its digest, and each import by the digest of the file, the name, and what it stands for
@@ -184,7 +182,7 @@ class ImportedFiles:
 
 
 def _list_imports(tree: ast.Module, package: str) -> Iterator[str]:
-    """List the modules that a source imports anywhere; Unknown where it names one by a text that is made."""
+    """List all modules that a source imports; Unknown if it computes the name of one."""
     followed: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -222,7 +220,7 @@ def _list_from_import(node: ast.ImportFrom, package: str) -> Iterator[str]:
 
 
 def _find_spec(name: str) -> importlib.machinery.ModuleSpec | None:
-    """Find where a module would come from; unlike `importlib.util.find_spec` this imports no package on the way."""
+    """Find the origin of a module; unlike `importlib.util.find_spec`, this imports no parent package."""
     loaded: importlib.machinery.ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
     if loaded is not None:
         return loaded

@@ -67,9 +67,9 @@ class Reader:
     """Reads runs, rows and requests from a store.
 
     Args:
-        directory: Where it lives.
-        readonly: Nothing is made or changed.
-        create: False asks for a store that is there already.
+        directory: The folder of the store.
+        readonly: Create and change nothing.
+        create: False requires an existing store.
     """
 
     def __init__(self, directory: Path, *, readonly: bool, create: bool) -> None:
@@ -142,7 +142,7 @@ class Reader:
             yield record.row
 
     def run_records(self, run: RunInfo) -> Iterator[RunRecord]:
-        """Yield the rows of a run with their example and answer, in order; warns of what is damaged or missing."""
+        """Yield the rows of a run with their example and answer, in order; warn of damaged or missing records."""
         _refuse_damaged(run, self.directory / FILE_NAME)
         seen = 0
         for _, record in self._read_records(*places_of(run.number)):
@@ -192,7 +192,7 @@ class Reader:
                     self._damage.tell(self._name("row", identity), _LEFT_OUT)
 
     def _read_example(self, row: int, identity: int, key: Any, body: Any) -> dict[str, Any] | None:
-        """Read the example of a row; None when it is lost or damaged."""
+        """Read the example of a row; None if it is lost or damaged."""
         try:
             example: dict[str, Any] = load(body, about_one(identity, key))
             return example
@@ -224,7 +224,7 @@ def _refuse_damaged(run: RunInfo, path: Path) -> None:
 
 
 class LiveReader(Reader):
-    """A store that other processes write, read in short pieces so that they need not wait. One thread at a time."""
+    """A store that other processes write, read in short pieces so that they need not wait; for one thread at a time."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, readonly=True, create=False)
@@ -234,7 +234,7 @@ class LiveReader(Reader):
         self._reader.close()
 
     def read_checksums(self) -> dict[int, int]:
-        """Read the number of each run with a checksum, which changes whenever the run's record does."""
+        """Read the number of each run, with a checksum that changes with the run's record."""
         with self._explain_failures():
             return dict(self._reader.execute("SELECT number, checksum FROM runs"))
 

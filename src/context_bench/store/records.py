@@ -1,8 +1,7 @@
 """The stored form of answers, rows and keys: each once, without fields of the example, and with a checksum.
 
 A record is one byte for the encoding (`PLAIN` or `ZSTD`), four bytes of CRC-32, and the encoded content. The checksum
-also covers what the record belongs to, such as its id: so a changed or misplaced record is detected, and affects no
-other.
+also covers the owner of the record, such as its id, so a changed or misplaced record is detected, and affects no other.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ _parts = attrgetter(*_BEFORE, *_AFTER)  # a row without its response, in the ord
 
 
 def identity_of(run: int, place: int) -> int:
-    """Return the id of what a run makes at a place: ids of later runs are higher."""
+    """Return the id of a run's record at a place; ids of later runs are higher."""
     return run << PLACES | place
 
 
 def run_of(identity: int) -> int:
-    """Return the number of the run that an id is from."""
+    """Return the number of an id's run."""
     return identity >> PLACES
 
 
 def place_of(identity: int) -> int:
-    """Return the place in its run that an id is from."""
+    """Return the place of an id in its run."""
     return identity & ((1 << PLACES) - 1)
 
 
@@ -52,7 +51,7 @@ def places_of(run: int) -> tuple[int, int]:
 
 
 def pack_keys(known: Iterable[tuple[bytes, int]]) -> bytes:
-    """Pack keys of sixteen bytes, each with the id of what is found under it, into one block."""
+    """Pack keys of sixteen bytes, each with the id of its record, into one block."""
     return b"".join(starmap(_KEY.pack, known))
 
 
@@ -70,7 +69,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def pack_processed(processed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
-    """Pack what a system returned, without the fields of the example that it did not change."""
+    """Pack a system's output, without the fields of the example that it did not change."""
     same = [key for key, value in processed.items() if key in example and _equal(example[key], value)]
     changed = {key: value for key, value in processed.items() if key not in same} if same else dict(processed)
     if "response" not in changed or changed["response"] != processed.get("context"):
@@ -95,7 +94,7 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def unpack_processed(packed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a system returned, from what `pack_processed` gave."""
+    """Return a system's output from the result of `pack_processed`."""
     processed = {key: example[key] for key in packed["same"] if key in example}
     processed.update(packed["changed"])
     if "response" in packed:
@@ -109,7 +108,7 @@ def pack_row(row: EvalRow) -> bytes:
 
 
 def unpack_row(parts: list[Any], response: str) -> EvalRow:
-    """Make the row again, from the JSON list of `pack_row` and its response."""
+    """Rebuild the row from the JSON list of `pack_row` and its response."""
     whole = [*parts[: len(_BEFORE)], response, *parts[len(_BEFORE) :]]
     return EvalRow(*whole)
 
@@ -135,7 +134,7 @@ _NOTHING = -1  # instead of the id of a missing answer
 
 
 class Damaged(Exception):
-    """A record differs from what was written."""
+    """A record differs from its original content."""
 
 
 def about_one(identity: int, key: bytes = b"") -> bytes:
@@ -186,7 +185,7 @@ def seal(content: bytes, about: bytes, *, compress: bool = True) -> bytes:
 
 
 def seal_one(content: bytes, identity: int, key: bytes = b"") -> bytes:
-    """Make the record of an answer or request with this id, or of an example that has a key besides."""
+    """Make the record of an answer or request with this id, or of an example, which also has a key."""
     if len(content) < _WORTH_COMPRESSING:
         return _write_header(PLAIN, crc32(content, crc32(_pack_one(identity) + key))) + content
     return seal(content, about_one(identity, key))
@@ -210,7 +209,7 @@ def _sum_compressed(about: bytes) -> int:
 
 
 def unseal(record: Any, about: bytes) -> bytes:
-    """Return the content of a record; Damaged when the checksum does not match."""
+    """Return the content of a record; raise Damaged if the checksum does not match."""
     try:
         codec, found = _read_header(record)
         content: bytes = record[_LENGTH:]
@@ -228,7 +227,7 @@ def unseal(record: Any, about: bytes) -> bytes:
 
 
 def load(record: Any, about: bytes) -> Any:
-    """Read the JSON in a record; Damaged when there is none."""
+    """Read the JSON in a record; raise Damaged without any."""
     try:
         return orjson.loads(unseal(record, about))
     except orjson.JSONDecodeError:
@@ -246,7 +245,7 @@ def sum_values(*values: int | str | bytes | None) -> int:
 
 
 def unpack_answer(record: Any, identity: int, example: Mapping[str, Any]) -> StoredAnswer:
-    """Read an answer from its record; Damaged when its checksum is wrong."""
+    """Read an answer from its record; raise Damaged if its checksum is wrong."""
     return _to_answer(load(record, about_one(identity)), example)
 
 
@@ -268,7 +267,7 @@ def find_response(content: Any, example: Mapping[str, Any]) -> str:
 def unpack_record(
     row: Any, response: int | None, record: Any, example_id: int, key: bytes | None, example: Mapping[str, Any] | None
 ) -> RunRecord:
-    """Read a row of a run with its answer; Damaged when either is.
+    """Read a row of a run with its answer; raise Damaged if either is damaged.
 
     `example` may be None unless the response is part of it.
     """

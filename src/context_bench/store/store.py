@@ -62,7 +62,7 @@ class Store(Reader):
     so.
 
     Args:
-        directory: Where it lives; made when it does not exist.
+        directory: The folder of the store; created if missing.
         readonly: Creates and changes nothing.
         create: False requires an existing store.
     """
@@ -87,7 +87,7 @@ class Store(Reader):
         self._shift = 0
 
     def close(self) -> None:
-        """Write what is left and close."""
+        """Write the remaining records, and close."""
         try:
             if self._writer is not None:
                 self._writer.close()
@@ -108,7 +108,8 @@ class Store(Reader):
         return self._writer is not None and self._writer.is_behind
 
     async def catch_up(self) -> None:
-        """Wait while it is behind: results made faster than they can be written would fill the memory."""
+        """Wait while writing is behind, because results that are made faster than they are written would fill the
+        memory."""
         while self.is_behind and self.failure is None:
             await asyncio.sleep(_PAUSE)
 
@@ -120,7 +121,7 @@ class Store(Reader):
     def index_rows(self) -> None:
         """Read the keys of rows into memory, as for answers and examples: a miss then costs nothing.
 
-        What other processes add afterwards is not seen; at worst something is asked or kept twice.
+        Later additions of other processes are not seen; at worst, something is requested or stored twice.
         """
         self._row_ids = self._ids("row")
 
@@ -288,7 +289,7 @@ class Store(Reader):
     # -- runs
 
     def load(self, run: str | RunInfo = "last", *, rows: bool = True) -> EvalResult:
-        """Load a run as a result; of one that did not finish, the part that was recorded.
+        """Load a run as a result; of an unfinished run, the recorded part.
 
         Args:
             run: One of `runs()`, or an id, the start of one, `last`, or `last~1` for the one before that.
@@ -312,7 +313,7 @@ class Store(Reader):
         self._put(WriteBatch.change, statement, *values)
 
     def remove_run(self, run: RunInfo) -> None:
-        """Remove a run and the records that only it uses; refuses while another process works on it."""
+        """Remove a run and the records that only it uses; refuse while another process works on it."""
         if run.number in self._marks:
             self._marks.pop(run.number).release()
         if is_running(self.directory, run.number):
@@ -332,7 +333,7 @@ class Store(Reader):
             connection.close()
 
     def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in a transaction of its own, and wait until it is committed."""
+        """Run `work` in a separate transaction, and wait until it is committed."""
         connection = connect(self.directory)
         try:
             with self._explain_failures():

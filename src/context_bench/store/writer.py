@@ -1,7 +1,7 @@
 """Batched writes through one thread: an answer is on disk within 50 ms, and callers do not wait for it.
 
 A `Batch` holds the writes between two commits; the `Writer` fills one after the other and commits them. Long contents
-are compressed in threads of their own, on all cores: one thread would fall behind a run over long contexts.
+are compressed in separate threads, on all cores, because one thread would fall behind a run over long contexts.
 """
 
 from __future__ import annotations
@@ -54,9 +54,8 @@ _MENDED = "ON CONFLICT (id) DO UPDATE SET key = excluded.key, body = excluded.bo
 
 
 class Copy(NamedTuple):
-    """A row of an earlier run that is to be one of a later run too; that run may be removed meanwhile.
-
-    `found` is what was read of it: id, example, response, body, the record of its answer, and the id again.
+    """A row of an earlier run that will also be one of a later run; the earlier run may be removed before that. `found`
+    has its columns: id, example, response, body, the record of its answer, and the id again.
     """
 
     found: tuple[Any, ...]
@@ -82,7 +81,7 @@ class WriteBatch:
         self._changes: list[tuple[str, Sequence[Any]]] = []
 
     def example(self, identity: int, key: bytes, body: Content, known: bool) -> None:
-        """Add an example, unless it is there; `known` says that it was there when it was looked for."""
+        """Add an example unless it is stored; `known` means that the look-up found it."""
         self._examples.append((identity, key, body))
         if not known:
             self._keys["example"].append((key, identity))
@@ -125,7 +124,8 @@ class WriteBatch:
         record: bytes | None,
         new_example: tuple[bytes, Content, bool] | None,
     ) -> None:
-        """Add a row with its answer and its example; `new_example` is its key, content and `known`, None if stored.
+        """Add a row with its answer and its example; `new_example` has its key, content and `known`, or is None if
+        stored.
 
         The example comes after the row, so that a concurrent removal of runs sees that it is used.
         """
@@ -142,11 +142,11 @@ class WriteBatch:
             self.example(example, *new_example)
 
     def copy(self, shift: int, copies: Sequence[Copy]) -> None:
-        """Add rows of earlier runs as rows of this one, with ids that are higher by `shift`."""
+        """Add rows of earlier runs as rows of this one, with ids increased by `shift`."""
         self._copies.append((shift, copies))
 
     def request(self, identity: int, body: Content) -> None:
-        """Add a request that a tap saw and that is no part of an answer."""
+        """Add a request at the tap that belongs to no answer."""
         self.other("requests", identity, _make_record(body, identity))
 
     def other(self, table: str, *values: Any) -> None:
@@ -158,7 +158,7 @@ class WriteBatch:
         self._changes.append((statement, values))
 
     def seal(self) -> Sealed:
-        """Make the records of all contents; wait for the threads that make those of long ones."""
+        """Make the records of all contents; wait for the threads that handle long ones."""
         examples = [(identity, key, _make_record(body, identity, key)) for identity, key, body in self._examples]
         answers = [(identity, _make_record(body, identity)) for identity, body in self._answers.items()]
         rows = [
@@ -217,7 +217,7 @@ def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy
 
 
 def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
-    """Make the rows of the table of keys: one block for each run, of which there is mostly one."""
+    """Make the rows of the table of keys: one block for each run, of which there is usually one."""
     runs = dict.fromkeys([identity >> PLACES for _, identity in keys])
     if len(runs) == 1:
         return [(None, run, kind, seal_keys(keys, run, kind)) for run in runs]
@@ -242,10 +242,9 @@ def _insert(
 
 
 class Writer:
-    """Gathers writes and commits them in batches, in a thread of its own.
-
-    The first failure (a full disk, say) is kept in `failure`, and `on_failure` is told; what was committed before it
-    stays. `put` never blocks: callers check `is_behind` before they produce more.
+    """Gathers writes and commits them in batches, in a separate thread. The first failure (such as a full disk) is kept
+    in `failure`, and passed to `on_failure`; earlier commits stay. `put` never blocks: callers check `is_behind` before
+    they produce more.
     """
 
     def __init__(self, directory: Path, on_failure: Callable[[StoreError], None] = lambda _: None) -> None:
@@ -277,7 +276,7 @@ class Writer:
             self._wake.set()
 
     def seal(self, content: bytes, identity: int, key: bytes = b"") -> Content:
-        """Start making the record of a long content in a thread; the batch makes short ones."""
+        """Start making the record of a long content in a thread; the batch itself makes short ones."""
         if len(content) < LONG_CONTENT:
             return content
         with self._lock:
@@ -326,7 +325,7 @@ class Writer:
             raise StoreError(f"the store {self._path} was deleted during the run: its records are lost")
 
     def close(self) -> None:
-        """Write what is left and close; raises the failure if there was one."""
+        """Write the remaining records, and close; raise the failure if there was one."""
         self._closing = True
         self._wake.set()
         self._thread.join()

@@ -168,7 +168,7 @@ def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
 
 
 def _take_name(ref: Ref) -> Ref:
-    """Call a user's system by its `name=`, which its code does not take; the other parameters follow the name."""
+    """Name a user's system by `name=`, which its code does not accept; other parameters are appended to the name."""
     others = dict(ref.parameters)
     name = str(others.pop("name"))
     rest = ",".join(f"{key}={value}" for key, value in others.items())

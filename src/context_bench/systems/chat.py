@@ -271,7 +271,7 @@ class OpenAIProxy(ChatProxy):
     """Sends each example as a chat completion and returns the reply.
 
     Args:
-        base_url: The server, with or without `/v1`; one that ends in `/chat/completions` is asked exactly there.
+        base_url: The server, with or without `/v1`; one that ends in `/chat/completions` is used unchanged.
         model: Sent as it is.
         name: `host:port` by default.
         api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
@@ -296,7 +296,7 @@ class AnthropicProxy(ChatProxy):
     """Sends each example to `/v1/messages` and returns the reply.
 
     Args:
-        base_url: The server, with or without `/v1`; one that ends in `/messages` is asked exactly there.
+        base_url: The server, with or without `/v1`; one that ends in `/messages` is used unchanged.
         model: Sent as it is.
         name: `host:port` by default.
         api_key: Without one, `ANTHROPIC_API_KEY` is used over https or on this machine.
@@ -306,7 +306,7 @@ class AnthropicProxy(ChatProxy):
         max_retries: Attempts after the first.
         retry_base_delay: Seconds before the first retry; doubled each time.
         temperature: None leaves it to the server.
-        max_tokens: The longest reply; this API wants one.
+        max_tokens: The longest reply; this API requires a limit.
         stream: Receive the reply as a stream, and time its first and later tokens.
         headers: More headers, over the ones that are set here.
         max_rpm: The most requests in a minute.

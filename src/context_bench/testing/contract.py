@@ -107,7 +107,7 @@ _ABSENT = object()
 
 
 class ContractRules:
-    """Uses a part as a run would, and collects the rules that it breaks; `part` has its article: "a system"."""
+    """Uses a part as a run would, and collects the rules that it breaks; `part` includes the article: "a system"."""
 
     def __init__(self, part: str) -> None:
         self._part = part
@@ -119,7 +119,7 @@ class ContractRules:
             self.broken.append(sentence)
 
     def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Make a call of a run, and return its result; None where it raises, which breaks a rule."""
+        """Make a call as in a run, and return its result; None if it raises, which breaks a rule."""
         try:
             return function(*arguments)
         except (MissingExtra, KeyboardInterrupt):
@@ -129,10 +129,8 @@ class ContractRules:
             return None
 
     def call_twice(self, what: str, function: Callable[..., Any], *given: Any, left: str, same: str) -> Any:
-        """Make a call of a run twice: it must not change its arguments, and must return the same again.
-
-        `left` is the rule that it breaks by a change of what it is given, `same` the one that it breaks by another
-        result.
+        """Make a call as in a run twice: it must not change its arguments, and must return the same again. `left` is
+        the rule broken by changed arguments, `same` the rule broken by another result.
         """
         before = copy.deepcopy(given)
         first = self.call(what, function, *given)
@@ -145,7 +143,7 @@ class ContractRules:
         return first
 
     def take(self, adapt: Callable[[Any], Any], part: Any, kind: str) -> Any:
-        """Take a part as a run does, and check its name and its optional members; ContractError if it cannot be."""
+        """Accept a part as a run does, and check its name and optional members; raise ContractError if that fails."""
         adapted = self.call(f"being taken as {self._part}", adapt, part)
         if adapted is None:
             self.stop()
@@ -180,7 +178,7 @@ def _show(value: Any) -> str:
 
 
 def sample_examples() -> list[Example]:
-    """Return examples of every shape that a system may be given: prose, JSON, empty, documents, turns."""
+    """Return examples of every shape that a system may receive: prose, JSON, empty, documents, turns."""
     shapes: dict[str, Example] = {
         "prose": {"context": "Alice lives in Paris. Bob lives in Rome. Carol lives in Oslo.", "question": "Bob?"},
         "json": {"context": '[{"name": "Bob", "city": "Rome"}]\n' * 20, "question": "Where is Bob?"},
@@ -205,7 +203,7 @@ def sample_examples() -> list[Example]:
 
 
 def sample_rows() -> list[EvalRow]:
-    """Return rows of every kind that a metric may be given: scored, unscored and failed, of two datasets."""
+    """Return rows of every kind that a metric may receive: scored, unscored and failed, of two datasets."""
 
     def row(number: int, score: float | None, error: str | None = None, **facts: Any) -> EvalRow:
         scores = {} if score is None else {"f1": score, "score": score}
@@ -221,7 +219,7 @@ def sample_rows() -> list[EvalRow]:
 
 
 def sample_results() -> dict[str, EvalResult]:
-    """Return results of every kind that a reporter may be given, by what is special about them."""
+    """Return results of every kind that a reporter may receive, by a description of each."""
     hostile = "a|b\n<script>\x1b[31m\u202e\ud800"
     mixed, failed = sample_rows(), [row for row in sample_rows() if row.error]
     strange = EvalRow(hostile, hostile, {"score": 1.0}, 10, 5, dataset=hostile, response=hostile)
@@ -239,7 +237,7 @@ def _make_result(rows: list[EvalRow]) -> EvalResult:
 
 
 def sample_pairs() -> list[tuple[Example, Example]]:
-    """Return pairs of an example and what a system made of it, as an evaluator may be given them."""
+    """Return pairs of an example and a system's output, as an evaluator may receive them."""
     pairs = []
     for original in sample_examples():
         for response in ("Rome", "London", "", " \n ", "word " * 500, "東京 \u202e \x00", "\ud800"):

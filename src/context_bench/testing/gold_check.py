@@ -1,4 +1,4 @@
-"""Checks a dataset before a model is paid to answer it: does its own evaluator accept the gold answer?
+"""Checks a dataset before a model is paid to answer it: do its own evaluators accept the gold answers?
 
 Each gold answer is scored as a reply, and so is a wrong one, by the evaluators that a run would use. Evidence must be
 in the context. Repeated examples, answers in the question, and answers that occur in the context more than once are
@@ -51,11 +51,11 @@ class GoldCheck:
     """The findings of a dataset's check.
 
     Attributes:
-        examples: How many were read.
-        scored: How many have a gold answer that can be given as a reply, and a score for it.
+        examples: The number of examples read.
+        scored: The number with a gold answer that can be a reply, and a score for it.
         found: For each fault or count, the ids of the examples.
-        depths: For each example whose context holds its evidence, the share of the tokens before it.
-        grouped: How many say in `meta` which document or conversation they are about.
+        depths: For each example whose context contains its evidence, the share of the tokens before it.
+        grouped: The number that name their document or conversation in `meta`.
     """
 
     examples: int = 0
@@ -66,7 +66,8 @@ class GoldCheck:
 
     @property
     def shares_context(self) -> bool:
-        """Whether all examples are about one context, and do not say so in `meta.group`: a verdict counts each."""
+        """Whether all examples share one context without naming it in `meta.group`, so that a verdict counts each of
+        them."""
         shared = {*map(repr, self.found.get("shared context", ())), *map(repr, self.found.get("repeated", ()))}
         return not self.grouped and len(shared) == self.examples - 1 > 0
 
@@ -108,7 +109,7 @@ def describe_depths(depths: Sequence[tuple[float, float]]) -> list[str]:
 
 
 def find_depths(examples: Iterable[Example]) -> list[tuple[float, float]]:
-    """Find the shares of the tokens before the first and the last evidence, of each context that holds its evidence."""
+    """Find the shares of the tokens before the first and the last evidence, for each context that contains it."""
     located = (locate_evidence(example, count_tokens) for example in examples)
     return [each.find_depths() for each in located if each is not None]
 
@@ -136,7 +137,7 @@ def check_golds(examples: Iterable[Example]) -> GoldCheck:
 
 
 def _find_reply(example: Example) -> str | None:
-    """Return a reply that must get full marks; None where the gold gives none."""
+    """Return a reply that must get full marks; None if the gold cannot be a reply."""
     if example.get("correct_letter"):
         return str(example["correct_letter"])
     if any(example.get(name) for name in ("test", "test_list", "instruction_id_list", "ground_truth", "turns")):
@@ -146,7 +147,7 @@ def _find_reply(example: Example) -> str | None:
 
 
 def _choose_wrong(replies: Sequence[str | None], examples: Sequence[Example]) -> dict[str, str]:
-    """Choose a wrong answer for each example: another letter, another label, else words that no answer has."""
+    """Choose a wrong answer for each example: another letter or label, else words that no answer contains."""
     labels = {reply for reply in replies if reply is not None}
     # a classification, whose labels come again and again: the other labels are the wrong answers
     few = len(labels) <= max(min(5, len(examples) // 2), len(examples) // 10)

@@ -86,7 +86,7 @@ def check_dataset(dataset: Any, limit: int = 1000) -> None:
 def check_evaluator(evaluator: Any, examples: Iterable[tuple[Example, Example]] | None = None) -> None:
     """Check that an evaluator, an object or a function, keeps its contract; else raise ContractError.
 
-    `examples` are pairs of an original and what a system made of it; many shapes of both by default.
+    `examples` are pairs of an original and a system's output, by default of many shapes.
     """
     rules = ContractRules("an evaluator")
     adapted = rules.take(adapt_evaluator, evaluator, "Evaluator")
@@ -151,7 +151,7 @@ def check_memory_system(system: Any, timeout: float = 60.0) -> None:
 def check_metric(metric: Any, rows: Sequence[EvalRow] | None = None) -> None:
     """Check that a metric keeps its contract; else raise ContractError.
 
-    It is tried on `rows` (`sample_rows()` by default), with no rows, and with failed ones alone.
+    It is tried on `rows` (`sample_rows()` by default), without rows, and with only failed ones.
     """
     rules = ContractRules("a metric")
     rules.check(isinstance(metric, Metric) and not isinstance(metric, type), "must have .name and .compute(rows)")

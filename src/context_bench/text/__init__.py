@@ -1,6 +1,6 @@
 """Text handling for all parts: gold answers, words, replies, escapes and masked secrets.
 
-Here: names and counts in a sentence, small files that a user names (settings, prices, run files), and strict JSON.
+This module has names and counts for sentences, small files of the user (settings, prices, run files), and strict JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ MAX_BYTES = 64 * 2**20
 
 
 def read_small_file(path: Path) -> str:
-    """Read a text file whole; OSError for a device, a pipe or more than `MAX_BYTES`, ValueError unless UTF-8."""
+    """Read a whole text file; raise OSError for a device, a pipe or more than `MAX_BYTES`, ValueError unless it is
+    UTF-8."""
     _refuse_endless(path)
     if path.stat().st_size > MAX_BYTES:
         raise OSError(None, f"it is larger than {MAX_BYTES // 2**20} MB")
@@ -44,7 +45,7 @@ def read_small_file(path: Path) -> str:
 
 
 def read_regular_file(path: Path) -> bytes:
-    """Read a file of any size whole; OSError for a device or a pipe, which may never end."""
+    """Read a whole file of any size; raise OSError for a device or a pipe, which may never end."""
     _refuse_endless(path)
     return path.read_bytes()
 

@@ -1,7 +1,7 @@
 """The state of a passage in a shorter text: verbatim, recoverable, or lost.
 
-A token pruner drops words that a reader does not need. A passage is recoverable where the words that carry its meaning
-still stand close together, in their order.
+A token pruner drops words that a reader does not need. A passage is recoverable if the words that carry its meaning are
+still close together, in order.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def find_state(span: str, output: str, question: str = "", answers: Iterable[str
     """Find whether a passage is in a text verbatim, can be recovered from it, or is lost.
 
     Layout, case, punctuation and escapes do not count (see `normalise`). Words that the passage shares with the
-    question or an accepted answer must be kept. The time grows with the length of the output and with how often it
-    holds words of the passage.
+    question or an accepted answer must be kept. The time grows with the length of the output and the number of its
+    words from the passage.
     """
     wanted = [normalise(form) for form in undo_escapes(span)]
     forms = [normalise(form) for form in undo_escapes(output)]
@@ -48,7 +48,7 @@ def find_state(span: str, output: str, question: str = "", answers: Iterable[str
 
 
 def read_state(scores: Mapping[str, float]) -> State | None:
-    """Read the state of a row's evidence from its scores, by its worst passage; None where it is unknown."""
+    """Read the state of a row's evidence from its scores, by its worst passage; None if unknown."""
     survived, verbatim = map(scores.get, STATE_SCORES)
     if survived is None:
         return None
@@ -56,7 +56,7 @@ def read_state(scores: Mapping[str, float]) -> State | None:
 
 
 def is_recoverable(span: str, forms: Iterable[str], question: str = "", answers: Iterable[str] = ()) -> bool:
-    """Whether one stretch of a normalised text still says what a passage says.
+    """Whether one stretch of a normalised text still has the meaning of a passage.
 
     The stretch is at most five words longer than the passage. In their order, it has all numbers and negations of the
     passage, all content words that are in the question or in an answer, and 80% of the other content words. A passage
@@ -88,10 +88,9 @@ class _Passage:
             self._places[self._words[place]].append(place)
 
     def is_in(self, form: str) -> bool:
-        """Whether one stretch of a normalised text holds enough of the passage.
-
-        For each content word, this keeps pairs: how many words were dropped up to it, and where the stretch begins.
-        A pair that drops no fewer words and begins no later than another is discarded.
+        """Whether one stretch of a normalised text contains enough of the passage. For each content word, this keeps
+        pairs of the words dropped so far and the start of the stretch. A pair is discarded if another one drops at most
+        as many words and starts no earlier.
         """
         if not all(f" {word} " in form for word, needed in zip(self._words, self._needed) if needed):
             return False
@@ -105,7 +104,7 @@ class _Passage:
         return False
 
     def _extend(self, ends: Sequence[Sequence[tuple[int, int]]], place: int, at: int) -> Iterable[tuple[int, int]]:
-        """Return the pairs of all stretches that may continue with this word of the passage."""
+        """Return the pairs for all stretches that may continue with this word of the passage."""
         for skipped in range(self._most_dropped + 1):
             before = place - 1 - skipped
             if before < 0:
@@ -139,16 +138,15 @@ def _is_fixed(word: str) -> bool:
 
 
 def shows_turn(text: str, content: str, question: str = "", answers: Sequence[str] = ()) -> bool:
-    """Whether a text holds what a turn said, verbatim or recoverable."""
+    """Whether a text contains a turn, verbatim or recoverable."""
     return find_state(content, text, question, answers) != "lost"
 
 
 def list_shown_turns(
     found: Sequence[Mapping[str, Any]], original: Mapping[str, Any], processed: Mapping[str, Any]
 ) -> list[set[str]]:
-    """List for each memory the evidence turns (from the record of the `original`) that it names and shows.
-
-    A turn that was cut in pieces is shown by the memory that completes it. Controls return turns as they were.
+    """List for each memory the evidence turns (from the record of the `original`) that it names and shows. If a turn
+    was cut into pieces, the memory that completes it shows it. Controls return unchanged turns.
     """
     turns: Mapping[str, str] = (original.get("memory") or {}).get("evidence_turns") or {}
     named = [{str(each) for each in item.get("ids") or ()} for item in found]

@@ -1,7 +1,7 @@
 """Records from the bytes of a file: JSON Lines, JSON, CSV, TSV and Parquet, each read as a stream.
 
 A reader takes an open file and its name for errors, and yields (line or record number, record).
-It holds one record in memory, of limited size, since a small packed file may hold a line of gigabytes.
+It keeps one record in memory, of limited size, because a small compressed file may contain a line of gigabytes.
 Content that cannot be parsed raises a DataError with file and line.
 """
 
@@ -47,7 +47,7 @@ def read_jsonl(source: BinaryIO, where: str) -> Numbered:
 
 
 def _read_lines(source: IO[AnyStr], where: str) -> Iterator[AnyStr]:
-    """Yield the lines of a file; DataError for one that is longer than a record may be."""
+    """Yield the lines of a file; raise DataError if one exceeds the length of a record."""
     number = 0
     while line := source.readline(MAX_RECORD + 1):
         number += 1
@@ -61,7 +61,7 @@ def _explain_too_long(where: str, line: int) -> DataError:
 
 
 def read_json(source: BinaryIO, where: str, *, series: bool = False) -> Numbered:
-    """Yield the elements of a JSON list; with `series` also objects one after another, as some `.json` files hold."""
+    """Yield the elements of a JSON list; with `series` also consecutive objects, as in some `.json` files."""
     with io.TextIOWrapper(source, encoding="utf-8-sig") as lines:
         yield from _read_elements(JsonWindow(lines, where), where, series)
 
@@ -142,7 +142,7 @@ class JsonWindow:
         self._at += count
 
     def decode(self) -> Any:
-        """Return the JSON value that starts here; the window is then after it."""
+        """Return the JSON value that starts here, and move the window behind it."""
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
@@ -158,7 +158,7 @@ class JsonWindow:
         return self.line + error.doc.count("\n", self._at, error.pos)
 
     def rest(self) -> str:
-        """Return the text that was read and not parsed: all of it after an error of `decode`."""
+        """Return the text that was read and not parsed; after an error of `decode`, all of it."""
         return self._text[self._at :]
 
 

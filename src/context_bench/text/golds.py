@@ -1,8 +1,8 @@
 r"""Gold answers of an example, replies without markup, and comparison of words.
 
-Every evaluator reads golds and replies the same way. Markup that points out an answer (`\boxed{B}`,
-`<answer>B</answer>`) becomes the words "answer: B", so that one set of rules finds them all. Words are compared after
-SQuAD v1.1: text is lower-cased, stripped of punctuation and of the articles a, an and the.
+Every evaluator reads golds and replies the same way. Markup of an answer (`\boxed{B}`, `<answer>B</answer>`) becomes
+the words "answer: B", so that one set of rules finds them all. Words are compared after SQuAD v1.1: text is
+lower-cased, stripped of punctuation and of the articles a, an and the.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPECIAL = re.compile(r"<\|[^|<>\n]{0,40}\|>|\A\s*<s>|</s>\s*\Z")
 
 
 def remove_reasoning(reply: str) -> str:
-    """Return the answer in a reply; empty where the reply is nothing but reasoning."""
+    """Return the answer in a reply; empty if the reply is only reasoning."""
     if "<" not in reply and "[" not in reply and "◁" not in reply and "analysis" not in reply:
         return reply  # every mark begins with one of these
     if "<|channel|>" in reply:
@@ -80,7 +80,7 @@ Gold = tuple[str, ...]  # one accepted answer: its parts, which must all be give
 
 
 def gold_answers(example: Mapping[str, Any]) -> list[Gold]:
-    """Return every accepted answer, without repeats; empty when there is no gold."""
+    """Return every accepted answer, without repeats; empty without a gold."""
     given, answer = example.get("answers"), example.get("answer")
     if not given and type(answer) is str:  # the usual case
         return [(answer,)] if answer.strip() else []
@@ -120,7 +120,8 @@ def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
 def response_text(processed: Mapping[str, Any]) -> str:
     """Return the system's answer without its reasoning; a missing one is empty.
 
-    With `keep_reasoning` the whole reply is the answer. A context in place of an answer is not a reply and stays whole.
+    With `keep_reasoning` the whole reply is the answer. A context in place of an answer is no reply and stays
+    unchanged.
     """
     response = processed.get("response")
     text = "" if response is None else str(response)
@@ -129,7 +130,7 @@ def response_text(processed: Mapping[str, Any]) -> str:
 
 
 def turn_responses(processed: Mapping[str, Any]) -> list[str]:
-    """Return the reply to each turn of a conversation; empty when there was one reply to the whole."""
+    """Return the reply to each turn of a conversation; empty if there was one reply to all of it."""
     replies = processed.get("turn_responses") or processed.get("responses")  # the latter in older stores
     if not isinstance(replies, (list, tuple)):
         return []
@@ -144,7 +145,7 @@ def turn_answers(processed: Mapping[str, Any]) -> list[str]:
 
 
 def is_blank(processed: Mapping[str, Any]) -> bool:
-    """Whether a reply has no text and no tool call; it is wrong even where a gold normalises to nothing."""
+    """Whether a reply has no text and no tool call; such a reply is wrong even if a gold normalises to nothing."""
     return not response_text(processed).strip() and not processed.get("tool_calls")
 
 
@@ -185,7 +186,8 @@ def split_normalized(text: str) -> list[str]:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Yield a long text in pieces that end before a space: one call on all of it would block all other threads."""
+    """Yield a long text in pieces that end before a space, because one call on all of it would block all other
+    threads."""
     start = 0
     while (end := text.find(" ", start + NORMALIZE_CHARS)) >= 0:
         yield text[start:end]
@@ -231,7 +233,7 @@ _split_gold = lru_cache(maxsize=1024)(split_normalized)  # each system's answer 
 
 
 def compare_words(reply: str, golds: Sequence[Gold]) -> tuple[float, ...]:
-    """Return F1, exact match, recall and whether the reply contains the gold, each the best over all golds."""
+    """Return F1, exact match, recall, and whether the reply contains the gold: each the best over all golds."""
     words = split_normalized(reply)
     response = " ".join(words)
     best = _compare(golds[0], response, words)

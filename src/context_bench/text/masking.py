@@ -94,9 +94,8 @@ def _looks_like_a_key(part: str) -> bool:
 
 
 def mask_text(text: str, *, flags: bool = False) -> str:
-    """Mask passwords in URLs, `name=value` of a secret, and what looks like a key.
-
-    With `flags`, also mask what follows the flag of a secret, as in `--api-key VALUE`.
+    """Mask passwords in URLs, `name=value` of a secret, and texts that look like a key. With `flags`, also mask the
+    value after the flag of a secret, as in `--api-key VALUE`.
     """
     text = _PASSWORD.sub(rf"\1{MASK}@", text)
     text = _NAMED.sub(_mask_named, text)
@@ -140,7 +139,7 @@ def mask_reference(text: str) -> str:
 
 
 def find_command_secrets(command: str) -> list[str]:
-    """Find the values in a command that `mask_command` would hide, for texts in which the program repeats them."""
+    """Find the values in a command that `mask_command` would hide, to mask them in the program's output too."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -203,7 +202,7 @@ class Placeholders:
         return [self.mask_all(item) for item in value] if isinstance(value, list | tuple) else value
 
     def _mask_key(self, found: re.Match[str]) -> str:
-        """Mask what looks like a key, and not a name such as `key-value-store`."""
+        """Mask a text that looks like a key, but not a name such as `key-value-store`."""
         is_name = not any(each.isdigit() or each.isupper() for each in found[0])
         return found[0] if is_name else self._name("secret", found[0])
 

@@ -1,7 +1,7 @@
 """Words in any script, for comparison and retrieval.
 
-`split_words` gives plain words, for retrieval. `normalise` is for telling whether a text states the same as another:
-it keeps the signs that change what a number or a name means.
+`split_words` gives plain words, for retrieval. `normalise` serves to tell whether two texts state the same: it keeps
+the signs that change the meaning of a number or a name.
 """
 
 from __future__ import annotations
@@ -47,9 +47,8 @@ _BETWEEN = re.compile(rf"\n|[A-Za-z](?= [A-Za-z])|[{UNSPACED}](?=[{UNSPACED}])")
 
 
 def split_in_pieces(text: str) -> Iterator[list[str]]:
-    """Split a long text into the same words as `split_words`, a piece of it at a time.
-
-    One call on all of it would block all other threads, and the list of its words is ten times as large as the text.
+    """Split a long text into the same words as `split_words`, piece by piece. One call on all of it would block all
+    other threads, and the list of its words would be ten times as large as the text.
     """
     start = 0
     while found := _BETWEEN.search(text, start + SPLIT_CHARS):
@@ -75,7 +74,7 @@ _NEXT_TO_A_NUMBER = re.compile(rf"[$€£¥₹](?=\s?{_MINUS}?\d)|[€£¥₹](?
 
 
 def _pattern(sign: str) -> re.Pattern[str]:
-    """Lookbehinds stand after the sign, and see it as their last character: searching for a sign is fast."""
+    """Build a pattern whose lookbehinds follow the sign and include it, because searching for a sign first is fast."""
     return re.compile(sign, re.DOTALL)
 
 
@@ -107,12 +106,12 @@ _SIGNS: tuple[tuple[str, re.Pattern[str], str], ...] = (
 
 
 def normalise(text: str) -> str:
-    """Normalise a text to its words, case-folded, each between single spaces: `in` then finds whole words only.
+    """Normalise a text to its case-folded words between single spaces, so that `in` finds only whole words.
 
     Layout, case, quotes, emphasis and other punctuation are removed. Signs that change the meaning of a number or a
     name stay: a minus sign (not a hyphen, a range or the dash of a list), a decimal point (so `2.0.1` is one word), the
-    point, plus and sharp of `.NET`, `C++` and `C#`. Percent and currency signs next to a number are words of their own,
-    as `km` is. `1,000` is `1000`, except in a list without spaces.
+    point, plus and sharp of `.NET`, `C++` and `C#`. Percent and currency signs next to a number are separate words,
+    like `km`. `1,000` is `1000`, except in a list without spaces.
     """
     if len(text) <= NORMALISE_CHARS:
         return f" {' '.join(_normalise_words(text))} "
@@ -120,9 +119,8 @@ def normalise(text: str) -> str:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Yield a long text in pieces: one call on all of it would stop every other thread.
-
-    Between two letters with a space in between no sign depends on what stands on the other side.
+    """Yield a long text in pieces, because one call on all of it would block all other threads. Pieces end at a space
+    between two letters, across which no sign has an effect.
     """
     start = 0
     while found := _BETWEEN_WORDS.search(text, start + NORMALISE_CHARS):
@@ -202,7 +200,7 @@ def _ends_double(word: str) -> bool:
 
 
 def _ends_short(word: str) -> bool:
-    """Whether it ends consonant, vowel, consonant (not w, x, y), or is a vowel and a consonant."""
+    """Whether the stem ends in consonant, vowel, consonant (not w, x, y), or is a vowel and a consonant."""
     size = len(word)
     if size == 2:
         return not _is_consonant(word, 0) and _is_consonant(word, 1)
@@ -231,7 +229,7 @@ def _cut_participle(word: str) -> str:
 
 
 def _mend(stem: str) -> str:
-    """Give a stem back the ending that it had before `ed` or `ing`."""
+    """Restore the ending that a stem had before `ed` or `ing`."""
     if stem.endswith(("at", "bl", "iz")):
         return stem + "e"
     if _ends_double(stem):
@@ -245,7 +243,7 @@ def _turn_y(word: str) -> str:
 
 
 def _replace(word: str, rules: Iterable[tuple[str, str]], accept: Callable[[str], bool]) -> str:
-    """Apply the first rule whose suffix is there; if its stem is not accepted, none is."""
+    """Apply the first rule whose suffix matches; if its stem is not accepted, change nothing."""
     for suffix, new in rules:
         if word.endswith(suffix):
             stem = word[: len(word) - len(suffix)]
@@ -302,7 +300,7 @@ def undo_escapes(text: str) -> list[str]:
 
 
 def undo_html(text: str) -> str:
-    """Return a text without HTML's escapes, also where they were escaped once more."""
+    """Return a text without HTML's escapes, even if they were escaped twice."""
     for _ in range(MAX_ESCAPE_LAYERS):
         if "&" not in text:
             break

@@ -1,1 +1,1 @@
-"""Holds `tokens` alone: the specification fixes that path."""
+"""Contains only `tokens`, whose path the specification fixes."""

@@ -95,7 +95,8 @@ def _encoding(name: str) -> Tokenizer:
 
 
 def _has_marks(text: str) -> bool:
-    """Whether a text has `<|` in it. One character is found ten times as fast as two, and is mostly not there."""
+    """Whether a text has `<|` in it. Searching for one character is ten times as fast as for two, and it usually is not
+    there."""
     place = text.find("<")
     for _ in range(MAX_CHECKED_MARKS):
         if place < 0 or text.startswith("<|", place):
@@ -107,8 +108,8 @@ def _has_marks(text: str) -> bool:
 def _cut(text: str, least: int = PIECE_CHARS) -> Iterator[str]:
     """Yield a text in pieces whose tokens are those of the whole.
 
-    OpenAI's encodings never join a letter or a digit with the space or the sign after it, whatever follows. Only a
-    stretch of millions of characters without such a place is cut all the same, which may add a token at each cut.
+    OpenAI's encodings never join a letter or digit with the space or sign after it. A stretch of millions of characters
+    without such a place is cut anyway, which may add a token at each cut.
     """
     start = 0
     while start + least < len(text):
@@ -129,7 +130,7 @@ def get_tokenizer(tokenizer: str | Tokenizer | None = None) -> Tokenizer:
 
 
 def _adapt_tokenizer(tokenizer: Callable[[str], Any]) -> Tokenizer:
-    """Accept both kinds of callable that people have: one that counts, and one that encodes."""
+    """Adapt a callable that either counts tokens or encodes."""
     if not callable(tokenizer):
         raise UsageError(f"a tokenizer must be a name or a callable (got a {type(tokenizer).__name__})")
     seen = tokenizer("a")
@@ -166,27 +167,25 @@ def count_tokens(text: str, tokenizer: str | Tokenizer | None = None) -> int:
 
 
 def read_token_count(value: object) -> int | None:
-    """A number of tokens that somebody else told, if it can be one: a whole number, not negative, not absurd."""
+    """Return a reported number of tokens if it is plausible: whole, not negative, not absurdly large."""
     return value if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT else None
 
 
 def read_token_counts(told: Mapping[str, Any], names: Iterable[str]) -> list[int | None]:
-    """Several numbers of tokens that somebody else told, in the order of their names; None for what cannot be one."""
+    """Return several reported numbers of tokens, in the order of their names; None for implausible ones."""
     values = [told.get(name) for name in names]
     return [value if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT else None for value in values]
 
 
 def asks_beside_turns(example: Mapping[str, Any]) -> bool:
-    """Whether the question of a conversation comes on top of it, and is not just its last message."""
+    """Whether the question is in addition to the conversation, rather than its last message."""
     turns = example.get("turns") or [{}]
     return bool(example.get("question")) and example["question"] != turns[-1].get("content")
 
 
 def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[str] | None = None) -> int:
-    """Count what a model would be sent of `example`.
-
-    A conversation in `turns` already carries the context, which is then not counted again. An
-    explicit list of `fields` is taken at its word.
+    """Count the tokens of `example` that a model would receive. A conversation in `turns` already contains the context,
+    which is then not counted again. An explicit list of `fields` is used unchanged.
     """
     if fields is None:
         if _UNUSUAL_FIELDS.isdisjoint(example):  # as nearly all examples are
@@ -205,7 +204,7 @@ def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[
 
 
 def count_value(value: Any, count: Tokenizer) -> int:
-    """Count the text inside a field: strings as they are, messages by content, other objects as JSON."""
+    """Count the text of a field: strings unchanged, messages by content, other objects as JSON."""
     if isinstance(value, str):
         return count(value) if value else 0
     if value is None:

@@ -1,6 +1,6 @@
-"""The process of the program under test: loads it, hands out the names that the tests use, serves calls.
+"""The process of the program under test: loads it, provides the names that the tests use, and serves calls.
 
-No other process trusts this one: the program may rewrite all of it. It never sees the tests, only
+No other process trusts this one, because the program may rewrite all of it. It never sees the tests, only
 the arguments of their calls.
 """
 
@@ -52,9 +52,8 @@ _BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) -> None:
-    """Run the first arrangement of the blocks that is Python and defines the entry point; else raise SyntaxError.
-
-    The likeliest block comes first; `prompt` is the code that the reply continues, or "".
+    """Run the first arrangement of the blocks that is valid Python and defines the entry point; raise SyntaxError if
+    none is. The likeliest block comes first; `prompt` is the code that the reply continues, or "".
     """
     parsed = [(block, _parse(block)) for block in blocks]
     # A block of tests may import the entry point, which another block defines.
@@ -77,7 +76,7 @@ def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) 
 
 
 def _prepare(prompt: str, others: list[Any], namespace: dict[str, Any]) -> None:
-    """Run what the reply may rely on: the prompt's imports and helpers, and its own other blocks."""
+    """Run the code that the reply may rely on: the prompt's imports and helpers, and the reply's other blocks."""
     stub = _parse(prompt) or _parse(f"{prompt}\n{_find_indent(prompt)}pass\n")
     for tree in [stub, *others]:
         if tree is not None:
@@ -103,7 +102,7 @@ def _continue_prompt(prompt: str, blocks: list[str]) -> Iterator[str]:
 
 
 def _find_indent(prompt: str) -> str:
-    """Find the indentation of the last function of the prompt, which is the one to complete."""
+    """Find the indentation of the prompt's last function, which the reply completes."""
     indent = ""
     for line in prompt.splitlines():
         if line.startswith(("def ", "async def ")):

@@ -31,7 +31,7 @@ def confine(job: dict[str, Any]) -> None:
 
 
 def linger() -> NoReturn:
-    """Wait to be killed, since a sandbox that ends by itself is cleaned up more slowly; exit after a while."""
+    """Wait to be killed, because a sandbox that ends by itself is cleaned up more slowly; exit after a while."""
     time.sleep(5)
     posix._exit(0)
 

@@ -1,8 +1,7 @@
 """Values as bytes, so that two processes that do not trust each other can exchange them.
 
-Reading builds plain values and the fixed set of types below, and runs nothing that the other
-side wrote: an object that equals everything arrives as data or as a reference, never as itself.
-Whatever the bytes are, reading gives a value or raises EncodingError.
+Reading builds plain values and the fixed set of types below, and runs no code of the other side: an object that equals
+everything arrives as data or as a reference, never as itself. Any bytes give a value or raise EncodingError.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ def _fields(value: Any, names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _moment(value: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
-    """Return the fields of a time with its zone and fold; None for a zone of the program's own, which is not data."""
+    """Return the fields of a time with its zone and fold; None for a zone class of the program, which is not data."""
     zone = value.tzinfo
     return None if zone is not None and pack(zone) is None else (*_fields(value, names), zone, value.fold)
 
 
 def _factory(value: Any) -> str | None:
-    """Return the name of a default factory, where it is a built-in type."""
+    """Return the name of a default factory that is a built-in type."""
     packed = pack(value.default_factory)
     return packed[1] if packed and packed[0] == "type" else None
 
@@ -193,7 +192,7 @@ def encode(value: object, refer: Refer) -> bytes:
 
 
 def decode(data: bytes, resolve: Resolve, types: set[object]) -> Any:
-    """Decode a value; `resolve` turns references into objects, and types of this side that were named go to `types`."""
+    """Decode a value; `resolve` turns references into objects, and named types of this side are added to `types`."""
     reader = _Reader(data, resolve, types)
     try:
         value = reader.value(0)

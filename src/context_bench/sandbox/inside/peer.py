@@ -1,9 +1,8 @@
 """Remote calls between two processes over one stream.
 
-What an answer holds is data. An object that is not data stays where it is, and the other side holds a
-`Remote`, which asks for its results, attributes and items. A Remote equals nothing but itself and has
-no order and no arithmetic: the owner of an object is asked for values, never for the outcome of a
-comparison.
+Answers contain data. An object that is not data stays in its process, and the other side has a `Remote`, which requests
+its results, attributes and items. A Remote equals only itself and has no order and no arithmetic: the owner of an
+object is asked for values, never for the outcome of a comparison.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ ENDED = "the program ended before its tests"
 
 
 class Gone(BaseException):
-    """The other side has ended or broken the protocol. No test may catch this, so it is not an Exception."""
+    """The other side has ended or broken the protocol. It is not an Exception, so that no test catches it."""
 
 
 class Unsupported(EncodingError):
-    """An object that may not be handed over."""
+    """An object that must not be passed on."""
 
 
 class ProgramError(Exception):
@@ -95,7 +94,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 class Reference:
-    """Sends an object as a reference, even where its value could be sent."""
+    """Sends an object as a reference, even if its value could be sent."""
 
     def __init__(self, target: object) -> None:
         self.target = target
@@ -104,8 +103,8 @@ class Reference:
 class Peer:
     """One side of the conversation, over the file descriptor `stream`.
 
-    `allowed` says whether the other side may do an operation on an object that it was handed, `exported` whether an
-    object that is not data may be handed over as a reference.
+    `allowed` decides whether the other side may perform an operation on an object that it received, `exported` whether
+    an object that is not data may be passed as a reference.
     """
 
     def __init__(self, stream: int, allowed: Allowed, exported: Callable[[object], bool]) -> None:
@@ -117,7 +116,7 @@ class Peer:
         self.broken: str | None = None
 
     def ask(self, operation: str, number: int, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
-        """Have the other side do something with an object of its own; serve what it asks meanwhile."""
+        """Ask the other side to operate on one of its objects, and serve its requests until it answers."""
         if self.broken is not None:
             raise Gone(self.broken)
         try:
@@ -134,7 +133,7 @@ class Peer:
             self.serve(message)
 
     def serve(self, message: tuple[Any, ...]) -> None:
-        """Do what the other side asked, and send the outcome."""
+        """Perform a request of the other side, and send the outcome."""
         _, operation, number, args, kwargs = self.check_parts(message, str, str, int, tuple, dict)
         target = self._object(number)
         before = self._encode(args)
@@ -162,7 +161,7 @@ class Peer:
         return "raise", (names, tuple(part if type(part) in PLAIN else str(part) for part in error.args))
 
     def _find_changes(self, args: tuple[Any, ...], before: bytes) -> tuple[Any, ...] | None:
-        """Return the arguments as the call left them, when it changed them."""
+        """Return the arguments after the call, if it changed them."""
         try:
             return args if self._encode(args) != before else None
         except Exception:  # noqa: BLE001 - then they cannot be sent either
@@ -239,7 +238,7 @@ class Peer:
         return b"".join(chunks)
 
     def check_parts(self, message: Any, *kinds: type) -> tuple[Any, ...]:
-        """Return the parts of a message, if they are of these types."""
+        """Return the parts of a message, if they have these types."""
         if type(message) is not tuple or len(message) != len(kinds):
             raise self.end(NONSENSE)
         if not all(kind is object or type(part) is kind for part, kind in zip(message, kinds)):
@@ -277,9 +276,8 @@ class Peer:
 
 
 def _rebuild(names: list[str], parts: tuple[Any, ...]) -> Exception | None:
-    """Rebuild an exception like the one that was raised; None for one that ends a program.
-
-    StopIteration never crosses: raised by a function it would end a loop of the tests early.
+    """Rebuild an exception like the one that was raised; None for one that ends a program. StopIteration never crosses,
+    because a function that raises it would end a loop of the tests early.
     """
     for name in names:
         kind = getattr(builtins, name, None)
@@ -297,9 +295,8 @@ def _rebuild(names: list[str], parts: tuple[Any, ...]) -> Exception | None:
 
 
 def mirror(old: Any, new: Any) -> Any:
-    """Copy the content of `new` into `old` where that is mutable; return the result.
-
-    Objects inside that can be changed are kept too, so that other references to them see the change.
+    """Copy the content of `new` into `old` if that is mutable, and return the result. Mutable objects inside are kept
+    too, so that other references to them see the change.
     """
     kind = type(old)
     if type(new) is not kind:

@@ -1,7 +1,7 @@
 """The process of the tests: runs them with its own untouched builtins, and reports the outcome.
 
-It calls the program in the other process, compares what comes back here, and says "pass" only after
-the last test has returned. What it says goes through a pipe that the program does not have.
+It calls the program in the other process, compares the results here, and reports "pass" only after the last test has
+returned. The report goes through a pipe that the program does not have.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(job: dict[str, Any]) -> None:
 
 
 def _meet(peer: Peer) -> bool:
-    """Wait for the process of the program, which waits for this one: its time counts from here."""
+    """Wait until the program's process is ready too; the time limit starts here."""
     try:
         peer.receive()
     except Gone:
@@ -91,7 +91,7 @@ def _exec(source: str, name: str, space: dict[str, Any]) -> None:
 
 
 def _describe_error(error: BaseException, job: dict[str, Any], number: int) -> str:
-    """Describe the error that ended the tests: type, place and message; asserts of one source are numbered."""
+    """Describe the error that ended the tests by type, place and message; asserts of one source are numbered."""
     step, line, source = error.__traceback__, 0, f"<test {number}>"
     while step is not None:
         if step.tb_frame.f_code.co_filename == source:
@@ -109,9 +109,8 @@ def _format_line(error: BaseException) -> str:
 
 
 def _is_allowed(target: object, operation: str, args: tuple[Any, ...]) -> bool:
-    """Whether the program may do this: call functions and step through iterators that it was given, no more.
-
-    Objects of the tests' own classes are open to it, but for names with an underscore.
+    """Whether the program may do this: it may only call functions and step through iterators that it received. It may
+    use objects of the tests' own classes, except names with an underscore.
     """
     if operation == "call":
         return callable(target)
