@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from agent_logs import replay, write_session
-from context_bench.replay.arms import ProxyArm, Sent
+from context_bench.replay.arms import ProxyArm, Sent, carries_conversation
 from context_bench.replay.packing import SentPacker, SentReader
 from context_bench.replay.report import conclude, render
 from context_bench.tap.address import free_port
@@ -119,3 +120,30 @@ def test_every_body_that_was_sent_is_packed() -> None:
     packed = json.loads(json.dumps(packer.pack(recorded, sent)))
     assert SentReader(packer.texts).read(recorded, packed) == sent
     assert SentReader({}).read(recorded, SentPacker().pack(recorded, Sent(None))) == Sent(None)
+
+
+@pytest.mark.parametrize(
+    ("edit", "carries"),
+    [
+        (lambda turns: turns, True),
+        (lambda turns: [*turns[:-1], tool_result("a shorter result")], True),
+        (lambda turns: [*turns, user("Summarize this conversation.")], False),
+        (lambda turns: [*turns[:-1], user("Summarize this conversation.")], False),
+        (lambda turns: turns[:-2], False),
+    ],
+)
+def test_only_a_call_that_ends_as_recorded_gets_the_recorded_reply(
+    edit: Callable[[list[Any]], list[Any]], carries: bool
+) -> None:
+    call = {"type": "tool_use", "id": "t2", "name": "read", "input": {}}
+    said = [{"role": "assistant", "content": each} for each in ("Reading.", [call])]
+    turns = [user("Fix the bug."), said[0], user("Go on."), said[1], tool_result("a long result")]
+    assert carries_conversation({"messages": turns}, {"messages": edit(turns)}) is carries
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def tool_result(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": text}]}

@@ -19,6 +19,11 @@ DATA = os.environ.get("CONTEXT_BENCH_DATA")
 SESSIONS = {"1af7fc5e": (7, 0.0932), "5c0375b4": (20, 0.3312), "fe5e1c67": (170, 2.3932)}
 
 
+def test_a_text_that_was_cut_inside_an_emoji_is_read() -> None:
+    body = {"system": "Be \ud83d", "tools": [{"name": "\ud83d"}], "messages": [{"role": "user", "content": "\ud83d"}]}
+    assert len(BlockReader(get_tokenizer()).read(body)) == 3
+
+
 @pytest.mark.skipif(DATA is None, reason="CONTEXT_BENCH_DATA does not name the folder with recorded sessions")
 def test_dollars_of_real_sessions_are_simulated_within_two_percent() -> None:
     found = {}

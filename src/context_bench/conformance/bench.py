@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from context_bench.errors import ConnectionFailed, MissingExtra, describe
+from context_bench.http.transport import MAX_BODY
 from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.tap.scripted import Scripted
 from context_bench.wire.events import DONE, read_events
@@ -112,15 +113,17 @@ class Client:
 
         Raises:
             ConnectionFailed: No server listens there.
-            CheckFailed: No whole reply came.
+            CheckFailed: No whole reply came, or too large a one.
         """
         try:
             async with self._session.request(
                 method, self.url + path, data=body, headers=headers, allow_redirects=False
             ) as reply:
-                pieces: list[bytes] = []
+                pieces, size = list[bytes](), 0
                 async for piece in reply.content.iter_any():
                     pieces.append(piece)
+                    if (size := size + len(piece)) > MAX_BODY:
+                        raise CheckFailed(f"the reply is larger than {MAX_BODY // 2**20} MB")
                     if heard is not None:
                         heard(piece)
                 kept = {name.lower(): value for name, value in reply.headers.items()}

@@ -23,7 +23,7 @@ from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_erro
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
 from context_bench.traffic.calls import read_claimed_tokens
-from context_bench.traffic.parts import list_parts, list_reply_messages
+from context_bench.traffic.parts import list_messages, list_parts, list_reply_messages
 from context_bench.traits import find_edit, find_fingerprint, reads_any_api
 from context_bench.wire.form import Answer, ToolCall
 from context_bench.wire.forms import get_form
@@ -104,6 +104,8 @@ class RecordedUpstream:
         if request.method != "POST" or request.form is None or request.path.endswith("/count_tokens"):
             return await self._others.answer(request)
         document = request.document()
+        if not all(isinstance(each, Mapping | str) for each in list_messages(document)):
+            return build_error(400, "a message is not an object", request.form)
         if not carries_conversation(self._body, document):
             self.sent.side_calls += 1
             if not shares_text(self._body, document):
@@ -138,13 +140,15 @@ def shares_text(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
 def carries_conversation(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
     """Whether a call continues the recorded conversation, rather than being a proxy's own question.
 
-    It does if it still contains a turn of the model or the id of a tool call. Before the model's first turn, it must
-    contain the start of the system text or of a user's text.
+    It does if it still contains a turn of the model or the id of a tool call, and ends with the recorded last message:
+    a call that ends with another one asks about the conversation, such as for a summary. Before the model's first turn,
+    it must contain the start of the system text or of a user's text.
     """
     own, given = _read_marks(recorded), _read_marks(sent)
-    if own.ids or own.said:
-        return bool(own.ids & given.ids or own.said & given.said)
-    return bool(own.openings & given.openings)
+    if not own.ids and not own.said:
+        return bool(own.openings & given.openings)
+    last, end = ({"messages": list_messages(body)[-1:]} for body in (recorded, sent))
+    return own.shares_turn(given) and (_read_marks(last).shares_any(_read_marks(end)) or shares_text(last, end))
 
 
 @dataclass(slots=True)
@@ -155,12 +159,16 @@ class _Marks:
     said: set[str] = field(default_factory=set)
     openings: set[str] = field(default_factory=set)
 
+    def shares_turn(self, other: _Marks) -> bool:
+        return bool(self.ids & other.ids or self.said & other.said)
+
+    def shares_any(self, other: _Marks) -> bool:
+        return self.shares_turn(other) or bool(self.openings & other.openings) or self == _Marks()
+
 
 def _read_marks(body: Mapping[str, Any]) -> _Marks:
     marks = _Marks()
-    conversation = body.get("messages", body.get("input"))
-    messages = [conversation] if isinstance(conversation, str) else conversation or []
-    for part in (part for message in messages for part in list_parts(message, {})):
+    for part in (part for message in list_messages(body) for part in list_parts(message, {})):
         if part.id:
             marks.ids.add(part.id)
         text = part.text.strip()

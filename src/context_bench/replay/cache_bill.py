@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-import orjson
-
 from context_bench.pricing.price import CACHE_MINIMUM, Price
 from context_bench.pricing.price_table import Prices
 from context_bench.pricing.prompt_cache import FIVE_MINUTES, HOUR, Block, BreakpointCache, CacheUse, PrefixCache
-from context_bench.traffic.parts import PromptCounter, list_parts, list_reply_messages
+from context_bench.text import dump_json
+from context_bench.traffic.parts import PromptCounter, list_messages, list_parts, list_reply_messages
 from context_bench.traffic.sessions import Request, Thread, fit_tokens
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.prompts import read_text
@@ -46,12 +45,10 @@ class BlockReader:
 
     def read(self, body: Mapping[str, Any]) -> list[Block]:
         """Return the blocks of a request, with its breakpoints."""
-        conversation = body.get("messages", body.get("input"))
-        conversation = [conversation] if isinstance(conversation, str) else conversation or []
         system = body.get("system", body.get("instructions"))
         blocks = [self._make("tool", tool) for tool in body.get("tools") or ()]
         blocks += [self._make("system", block) for block in _list_blocks(system)]
-        for message in conversation:
+        for message in list_messages(body):
             blocks += [self._make(_read_role(message), block) for block in _split_message(message)]
         if isinstance(body.get("cache_control"), Mapping) and blocks:
             blocks[-1] = Block(blocks[-1].content, blocks[-1].tokens, _read_lifetime(body["cache_control"]))
@@ -62,7 +59,7 @@ class BlockReader:
         if isinstance(value, Mapping) and "cache_control" in value:
             lifetime = _read_lifetime(value["cache_control"])
             value = {key: each for key, each in value.items() if key != "cache_control"}
-        content = kind.encode() + b"\0" + orjson.dumps(value)
+        content = f"{kind}\0{dump_json(value)}".encode()
         block = self._known.get((content, lifetime))
         if block is None:
             block = self._known[content, lifetime] = Block(content, self._count_block(kind, value), lifetime)
@@ -70,7 +67,7 @@ class BlockReader:
 
     def _count_block(self, kind: str, value: Any) -> int:
         if kind == "tool":
-            return self._count(orjson.dumps(value).decode())
+            return self._count(dump_json(value))
         if kind == "system":
             return self._count(read_text([value]))
         is_message = isinstance(value, Mapping) and ("role" in value or "call_id" in value)
@@ -236,7 +233,7 @@ def price_recorded(request: Request, price: Price) -> float | None:
 
 def has_breakpoints(threads: Iterable[Thread]) -> bool:
     """Whether a recording contains cache breakpoints."""
-    return any(b"cache_control" in orjson.dumps(thread.requests[-1].body()) for thread in threads if thread.requests)
+    return any("cache_control" in dump_json(thread.requests[-1].body()) for thread in threads if thread.requests)
 
 
 class Simulator:

@@ -19,8 +19,9 @@ from typing import Any
 import orjson
 
 from context_bench.stats.distributions import t_quantile
+from context_bench.text import dump_json
 from context_bench.text.evidence_state import find_state
-from context_bench.traffic.parts import Part, RecordedParts, list_parts, list_reply_messages
+from context_bench.traffic.parts import Part, RecordedParts, list_messages, list_parts, list_reply_messages
 from context_bench.traffic.sessions import Request, Session
 
 MIN_SPAN_CHARS = 8
@@ -86,15 +87,13 @@ def _list_leaves(value: Any) -> Iterator[str]:
 
 def read_sent(body: Mapping[str, Any]) -> str:
     """Return all texts of a forwarded body, without JSON escapes."""
-    conversation = body.get("messages", body.get("input"))
-    conversation = [conversation] if isinstance(conversation, str) else conversation or []
-    texts = [_unescape(part.text) for message in conversation for part in list_parts(message, {})]
+    texts = [_unescape(part.text) for message in list_messages(body) for part in list_parts(message, {})]
     opening = (body.get("system", body.get("instructions")), *(body.get("tools") or ()))
     return "\n".join((*texts, *map(_dump, opening)))
 
 
 def _dump(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else "" if value is None else dump_json(value)
 
 
 def _unescape(text: str) -> str:

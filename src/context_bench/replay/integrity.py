@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from context_bench.text import dump_json
+from context_bench.traffic.parts import list_messages
 from context_bench.wire.forms import get_form
 from context_bench.wire.prompts import Prompt
 
@@ -27,7 +28,7 @@ FAULTS = {
 
 def find_faults(api: str, recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
     """Compare a recorded request with the one sent instead, and list the faults."""
-    before, after = _read_conversation(recorded), _read_conversation(sent)
+    before, after = list_messages(recorded), list_messages(sent)
     form = get_form(api)
     old, new = form.read_tool_ids(before), form.read_tool_ids(after)
     broken = {
@@ -45,11 +46,6 @@ def find_faults(api: str, recorded: Mapping[str, Any], sent: Mapping[str, Any]) 
 
 
 _MEDIA = frozenset({"image", "image_url", "input_image", "document", "file", "input_file", "input_audio"})
-
-
-def _read_conversation(body: Mapping[str, Any]) -> list[Any]:
-    conversation = body.get("messages", body.get("input"))
-    return conversation if isinstance(conversation, list) else [conversation]
 
 
 def _find_unpaired(ids: tuple[Sequence[Any], Sequence[Any]]) -> set[Any]:
@@ -105,7 +101,7 @@ def _read_system(body: Mapping[str, Any]) -> list[str]:
     system = body.get("system", body.get("instructions"))
     spoken = [
         message
-        for message in _read_conversation(body)
+        for message in list_messages(body)
         if isinstance(message, Mapping) and message.get("role") in ("system", "developer")
     ]
     return Prompt(system, spoken).texts()

@@ -41,7 +41,7 @@ from context_bench.replay.integrity import find_faults
 from context_bench.replay.packing import SentPacker, SentReader, digest_session
 from context_bench.replay.simulation_error import judge_simulation
 from context_bench.text import dump_json
-from context_bench.traffic.parts import Part, RecordedParts, list_parts
+from context_bench.traffic.parts import Part, RecordedParts, list_messages, list_parts
 from context_bench.traffic.readers import Findings, read_sessions
 from context_bench.traffic.sessions import Request, Session
 from context_bench.traffic.text_diff import diff_texts
@@ -274,7 +274,7 @@ class SessionJob:
         for tool, tokens in before.items():
             self._tools[tool].tokens += tokens
         for each in bodies:
-            given = _list_given(each.get("messages", each.get("input")))
+            given = _list_given(list_messages(each))
             for tool, tokens in self._count_results(given).items():
                 self._tools[tool].sent_tokens += tokens
         for tool in turn.sources:
@@ -312,7 +312,7 @@ def _show_loss(span: str, request: Request, sent: Mapping[str, Any]) -> dict[str
     held = next((part for part in _list_given(request.messages) if span in part.text), None)
     if held is None:
         return {"span": span}
-    given = _list_given(sent.get("messages", sent.get("input")))
+    given = _list_given(list_messages(sent))
     after = next((part.text for part in given if part.kind == held.kind and part.id == held.id), "") if held.id else ""
     low, high = held.text.index(span) - MAX_PASSAGE_CHARS // 2, held.text.index(span) + MAX_PASSAGE_CHARS // 2
     diff, at = [], 0
@@ -324,11 +324,10 @@ def _show_loss(span: str, request: Request, sent: Mapping[str, Any]) -> dict[str
     return {"span": span, "tool": held.tool, "diff": diff}
 
 
-def _list_given(messages: Any) -> list[Part]:
+def _list_given(messages: Iterable[Any]) -> list[Part]:
     """List the tool results and user texts."""
     tools: dict[str, str] = {}
-    listed = messages if isinstance(messages, list) else []
-    parts = [part for message in listed for part in list_parts(message, tools)]
+    parts = [part for message in messages for part in list_parts(message, tools)]
     return [part for part in parts if part.kind in ("result", "user")]
 
 

@@ -18,7 +18,10 @@ MAX_NAME = 24  # characters of a session's name
 MAX_SESSIONS = 12  # rows in the table by session
 LEAST_DOLLARS = 0.005  # smaller savings of a month are not shown
 MAX_REASON = 300  # characters
-OPEN_LOOP = "Replay is open loop: the recorded replies stay, even if the model would have answered differently."
+OPEN_LOOP = (
+    "Replay is open loop: the recorded replies stay, even if the model would have answered differently. They can put "
+    "lost text back into later requests."
+)
 
 
 # --- sentences

@@ -75,6 +75,12 @@ class RecordedParts:
             yield from self._known[id(message)][1]
 
 
+def list_messages(body: Mapping[str, Any]) -> list[Any]:
+    """List the messages or input items of a request."""
+    conversation = body.get("messages", body.get("input"))
+    return conversation if isinstance(conversation, list) else [conversation] if conversation else []
+
+
 def list_reply_messages(reply: Mapping[str, Any] | None) -> list[Any]:
     """List the messages or items of a reply in any form."""
     if not reply:
