@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from context_bench.cli.gate import RunGate
     from context_bench.memory.arm import SharedReader
     from context_bench.results import EvalResult
-    from context_bench.tap.answering import Answerer
+    from context_bench.tap.answering import Shared
 
 _EXAMPLE = """\
 example:
@@ -159,7 +159,7 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
     return evaluate_memory(**given)
 
 
-def _choose_answerer(options: MemoryOptions) -> Answerer | None:
+def _choose_answerer(options: MemoryOptions) -> Shared | None:
     from context_bench.cli.build_systems import choose_answerer
     from context_bench.errors import UsageError
     from context_bench.tap.answering import Shared
@@ -172,7 +172,7 @@ def _choose_answerer(options: MemoryOptions) -> Answerer | None:
     return Shared(choose_answerer(*given), options.max_rpm) if any(given) else None
 
 
-def _build_reader(options: MemoryOptions, answerer: Answerer | None) -> SharedReader | None:
+def _build_reader(options: MemoryOptions, answerer: Shared | None) -> SharedReader | None:
     """Build the reader: the server of --reader, else the model behind the taps, else the script."""
     from context_bench.http import find_key
     from context_bench.http.secrets import check_url
@@ -186,7 +186,10 @@ def _build_reader(options: MemoryOptions, answerer: Answerer | None) -> SharedRe
     made: dict[str, Any] = {"model": options.model, "name": "reader", "timeout": options.timeout}
     if url is not None:
         key = find_key(check_url(url), variable=options.api_key_env)
-        return SharedReader(OpenAIProxy(url, api_key=key, max_rpm=options.max_rpm, **made))
+        shares = answerer is not None and url == options.tap_forward  # one server, so one limit
+        reader = SharedReader(OpenAIProxy(url, api_key=key, max_rpm=None if shares else options.max_rpm, **made))
+        reader.wait_for_turn = answerer.wait_for_turn if answerer is not None and shares else None
+        return reader
     if answerer is None:
         return None
     tap = Tap(answerer, port=free_port())

@@ -8,7 +8,7 @@ memories are compared and not prompts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
@@ -66,6 +66,7 @@ class SharedReader:
     ) -> None:
         self._reader, self._tap, self._users = reader, tap, 0
         self.room: asyncio.Semaphore | None = None  # limits concurrent requests
+        self.wait_for_turn: Callable[[], Awaitable[None]] | None = None  # limits requests per minute
         self.fingerprint: str | None = known_as or reader.fingerprint
         self.asks_model = not isinstance(reader, ExtractReader)
         self.is_script = is_script or not self.asks_model
@@ -103,6 +104,8 @@ class SharedReader:
         asked: Example = {key: value for key, value in example.items() if key != "memory"}
         came = perf_counter()
         async with self.room or nullcontext():
+            if self.wait_for_turn is not None:
+                await self.wait_for_turn()
             waited = perf_counter() - came
             result: Example = await self._reader.aprocess(asked)
         metadata = dict(result.get("metadata") or {})

@@ -117,7 +117,7 @@ class MemoryOptions(MemoryParameters, CommandOptions):
     )
 
     max_rpm: float | None = redeclare(
-        CommandOptions, "max_rpm", help="most requests per minute to the reader, and to the server behind the taps"
+        CommandOptions, "max_rpm", help="most requests per minute to the reader's server and to the one behind the taps"
     )
     max_cost: float | None = redeclare(
         CommandOptions, "max_cost", help="stop at this total cost of writing, queries, reading and judging"

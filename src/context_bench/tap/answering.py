@@ -140,11 +140,16 @@ class Shared:
         self._turn = asyncio.Lock()
         self.answer = answerer.answer if max_rpm is None else self._answer_in_turn
 
+    async def wait_for_turn(self) -> None:
+        """Wait until a request fits `max_rpm`."""
+        if self._max_rpm is not None:
+            now = asyncio.get_running_loop().time()
+            slot = max(now, self._next)
+            self._next = slot + 60 / self._max_rpm
+            await asyncio.sleep(slot - now)
+
     async def _answer_in_turn(self, request: Incoming) -> Outgoing:
-        now = asyncio.get_running_loop().time()
-        slot = max(now, self._next)
-        self._next = slot + 60 / (self._max_rpm or 1)
-        await asyncio.sleep(slot - now)
+        await self.wait_for_turn()
         return await self._answerer.answer(request)
 
     @property
