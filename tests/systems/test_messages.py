@@ -169,6 +169,15 @@ def test_what_follows_a_result_late_keeps_its_call() -> None:
     assert keep_last_turns(late, turns=1) == [*HEAD, *TURNS[2]]
 
 
+def test_a_users_text_behind_results_in_one_message_stays_with_its_answer() -> None:
+    called = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "ls", "input": {}}]}
+    asked = {"type": "text", "text": "Mend the docs, too."}
+    both = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": LONG}, asked]}
+    answered = {"role": "assistant", "content": "Mended."}
+    kept = keep_last_turns([HEAD[1], called, both, answered], turns=1)
+    assert kept == [HEAD[1], {"role": "user", "content": [asked]}, answered]
+
+
 def test_a_recording_that_lost_the_calls_of_its_results() -> None:
     torn = [*HEAD, result("0", LONG), *TURNS[0], *TURNS[1]]
     assert keep_last_turns(torn, turns=1) == [*HEAD, result("0", LONG), *TURNS[1]]

@@ -262,6 +262,10 @@ def keep_last_turns(messages: Sequence[Message], turns: int = 8) -> list[Message
         return list(messages)
     dropped = zip(messages[first : starts[index]], kinds[first : starts[index]])
     kept = [message for message, kind in dropped if kind == "system"]
+    before = messages[starts[index] - 1]
+    if before.get("role") == "user" and isinstance(before.get("content"), list):  # Anthropic: text after results
+        said = [block for block in before["content"] if _find_result_fields(block) is None]
+        kept += [{**before, "content": said}] if said else []
     return [*messages[:first], *kept, *messages[starts[index] :]]
 
 
