@@ -51,6 +51,7 @@ _LATEX = {
     "≤": r"$\leq$",
     "★": r"$\star$",
     "∞": r"$\infty$",
+    "×": r"$\times$",
 }
 _LATEX_ACTIVE = re.compile("|".join(re.escape(each) for each in sorted(_LATEX, key=len, reverse=True)))
 

@@ -196,6 +196,7 @@ def test_the_list_of_runs(server: ViewServer) -> None:
     assert (run["status"], run["rows"], run["systems"]) == ("done", 40, ["keep", "drop_half"])
     assert run["best"] == 1.0
     assert (run["saved"], run["verdict"]) == (None, "1 worse")
+    assert run["brief"]["systems"] == "keep, drop_half"
     assert sorted(run["datasets"]) == ["even", "odd"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any, TypeVar
 
-from context_bench.compare.sweeps import name_briefly
+from context_bench.compare.sweeps import join_settings, name_briefly, write_briefly
 from context_bench.errors import UsageError
 from context_bench.numbers import MEAN_SCORE
 from context_bench.output.conclusion import compare_tokens, find_saving, sort_verdicts
@@ -100,7 +100,7 @@ class Answers:
         return {"runs": [self._sum_up(run) for run, _ in self._store.list_runs()]}
 
     def _sum_up(self, run: RunInfo) -> dict[str, Any]:
-        under_way = self._store.is_under_way(run)
+        under_way, systems = self._store.is_under_way(run), list(run.settings.systems)
         scores = [own.get(MEAN_SCORE, math.nan) for own in run.summary.values()]
         known = [score for score in scores if math.isfinite(score)]
         return {
@@ -109,8 +109,12 @@ class Answers:
             "status": "under way" if under_way else "interrupted" if run.status == "running" else run.status,
             "under_way": under_way,
             "rows": self._store.count_rows(run),
-            "systems": list(run.settings.systems),
+            "systems": systems,
             "datasets": list(run.settings.datasets),
+            "brief": {
+                "systems": ", ".join(write_briefly(each, systems) for each in join_settings(systems)),
+                "datasets": ", ".join(name_briefly(run.settings.datasets).values()),
+            },
             "best": max(known) if known else None,
             **_sum_up_savings(run),
             "command": " ".join(map(str, run.settings.command)),
@@ -196,7 +200,7 @@ def _sum_up_savings(run: RunInfo) -> dict[str, Any]:
         share = find_saving(result, standing.good[0].name)[1] if change is None else -change
         return {
             "saved": share if share > -1e9 else None,
-            "verdict": f"{standing.good[0].word}: {standing.good[0].name}",
+            "verdict": f"{standing.good[0].word}: {name_briefly(run.summary)[standing.good[0].name]}",
         }
     words = {"blind": standing.blind, "undecided": standing.undecided, "worse": standing.worse}
     return {"saved": None, "verdict": ", ".join(f"{len(found)} {word}" for word, found in words.items() if found)}

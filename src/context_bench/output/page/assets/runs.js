@@ -7,7 +7,7 @@
   const collator = new Intl.Collator("en", { numeric: true });
   const value = (run, by) => Array.isArray(run[by]) ? run[by].join(", ") : run[by];
   const write = (run, by) => {
-    const found = value(run, by);
+    const found = run.brief[by] ?? value(run, by);
     if (found === null || found === "") return by === "best" ? "not measured" : "–";
     if (by === "saved") return `${(found * 100).toFixed(1)}%`;
     if (by === "best") return found.toFixed(3);
