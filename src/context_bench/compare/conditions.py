@@ -85,6 +85,8 @@ class Condition:
         met = (verdict.word == self.word) != self.negated
         outcome = FAILS if met else HOLDS
         if verdict.word == "undecided" and self.word != "undecided":
+            if verdict.narrow is not None and not verdict.narrow.known:  # withheld, whatever the number of examples
+                return self.leave_open(verdict.reason)
             outcome = TOO_FEW
         clean = f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
         on = f" on {self.metric}" if self.metric else ""
