@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,12 +69,15 @@ FAULTY: dict[str, Change] = {
     "python": lambda text: text.replace("):", ")"),
     "table": lambda text: re.sub(r"(\| Goran .*\|) \S+ \|", r"\1", text),
     "literals": lambda text: text.replace("/srv/", "/").replace("https://", "").replace('"', "'"),
+    "literals, all numbers": lambda text: re.sub(r"\d+", lambda found: str(int(found[0]) + 1), text),
+    "layout, accents": _by_lines(lambda lines, place: not any(map(unicodedata.combining, lines[place]))),
 }
 
 
-@pytest.mark.parametrize("relation", FAULTY)
-def test_a_faulty_system_is_found_by_the_relation_that_it_breaks(relation: str) -> None:
-    report = _fuzz_system(lambda example: FAULTY[relation](example["context"]))
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_faulty_system_is_found_by_the_relation_that_it_breaks(fault: str) -> None:
+    relation = fault.partition(",")[0]
+    report = _fuzz_system(lambda example: FAULTY[fault](example["context"]))
     broken = {result.relation.id for result in report.broken}
     assert relation in broken
     if relation not in ("order", "position"):  # what depends on neighbours or places breaks several
@@ -345,7 +349,8 @@ def test_a_faulty_proxy_is_found_by_the_relation_that_it_breaks(relation: str, t
         each["relation"]: each for each in json.loads(done.stdout)["relations"] if each["broken"] and each["counts"]
     }
     assert found[relation]["broken"] == found[relation]["tried"] == 3
-    assert found.keys() <= {relation, "prefix", *FORMATS}  # an earlier message that changes breaks the prefix too
+    # an earlier message that changes breaks the prefix too, and text of the last conversation the repetition
+    assert found.keys() <= {relation, "prefix", "repeat", *FORMATS}
 
 
 def test_an_honest_proxy_breaks_nothing_and_a_saved_finding_is_tried_again(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unicodedata import normalize
 
 from context_bench.systems.reference import split
 from context_bench.text.golds import evidence_texts, gold_answers
@@ -26,7 +27,7 @@ _SERVICES = (
     "tickets",
 )
 _PEOPLE = ("Amara", "Bruno", "Chidi", "Daria", "Emeka", "Farah", "Goran", "Hana", "Ivo", "Jun", "Kaia", "Lior")
-_CITIES = ("Lisbon", "Oslo", "Quito", "Tunis", "Hanoi", "Perth", "Turin", "Dakar", "Lima", "Riga", "Sofia", "Baku")
+_CITIES = ("Lisbon", "Kraków", "Bogotá", "Tunis", "Málaga", "Perth", "Zürich", "Dakar", "Lima", "Riga", "Sofia", "Baku")
 
 
 def _render_json(items: Sequence[str]) -> str:
@@ -108,16 +109,10 @@ class Case:
         return cls(**{**stored, **lists})
 
 
-def _compose_loosely(text: str) -> str:
-    import unicodedata
-
-    return unicodedata.normalize("NFD", text)
-
-
 CHANGES: dict[str, Callable[[str], str]] = {
     "carriage returns": lambda text: text.replace("\n", "\r\n"),
     "trailing spaces": lambda text: text.replace("\n", "  \n"),
-    "decomposed accents": _compose_loosely,
+    "decomposed accents": lambda text: normalize("NFD", text),
 }
 """Changes of a whole text without meaning for a reader."""
 
