@@ -52,6 +52,7 @@ class Finding:
         """Show the effect of the change on the output, in a few lines."""
         lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=0)
         changed = [line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+        changed = changed or [f" {line}" for line in self.after.splitlines()]  # the fault is that nothing changed
         if len(changed) <= MAX_DIFF_LINES:
             return changed
         half = MAX_DIFF_LINES // 2
@@ -291,7 +292,7 @@ async def shrink(target: AnyTarget, relation: Relation, case: Case, seed: int, b
             gone = {place for place in range(start, start + width) if place not in case.evidence}
             kept = [place for place in range(len(case.items)) if place not in gone]
             if not gone or not kept or len(kept) == len(case.items):
-                start += width
+                start += max(1, width // 2)
                 continue
             smaller = case.reorder(kept)
             calls += 1
@@ -302,10 +303,10 @@ async def shrink(target: AnyTarget, relation: Relation, case: Case, seed: int, b
             if found is not None:
                 case, broken, removed = smaller, found, True
             else:
-                start += width
+                start += max(1, width // 2)  # a call and its result leave together, wherever they stand
         if width == 1 and not removed:
             break
-        width = max(1, width // 2)
+        width = width // 2 if width > 3 else max(1, width - 1)
     return case, broken
 
 
