@@ -19,6 +19,7 @@ from context_bench.replay.copied_text import count_turns, estimate_loss, find_sp
         ("on 2026-11-19, 12345678 units, 1234567 more", {"2026-11-19", "12345678"}),
         ("say \"hello there you\" and 'short'", {"hello there you"}),
         ("https://example.org/a, then", {"https://example.org/a"}),
+        ("don't stop: 'all', label: 'the whole text'", {"the whole text"}),  # not what is between two quoted strings
     ],
 )
 def test_spans_are_paths_identifiers_numbers_and_quoted_strings(text: str, spans: set[str]) -> None:
@@ -32,6 +33,8 @@ def test_a_copy_is_left_however_its_white_space_is_spelled() -> None:
     assert is_left(r"print(\"done\")", 'print("done")')  # texts are searched without escapes
     assert is_left("the parser of the config files fails", "The parser of config files fails.")
     assert not is_left("the parser of the config files fails", "The config.")
+    assert is_left("/srv/app/src/parts/Form.tsx", "/srv/app/src/parts/\nList.tsx\nForm.tsx")  # listed by directory
+    assert not is_left("/srv/app/src/parts/Form.tsx", "/srv/app/src/parts/List.tsx")
 
 
 def test_without_a_loss_the_interval_is_the_binomial_limit_over_sessions() -> None:

@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -20,7 +21,8 @@ import orjson
 
 from context_bench.stats.distributions import t_quantile
 from context_bench.text import dump_json
-from context_bench.text.evidence_state import find_state
+from context_bench.text.evidence_state import is_recoverable
+from context_bench.text.words import normalise
 from context_bench.traffic.parts import Part, RecordedParts, list_messages, list_parts, list_reply_messages
 from context_bench.traffic.sessions import Request, Session
 
@@ -28,7 +30,7 @@ MIN_SPAN_CHARS = 8
 MIN_JUDGED_TURNS = 20  # with fewer true uses, no loss is estimated
 MIN_SESSIONS = 10  # with fewer sessions, there is no interval
 
-_QUOTED = re.compile(r"\"([^\"\n]{8,200})\"|'([^'\n]{8,200})'|`([^`\n]{8,200})`")
+_QUOTED = re.compile(r"(?<!\w)([\"'`])([^\n]{0,200}?)\1")  # not from the apostrophe of a word
 _WORD = re.compile(r"[\w./~:@+\-]{8,}")
 _NUMBER = re.compile(r"[\d.,:\-]{8,}")
 _TRIM = ".,:;-+@/"
@@ -36,7 +38,7 @@ _TRIM = ".,:;-+@/"
 
 def find_spans(text: str) -> set[str]:
     """Return the paths, identifiers, numbers and quoted strings of a text."""
-    spans = {quoted for found in _QUOTED.finditer(text) if (quoted := (found[1] or found[2] or found[3]).strip())}
+    spans = {found[2].strip() for found in _QUOTED.finditer(text)}
     for found in _WORD.finditer(text):
         word = found[0].strip(_TRIM) if not found[0].startswith(("/", "./", "~")) else found[0].rstrip(_TRIM)
         if "/" in word or _NUMBER.fullmatch(word) or _is_identifier(word):
@@ -236,8 +238,17 @@ class _History:
 
 
 def is_left(span: str, text: str) -> bool:
-    """Whether a text still contains a span; one of several words may also be recoverable from it."""
-    return _unescape(span) in text or (" " in span and find_state(span, text) != "lost")
+    """Whether a text still contains a span, or a reader can recover it; of a path, all names must be left."""
+    span = _unescape(span)
+    if span in text:
+        return True
+    form = _normalise_sent(text)
+    return normalise(span) in form or is_recoverable(span, [form], answers=() if " " in span else (span,))
+
+
+@lru_cache(maxsize=1)
+def _normalise_sent(text: str) -> str:
+    return normalise(text)
 
 
 # --- the estimate

@@ -138,7 +138,7 @@ class Replayer:
     @property
     def fingerprint(self) -> str | None:
         own = self.arm.fingerprint
-        return None if own is None else f"{own}, replay/5 of {self._recording.digest}"
+        return None if own is None else f"{own}, replay/6 of {self._recording.digest}"
 
     def process(self, example: Example) -> Example:
         """Run `aprocess` for callers without an event loop."""
