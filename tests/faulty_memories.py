@@ -181,7 +181,7 @@ FAULTS: dict[type[Honest], str] = {
     LeaksAcrossUsers: "leaks between users:",
     LeaksByPrefix: "leaks between users whose names share a prefix",
     PlantsInstructions: "ranks planted instructions first",
-    StoresSecrets: "keeps secrets",
+    StoresSecrets: "reveals secrets",
     StoresNothing: "stored nothing",
     ClaimsIds: "names turns whose text it did not return",
     NamesTooMuch: "names turns whose text it did not return",

@@ -64,7 +64,7 @@ def test_an_unknown_name_is_a_key_error_with_the_nearest_names() -> None:
 
 
 def test_an_unknown_name_like_no_other_lists_what_there_is() -> None:
-    assert str(UnknownName("metric", "zzz", ["b", "a"])) == "unknown metric 'zzz': there are: a, b"
+    assert str(UnknownName("metric", "zzz", ["b", "a"])) == "unknown metric 'zzz': choose from a, b"
     assert str(UnknownName("metric", "zzz", [])) == "unknown metric 'zzz': none is registered"
 
 

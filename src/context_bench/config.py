@@ -68,7 +68,7 @@ class RecordedOptions(Options):
         metavar="NAME",
     )
     margin: float | None = option(
-        f"difference of scores that does not matter (default: {DEFAULT_MARGIN:g})", NUMBER, metavar="X"
+        f"largest difference of scores that does not matter (default: {DEFAULT_MARGIN:g})", NUMBER, metavar="X"
     )
     fixed_groups: bool = option(
         "verdicts by example, valid only for these documents or conversations",
@@ -211,7 +211,7 @@ class CommandOptions(EvaluateOptions):
     fresh: bool = option("repeat all requests, and cache the new answers", SWITCH, False)
     no_store: bool = option("record nothing", SWITCH, False)
     output: str | None = option(
-        "form of the result: table, md, json, csv (rows), csv-summary, latex, html, github, or a reporter of your own "
+        "output format: table, md, json, csv (rows), csv-summary, latex, html, github, or a reporter of your own "
         "by NAME, module:object or file.py:object (default: by the ending of --out, else table)",
         metavar="REF",
     )

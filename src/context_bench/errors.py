@@ -64,7 +64,7 @@ class UnknownName(UsageError, KeyError):
     def _list(self) -> str:
         if len(self.known) > MAX_LISTED_NAMES:
             return f"`context-bench {self.kind}s` lists all {len(self.known)}"
-        return f"there are: {', '.join(self.known)}" if self.known else "none is registered"
+        return f"choose from {', '.join(self.known)}" if self.known else "none is registered"
 
 
 class MissingExtra(UsageError):

@@ -159,7 +159,7 @@ class Registry:
         try:
             return self._registered[kind]
         except KeyError:
-            raise UsageError(f"unknown kind of component {kind!r}: there are {', '.join(KINDS)}") from None
+            raise UsageError(f"unknown kind of component {kind!r}: choose from {', '.join(KINDS)}") from None
 
 
 @cache

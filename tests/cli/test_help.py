@@ -21,7 +21,7 @@ def test_it_fits_one_screen(tmp_path: Path) -> None:
 
 def test_it_says_what_it_is_with_three_examples_the_commands_and_ten_flags(tmp_path: Path) -> None:
     text = called("--help", cwd=tmp_path).stdout
-    assert text.startswith("Benchmark any system that changes what a language model gets to read.\n")
+    assert text.startswith("Benchmark any system that changes what a language model reads.\n")
     assert len(re.findall(r"^  context-bench ", text, re.MULTILINE)) == 3
     flags = re.findall(r"^  (-[-\w]+)", text, re.MULTILINE)
     assert len(flags) == 10

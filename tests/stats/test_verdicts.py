@@ -61,7 +61,7 @@ def test_undecided_says_what_would_decide() -> None:
     # equivalent, if there is none: (t + 1.2816)² · 0.05 / 0.02², with 1.645 for t 1,070.5
     assert verdict.needed_n_if_equal == 1072
     told = "it takes at least 1,746 examples if the difference stays the same, 1,072 if there is none"
-    assert verdict.reason == f"500 examples do not decide; {told}; even these may not decide"
+    assert verdict.reason == f"500 examples do not decide; {told}; even these may not be enough"
     assert not verdict.promised
 
 

@@ -32,7 +32,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_unknown_vendor_is_told_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="unknown vendor 'zip': there are: headroom, kompact"):
+    with pytest.raises(UnknownName, match="unknown vendor 'zip': choose from headroom, kompact"):
         recipe("zip")
 
 

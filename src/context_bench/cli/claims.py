@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     check.add_argument("--run", action="store_true", help="run the functions (your code) that the claims name")
     check.add_argument("--data", type=Path, metavar="DIR", help="folder with the records of public datasets")
     check.add_argument(
-        "--output", choices=("table", "json", "markdown"), default="table", help="form of the result (default: table)"
+        "--output", choices=("table", "json", "markdown"), default="table", help="output format (default: table)"
     )
     check.add_argument("--badges", type=Path, metavar="DIR", help="also write a badge (SVG) for each claim")
     check.add_argument("--self-test", action="store_true", help="check claims that are true or false by construction")

@@ -50,7 +50,7 @@ def find_module(command: str) -> str:
     return f"context_bench.cli.{_MODULES.get(command, command.replace('-', '_'))}"
 
 
-_ABOUT = "Benchmark any system that changes what a language model gets to read."
+_ABOUT = "Benchmark any system that changes what a language model reads."
 
 _EXAMPLES = {
     "context-bench demo": "compare seven reference systems, with no key and no network",

@@ -87,7 +87,7 @@ def _build_parser() -> Parser:
         "systems. The first is the baseline; with one run, its systems are compared",
     )
     add("--baseline", metavar="NAME", help="run that the others are compared with; of one run, a system")
-    add_flags(parser, "margin", help="difference of scores that does not matter (default: that of the baseline's run)")
+    add_flags(parser, "margin", help="largest difference that does not matter (default: that of the baseline's run)")
     add_flags(parser, "fixed_groups")
     add(
         "--map-system",
@@ -105,7 +105,7 @@ def _build_parser() -> Parser:
     add(
         "--output",
         choices=("table", "json", "github"),
-        help="form of the result (default: by the ending of --out, else table)",
+        help="output format (default: by the ending of --out, else table)",
     )
     add("--out", metavar="FILE", help="write the result to FILE (.json or .md), not to stdout")
     add_flags(parser, "wide")

@@ -85,7 +85,7 @@ def _build_parser() -> Parser:
     add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
     add("--list", action="store_true", help="list the checks and exit")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
-    add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
+    add("--output", choices=("table", "json"), help="output format (default: by the ending of --out, else table)")
     add("--out", metavar="FILE", help="write the result to FILE, not to stdout")
     add_flags(parser, "wide")
     add_flags(parser, "silent", help="show no progress")

@@ -110,7 +110,7 @@ def _check(arguments: Sequence[str]) -> int:
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG] or a file, such as my_data.jsonl")
     add_flags(parser, "max_examples", default=200, help="at most N examples (default: %(default)s)")
     add_flags(parser, "data_dir", "imports")
-    parser.add_argument("--output", choices=("table", "json"), default="table", help="form of the result")
+    parser.add_argument("--output", choices=("table", "json"), default="table", help="output format")
     options = parser.parse_args(arguments)
     import_all(options.imports)
     choices = Choices(limit=options.max_examples, data_dir=options.data_dir)

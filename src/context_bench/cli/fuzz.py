@@ -87,7 +87,7 @@ def _build_parser() -> Parser:
     add("--replay", metavar="FILE", help="try only the findings of an earlier --out")
     add("--out", metavar="FILE", help="save the findings as JSON, for --replay")
     add("--report", metavar="PAGE", help="write rates and findings as one HTML page")
-    add("--output", choices=("table", "json", "junit"), help="form of the result on stdout (default: table)")
+    add("--output", choices=("table", "json", "junit"), help="output format on stdout (default: table)")
     add_flags(parser, "wide")
     add_flags(parser, "silent", help="show no progress")
     return parser

@@ -58,13 +58,13 @@ def plan_parser() -> Parser:
         metavar="P",
         help="power: chance that the run detects it (default: %(default)s)",
     )
-    add("-n", "--max-examples", type=positive, metavar="N", help="examples that the run will have")
+    add("-n", "--max-examples", type=positive, metavar="N", help="planned number of examples")
     add("--lock", metavar="FILE", help="write metric, margin, -n, systems and datasets to FILE, for --plan of a run")
     add("--system", action="append", default=[], metavar="NAME", help="without a pilot: a system (repeatable)")
     add("--dataset", action="append", default=[], metavar="TAG", help="without a pilot: a dataset (repeatable)")
     add("--score-field", metavar="FIELD", help="primary score (default: the pilot's, else score)")
     add_store(parser)
-    add("--output", choices=("table", "json"), default="table", help="form of the result (default: table)")
+    add("--output", choices=("table", "json"), default="table", help="output format (default: table)")
     add_flags(parser, "wide")
     return parser
 

@@ -47,9 +47,7 @@ def prices_parser() -> Parser:
     parser.add_argument(
         "--prices", metavar="FILE", help="add the prices of this file (TOML or JSON) to the bundled table"
     )
-    parser.add_argument(
-        "--output", choices=("table", "json"), default="table", help="form of the result (default: table)"
-    )
+    parser.add_argument("--output", choices=("table", "json"), default="table", help="output format (default: table)")
     add_flags(parser, "wide")
     return parser
 

@@ -85,7 +85,7 @@ def _build_parser() -> Parser:
     add("--timeout", type=amount, metavar="S", help="seconds for one request (default: 60; 600 with --tap-model)")
     add_flags(parser, "volume", help="expected requests, such as 70k/day, to compute dollars per month")
     add_flags(parser, "imports", "seed", "prices_file", "cache_dir", "resume", "no_store")
-    form = "form of the result: table or json (default: by the ending of --out, else table)"
+    form = "output format: table or json (default: by the ending of --out, else table)"
     add_flags(parser, "output", help=form, choices=FORMS, metavar="FORM")
     add_flags(parser, "out", help="write the result to FILE, not to stdout")
     add_flags(parser, "wide", help="show all columns, however narrow the terminal")

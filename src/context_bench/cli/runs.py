@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     verify.add_argument("file", type=Path, metavar="FILE.ctxb", help="a bundle")
     verify.add_argument("--data", type=Path, metavar="DIR", help="folder of the datasets, to check the examples")
     verify.add_argument("--signed-by", type=Path, metavar="KEY.pem", help="public key of the required signature")
-    verify.add_argument("--output", choices=("text", "json"), default="text", help="form of the result (default: text)")
+    verify.add_argument("--output", choices=("text", "json"), default="text", help="output format (default: text)")
     given = arguments[1:]
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given = ["list", *given]

@@ -74,7 +74,7 @@ def traffic_parser() -> Parser:
         "paths", nargs="+", metavar="FILE|DIR", help="recordings; the format is detected from the content"
     )
     show.add_argument("--by", choices=("tool", "session", "day"), help="show only the table by tool, session or day")
-    show.add_argument("--output", choices=("table", "json", "html"), help="form of the result (default: table)")
+    show.add_argument("--output", choices=("table", "json", "html"), help="output format (default: table)")
     show.add_argument("--out", metavar="FILE", help="write the result to FILE, not to stdout")
     show.add_argument("--mask-emails", action="store_true", help="mask e-mail addresses as well as secrets")
     show.add_argument("--prices", metavar="FILE", help="prices (TOML or JSON) instead of the bundled ones")

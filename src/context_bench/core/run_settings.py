@@ -85,8 +85,8 @@ def _warn_too_few(plan: Plan) -> None:
     examples, least = count // plan.repeats, least_n(margin)
     if examples < least:
         choose_stream().write(
-            f"context-bench: {count_things(examples, 'example')} cannot show any system equivalent "
-            f"within ±{margin:g}: that takes at least {least:,}\n"
+            f"context-bench: {count_things(examples, 'example')} cannot show equivalence within ±{margin:g}: at "
+            f"least {least:,} are needed\n"
         )
 
 

@@ -150,7 +150,7 @@ def _describe(name: str, system: _System) -> Iterator[str]:
     if forget < 1:
         yield f"{name} does not forget: it returned deleted information in {1 - forget:.0%} of the probes."
     if secret < 1:
-        yield f"{name} keeps secrets: it returned a password in {1 - secret:.0%} of the probes."
+        yield f"{name} reveals secrets: it returned a password in {1 - secret:.0%} of the probes."
     yield from _describe_inspection(name, inspected)
     again = about.get("asked_again") or {}
     if again.get("unstable"):

@@ -137,7 +137,7 @@ class Needed:
         """Write the range as a part of a sentence; empty where there is no number."""
         parts = [f"at least {self.if_same:,} examples if the difference stays the same"] if self.if_same else []
         parts += [f"{self.if_equal:,} if there is none"] if self.if_equal else []
-        return ", ".join(parts) + ("" if self.promised else "; even these may not decide")
+        return ", ".join(parts) + ("" if self.promised else "; even these may not be enough")
 
 
 def find_needed(difference: Difference, margin: float, *, alpha: float = 0.05, comparisons: int = 1) -> Needed:

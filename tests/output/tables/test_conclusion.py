@@ -105,7 +105,7 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     assert conclude(result) == (
         "50 examples are too few to show equivalence within ±0.02: at least 149 are needed. Undecided: third; that "
         f"takes at least {verdict.needed_n:,} examples if the difference stays the same, "
-        f"{verdict.needed_n_if_equal:,} if there is none; even these may not decide."
+        f"{verdict.needed_n_if_equal:,} if there is none; even these may not be enough."
     )
     assert few_notes(result) == ["50 examples are too few to show equivalence within ±0.02: at least 149 are needed."]
 
@@ -154,7 +154,7 @@ def test_several_that_are_undecided_share_a_sentence() -> None:
     assert result.comparison is not None
     few, many = sorted(verdict.needed_n or 0 for verdict in result.comparison.verdicts)
     assert 0 < few < many
-    told = f"Undecided: third and half; that takes at least {few:,} to {many:,} examples if the difference stays"
+    told = f"Undecided: third and half; to decide takes at least {few:,} to {many:,} examples if the difference stays"
     assert told in conclude(result)
 
 
