@@ -117,8 +117,8 @@ class EvaluateOptions(RecordedOptions):
     )
     config: Mapping[str, Any] | None = option("", MAPPING, flag=_PYTHON)
     preflight: bool = option(
-        "keep sending to a system whose first request failed for a reason that all others share (wrong key, model or "
-        "path)",
+        "keep sending to a system whose first request failed for a reason that affects all others (wrong key, model "
+        "or path)",
         SWITCH,
         True,
         flag="--no-preflight",
@@ -200,12 +200,16 @@ class CommandOptions(EvaluateOptions):
         metavar="FILE",
     )
     # limits
-    max_rpm: float | None = option("most requests a minute to each proxy", AMOUNT, metavar="N")
+    max_rpm: float | None = option("maximum requests per minute to each proxy", AMOUNT, metavar="N")
     max_errors: str | None = option(
-        "stop when a system has more errors (default: go on, but exit with 3 above 10%%)", ERROR_LIMIT, metavar="N|P%"
+        "stop when a system has more errors than this (default: continue, but exit with 3 above 10%%)",
+        ERROR_LIMIT,
+        metavar="N|P%",
     )
     max_cost: float | None = option("stop before systems and judge cost more", AMOUNT, metavar="USD")
-    max_total_tokens: int | None = option("stop before systems and judge use more tokens", POSITIVE, metavar="N")
+    max_total_tokens: int | None = option(
+        "stop before systems and judge use more tokens than this", POSITIVE, metavar="N"
+    )
     # storage and output
     resume: bool = option(f"reuse the answers in {STORE}", SWITCH, False)
     fresh: bool = option("repeat all requests, and cache the new answers", SWITCH, False)
@@ -299,8 +303,8 @@ class RunOptions(CommandOptions):
         metavar="REF",
     )
     sample: str | None = option(
-        "which examples -n takes, by --seed; stratified takes as many of each category (default: random from files, "
-        "folders and generated data, first from the hub)",
+        "which examples -n takes, by --seed; stratified takes the same number from each category (default: random from "
+        "files, folders and generated data, first from the hub)",
         choices=("first", "random", "stratified"),
     )
     revision: str | None = option("branch, tag or commit of a public dataset on the hub", metavar="REV")
@@ -324,12 +328,12 @@ class RunOptions(CommandOptions):
     temperature: float | None = option(
         "sampling temperature; none leaves it to the server (default: %(default)s)", TEMPERATURE, 0.0, metavar="X"
     )
-    max_tokens: int | None = option("most tokens in a reply", POSITIVE, metavar="N")
+    max_tokens: int | None = option("maximum tokens of a reply", POSITIVE, metavar="N")
     stream: bool = option("receive replies as streams, and measure token times", SWITCH, False)
     max_retries: int = option("attempts after the first (default: %(default)s)", COUNT, 3, metavar="N")
     # the tap
     tap: str | None = option(
-        "where the tap, a recording upstream, listens for the first proxy; for the second at the next port, and so on "
+        "listening address of the first proxy's tap (a recording upstream); each further proxy uses the next port "
         "(default with --start or --vendor: any free port)",
         metavar="[HOST]:PORT",
     )
@@ -372,9 +376,9 @@ class RunOptions(CommandOptions):
         "run model-written code (HumanEval, MBPP) without a sandbox, at your own risk", SWITCH, False
     )
     # limits
-    max_connections: int | None = option("most requests in flight to each proxy", POSITIVE, metavar="N")
+    max_connections: int | None = option("maximum requests in flight to each proxy", POSITIVE, metavar="N")
     max_tpm: float | None = option(
-        "most tokens a minute for each proxy, by the count of its server", AMOUNT, metavar="N"
+        "maximum tokens per minute for each proxy, by its server's count", AMOUNT, metavar="N"
     )
     # where it runs
     ray_address: str | None = option(

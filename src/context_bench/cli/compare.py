@@ -86,7 +86,7 @@ def _build_parser() -> Parser:
         help="a run (an id, the start of one, last, last~1) or a JSON file; append @SYSTEM for one of its "
         "systems. The first is the baseline; with one run, its systems are compared",
     )
-    add("--baseline", metavar="NAME", help="run that the others are compared with; of one run, a system")
+    add("--baseline", metavar="NAME", help="run that the others are compared with; with one run, a system")
     add_flags(parser, "margin", help="largest difference that does not matter (default: that of the baseline's run)")
     add_flags(parser, "fixed_groups")
     add(

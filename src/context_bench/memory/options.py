@@ -32,14 +32,14 @@ class MemoryParameters(Options):
         metavar="A,B",
     )
     budgets: Sequence[int] = option(
-        "retrieved tokens that the reader gets, one arm for each (default: 500,2000,8000)",
+        "retrieved tokens that the reader receives, one arm for each (default: 500,2000,8000)",
         NUMBERS,
         (500, 2000, 8000),
         flag="--budget",
         metavar="N,M",
     )
     top_k: int | None = option(
-        "most items to retrieve for a question (default: the system's own)", POSITIVE, metavar="K"
+        "maximum items to retrieve for a question (default: the system's own)", POSITIVE, metavar="K"
     )
     answers: Sequence[str] = option(
         "reader (the reader answers from the retrieved context) or own (each system's query); default: both",
@@ -117,7 +117,9 @@ class MemoryOptions(MemoryParameters, CommandOptions):
     )
 
     max_rpm: float | None = redeclare(
-        CommandOptions, "max_rpm", help="most requests per minute to the reader's server and to the one behind the taps"
+        CommandOptions,
+        "max_rpm",
+        help="maximum requests per minute to the reader, and to the server behind the taps",
     )
     max_cost: float | None = redeclare(
         CommandOptions, "max_cost", help="stop at this total cost of writing, queries, reading and judging"

@@ -103,8 +103,8 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     (verdict,) = result.comparison.verdicts
     assert verdict.word == "undecided"
     assert conclude(result) == (
-        "50 examples are too few to show equivalence within ±0.02: at least 149 are needed. Undecided: third; that "
-        f"takes at least {verdict.needed_n:,} examples if the difference stays the same, "
+        "50 examples are too few to show equivalence within ±0.02: at least 149 are needed. Undecided: third; to "
+        f"decide takes at least {verdict.needed_n:,} examples if the difference stays the same, "
         f"{verdict.needed_n_if_equal:,} if there is none; even these may not be enough."
     )
     assert few_notes(result) == ["50 examples are too few to show equivalence within ±0.02: at least 149 are needed."]
