@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from command import called, environment, shell
-from context_bench.fuzz import Report, fuzz
+from context_bench.fuzz import Report, fuzz, read_case
 from context_bench.fuzz.relations import RELATIONS
 from context_bench.fuzz.session import list_known
 from context_bench.fuzz.targets import MemoryTarget, SystemTarget
@@ -450,6 +450,17 @@ def test_documents_and_formats_of_ones_own_are_tried(tmp_path: Path) -> None:
     assert set(found) == {"order", "position", "json"}, done.stdout
     assert {each["case"]["id"] for each in found["order"]["findings"]} == {"d"}
     assert {each["case"]["id"] for each in found["json"]["findings"]} == {"j"}
+
+
+def test_a_json_array_of_ones_own_is_varied_object_by_object() -> None:
+    records = [{"town": n, "seats": n * 7 + 300} for n in range(8)]
+    example = {"id": "j", "context": json.dumps(records, indent=1), "question": "Seats of town 2?", "answer": "314"}
+    case = read_case(example)
+    assert case is not None
+    assert (case.kind, len(case.items), case.evidence, case.spans) == ("json", 8, (2,), ["314"])
+    assert json.loads(case.reorder([2, 0]).text) == [records[2], records[0]]
+    in_lines = read_case({**example, "evidence": ['"town": 2,\n  "seats": 314']})  # no object on one line has this text
+    assert in_lines is None or in_lines.kind != "json"
 
 
 def test_ctrl_c_ends_it_with_130(tmp_path: Path) -> None:

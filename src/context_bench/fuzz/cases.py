@@ -182,7 +182,9 @@ def read_case(example: Example) -> Case | None:
         )
     wanted = evidence_texts(example) or [part for gold in gold_answers(example)[:1] for part in gold]
     documents = [str(each.get("text", "")) for each in example.get("documents") or ()]
-    kind, items = ("documents", documents) if documents else (OWN_DATA, split(str(context or "")))
+    kind, items = ("documents", documents) if documents else ("json", _list_records(str(context or ""), wanted))
+    if not items:
+        kind, items = OWN_DATA, split(str(context or ""))
     if not items or not wanted:
         return None
     places = tuple(place for place, item in enumerate(items) if any(each.strip() in item for each in wanted))
@@ -192,7 +194,19 @@ def read_case(example: Example) -> Case | None:
     rest = ("id", "context", "question", "answer", "evidence", "documents")
     more = {key: value for key, value in example.items() if key not in rest}
     asked = (str(example.get("question") or ""), answer, str(example["id"]))
-    return Case(kind, tuple(items), places, *asked, more=more, wanted=tuple(wanted) if documents else ())
+    return Case(kind, tuple(items), places, *asked, more=more, wanted=() if kind == OWN_DATA else tuple(wanted))
+
+
+def _list_records(text: str, wanted: Sequence[str]) -> list[str]:
+    """List the objects of a JSON array, each on one line; empty for other texts, or if the wanted texts change."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        return []
+    records = [json.dumps(each, ensure_ascii=False) for each in found]
+    return records if all(any(each.strip() in record for record in records) for each in wanted) else []
 
 
 def rename_case(case: Case, source: random.Random) -> Case:

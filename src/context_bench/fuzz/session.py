@@ -21,6 +21,7 @@ from context_bench.stats import Interval, share_interval
 AnyTarget = SystemTarget | ProxyTarget | MemoryTarget
 
 MAX_SHRINK_CALLS = 150  # tries to shrink one finding
+MAX_SHRINK_SECONDS = 10  # time to shrink one finding
 MAX_FINDINGS = 3  # shrunk and kept findings of one relation
 MAX_DIFF_LINES = 10  # shown changed lines of a finding
 OWN_SHARE = 6  # inputs from the user's data per generated input of each kind
@@ -284,11 +285,11 @@ async def shrink(target: AnyTarget, relation: Relation, case: Case, seed: int, b
 
     Items with evidence stay. Ever smaller groups of other items are removed while the relation still breaks.
     """
-    calls, width = 0, max(1, len(case.items) // 2)
-    while calls < MAX_SHRINK_CALLS:
+    calls, width, until = 0, max(1, len(case.items) // 2), time.monotonic() + MAX_SHRINK_SECONDS
+    while calls < MAX_SHRINK_CALLS and time.monotonic() < until:
         removed = False
         start = 0
-        while start < len(case.items) and calls < MAX_SHRINK_CALLS:
+        while start < len(case.items) and calls < MAX_SHRINK_CALLS and time.monotonic() < until:
             gone = {place for place in range(start, start + width) if place not in case.evidence}
             kept = [place for place in range(len(case.items)) if place not in gone]
             if not gone or not kept or len(kept) == len(case.items):
