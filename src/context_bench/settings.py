@@ -40,6 +40,7 @@ class RunSettings(RecordedOptions):
     samples: Mapping[str, str] = {}
     sources: Mapping[str, Any] = {}
     evaluators: Sequence[str] | None = None
+    evaluator_versions: Mapping[str, str | None] = {}
     primary: Mapping[str, Any] = {}
     context_primary: Mapping[str, Any] = {}
     metrics: Sequence[Mapping[str, Any]] = ()

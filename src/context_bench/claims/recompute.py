@@ -98,10 +98,9 @@ class Recomputer:
         self.counted, self.missing = Counter[str](), Counter[str]()
         settings = read_settings(config)
         self._settings = settings
-        versions = config.get("evaluator_versions") or {}
         self._recorded: dict[str, AsRecorded] = {}
         self._why: dict[str, str] = {}
-        self._scorer = self._build_scorer(settings, versions, counted)
+        self._scorer = self._build_scorer(settings, counted)
         self._scorer.settle(counted)
         self._scorer.settle_as(settings.primary, settings.context_primary)
         self._count = _find_tokenizer(settings.tokenizer)
@@ -116,7 +115,7 @@ class Recomputer:
         )
         self._readers: dict[str, WithReader] = {}
 
-    def _build_scorer(self, settings: RunSettings, versions: Mapping[str, Any], counted: FieldCounts) -> Scorer:
+    def _build_scorer(self, settings: RunSettings, counted: FieldCounts) -> Scorer:
         how: dict[str, Any] = {"score_field": settings.score_field, "keep_reasoning": settings.keep_reasoning}
         names = list(settings.evaluators or ())
         plain = Scorer(**how)
@@ -128,7 +127,7 @@ class Recomputer:
             for field in found
             if field in BY_FIELD
         }
-        built = {name: self._build_evaluator(name, versions.get(name), how) for name in names}
+        built = {name: self._build_evaluator(name, settings.evaluator_versions.get(name), how) for name in names}
         known = {key for each in built.values() if each is not None for key in find_score_fields(each) or ()}
         for name, evaluator in built.items():
             if evaluator is None or name in self._why:

@@ -135,10 +135,10 @@ def _add_flag(group: Any, option: Option, **more: Any) -> None:
     group.add_argument(*sorted(option.flags, key=lambda flag: flag.startswith("--")), **given)
 
 
-def add_store(group: Any) -> None:
+def add_store(group: Any, flag: str = "--cache-dir") -> None:
     """Add `--cache-dir` to a command that reads the store, with the environment variable of a run."""
     option = RunOptions.declared()["cache_dir"]
-    option = option.replace(help=f"folder of the store (default: {STORE})")
+    option = option.replace(help=f"folder of the store (default: {STORE})", _flag=flag)
     _add_flag(group, option, default=os.environ.get(option.variable) or None)
 
 

@@ -104,19 +104,15 @@ def _plot(arguments: Sequence[str]) -> int:
 def _view(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench view", description=COMMANDS["view"])
     add = parser.add_argument
-    add(
-        *("--store", "--cache-dir"),
-        metavar="DIR",
-        default=os.environ.get("CONTEXT_BENCH_CACHE_DIR") or STORE,
-        help=f"folder of the store (default: {STORE})",
-    )
+    add_store(parser, "--cache-dir --store")
     add("--port", metavar="P", type=port_number, default=0, help="port on 127.0.0.1 (default: a free one)")
     add("--no-open", action="store_true", help="do not open a browser")
     options = parser.parse_args(arguments[1:])
+    store = options.cache_dir or STORE
 
     from context_bench.output.viewer import ViewServer
 
-    with show_warnings(), ViewServer(options.store, options.port) as server:
+    with show_warnings(), ViewServer(store, options.port) as server:
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
@@ -124,7 +120,7 @@ def _view(arguments: Sequence[str]) -> int:
             os.nice(10)  # give runs on this machine priority
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
-        say(f"the address above shows the store in {options.store} to anyone who has it; Ctrl-C stops")
+        say(f"the address above shows the store in {store} to anyone who has it; Ctrl-C stops")
         if os.environ.get("SSH_CONNECTION"):
             host, port = os.environ["SSH_CONNECTION"].split()[2], urlsplit(server.url).port
             tunnel = f"ssh -N -L {port}:127.0.0.1:{port} {getuser()}@{host}"
