@@ -465,13 +465,15 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
 
 def test_the_command_writes_a_table_a_page_and_controls(tmp_path: Path) -> None:
     write_session(tmp_path, 1, 4)
+    (tmp_path / "junk.jsonl").write_text("no JSON")
     page = tmp_path / "replay.html"
     done = called(
-        *("replay", str(tmp_path / "session-1.jsonl"), "--system", "clear-tool-results:last=1", "--controls"),
+        *("replay", str(tmp_path), "--system", "clear-tool-results:last=1", "--controls"),
         *("--report", str(page)),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
+    assert "1 file skipped (no recordings)" in done.stderr
     assert "(control)" in done.stdout
     assert "clear-tool-results:last=1 would have saved" in done.stdout.splitlines()[-1]
     shown = page.read_text()

@@ -107,6 +107,8 @@ def _replay(given: argparse.Namespace, options: RunOptions, typed: Sequence[str]
     recording = Recording.read(given.paths)
     if not recording.examples:
         raise UsageError(f"no recorded request in {', '.join(given.paths)}: see `context-bench traffic show`")
+    if not options.silent and (skipped := recording.findings.describe_skipped()):
+        print(f"context-bench: {skipped}", file=sys.stderr)
     try:
         command = mask_arguments(typed)
         outcomes = gather(_run(arms, recording, options, command).rows, volume=options.volume)
