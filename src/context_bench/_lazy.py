@@ -1,4 +1,4 @@
-"""Names and modules that are imported when they are first used, so that a program pays for what it needs."""
+"""Names and modules that are imported when they are first used, so that a program loads only what it uses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_module(name: str, about: str, names: Collection[str], get: Callable[[str
     Args:
         name: The full name; its parent must be imported already, or just be on its way.
         about: Its docstring.
-        names: What can be imported from it.
+        names: The names that can be imported from it.
         get: Called with one of the names on its first use.
     """
     module = module_from_spec(ModuleSpec(name, None))

@@ -48,7 +48,7 @@ def assert_not_worse(
     Returns:
         The result, for further checks.
     Raises:
-        AssertionError: The system is worse, or the examples cannot tell: they are too few, or could not have shown a
+        AssertionError: The system is worse, or the examples cannot decide: they are too few, or could not have shown a
             loss. The message has the difference, its interval and the number of examples that would decide.
     """
     __tracebackhide__ = True

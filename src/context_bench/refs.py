@@ -3,8 +3,8 @@
     REF[:ARG|key=value,...]     needle:length=8000|16000,n=50    mmlu:anatomy    bm25:ratio=0.3
                                 package.module:object            file.py:object:key=value
 
-REF is a registered name, `module:object` or `file.py:object`. `|` separates the values of a sweep: one
-reference then stands for several, one for each combination.
+REF is a registered name, `module:object` or `file.py:object`. `|` separates the values of a sweep: one reference then
+stands for several, one per combination.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def read_signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]
 
 
 def check_arguments(function: Any, count: int, rule: str) -> None:
-    """Refuse a function that cannot be called with so many arguments, before it fails on every row.
+    """Refuse a function that cannot be called with this number of arguments, before it fails on every row.
 
     Raises:
         UsageError: With the rule that it breaks.

@@ -143,7 +143,7 @@ def run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResu
 
 
 def _with_parameters(of: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Give a function the parameters of another, for type checkers and readers of its signature."""
+    """Copy the parameters of another function, for type checkers and readers of the signature."""
 
     def give(function: Any) -> Any:
         function.__signature__ = signature(of)

@@ -168,7 +168,7 @@ class _BoundedTally(Protocol):
 
 
 def read_tally(tally: Tally, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """Read the numbers of a tally with their notes, NaN where one has no rows; `report` is the system's own."""
+    """Read the numbers of a tally with their notes, NaN for those without rows; `report` is the system's own."""
     if isinstance(tally, GuardedTally):
         return tally.read()
     values = tally.result()

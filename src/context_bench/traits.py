@@ -1,8 +1,8 @@
 """Optional abilities of a part beyond its Protocol; only this module looks for them.
 
 A user's part is asked only for the optional members that `types.py` documents: any other attribute is its author's own.
-Built-in parts tell the engine more, through the method `__context_bench_traits__` of their class. It is looked up on
-the class, so that an object that answers to every name (a stub, a proxy of a remote object) has no traits.
+Built-in parts pass more facts to the engine, by the method `__context_bench_traits__` of their class. It is looked up
+on the class, so that an object that answers to every name (a stub, a proxy of a remote object) has no traits.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ def find_threshold(metric: Any) -> float | None:
 
 
 def find_render_parts(reporter: Any) -> Callable[[Any], Any] | None:
-    """Return the method of a reporter that gives its text in pieces, when it takes the result alone."""
+    """Return the method of a reporter that gives its text in pieces, if its only argument is the result."""
     return _find_action(reporter, "render_parts", 1)
 
 

@@ -184,7 +184,7 @@ def judge_gate(
     Args:
         conditions: The conditions of the gate.
         candidates: The systems under test.
-        allowed: Numbers that may be missing; their conditions then cannot be told.
+        allowed: Numbers that may be missing; their conditions are then undecided.
         accept_blind: Accept "equivalent" even if the data could not have shown a loss.
     Raises:
         UsageError: A condition names a number that no system has.
@@ -205,7 +205,7 @@ def judge_gate(
 
 
 def find_exit_code(outcomes: Sequence[GateOutcome]) -> int:
-    """Find the exit code: 1 if a condition fails, else 4 if one cannot be told, else 0."""
+    """Find the exit code: 1 if a condition fails, else 4 if one is undecided, else 0."""
     found = {each.outcome for each in outcomes}
     return next((code for outcome, code in EXIT_CODES.items() if outcome in found), 0)
 

@@ -162,7 +162,7 @@ def _explain_silence(contest: Contest) -> str:
 def _explain_floors(contests: Sequence[Contest], tag: str | None = None) -> str:
     """Say why the examples of one run, or of one of its datasets, do not need their context; "" for several runs.
 
-    Each of several runs has recorded this itself, by its own baseline.
+    Each of several runs has recorded this itself, relative to its own baseline.
     """
     first = contests[0]
     if any(each.source is not first.baseline for each in contests):

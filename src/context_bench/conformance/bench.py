@@ -1,4 +1,4 @@
-"""The test bench: what a check is, the client before the proxy, and the upstream behind it."""
+"""The test bench: checks, the client before the proxy, and the upstream behind it."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ KEY = "sk-conformance-0123456789abcdef"
 
 
 class CheckFailed(Exception):
-    """A check found the protocol broken: one sentence, what was sent, and what arrived."""
+    """A check found the protocol broken: one sentence, with the sent and the received value."""
 
     def __init__(self, reason: str, sent: Any = None, arrived: Any = None) -> None:
         super().__init__(reason)
@@ -208,7 +208,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class BenchExchange:
-    """One request of ours through the proxy: what was sent, what reached the upstream, and what came back."""
+    """One request through the proxy: the sent body, the request at the upstream, and the reply."""
 
     form: ApiForm
     sent: dict[str, Any]

@@ -52,7 +52,7 @@ _MAX_ANSWER_CHARS = 300
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings about one proxy: by its name, or its URL where it has none."""
+    """The findings about one proxy: with its name, or else its URL."""
 
     proxy: str
     api: str
@@ -95,14 +95,14 @@ async def examine(
 
     Args:
         proxy: Its URL.
-        upstream: What answers behind the proxy.
+        upstream: The answerer behind the proxy.
         tap: Its address, for the error if nothing arrives there.
-        api: What is spoken.
+        api: The API of the requests.
         checks: Which ones.
         model: The model asked for, where the proxy does not take any.
         timeout: Seconds for one request.
         headers: Sent to the proxy with every request.
-        on_check: Told of each check before it runs, with its place.
+        on_check: Called before each check, with its position.
 
     Raises:
         UsageError: No proxy listens at the URL, or it uses another upstream.

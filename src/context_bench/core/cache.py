@@ -1,8 +1,8 @@
 """Between the pipeline and the store: computes the keys of jobs, finds stored results and stores new ones.
 
 A key covers everything that can change a result, and nothing else. An answer depends on the system and on the fields
-that it may read; a row also on the gold, the evaluators and the tokenizer. Any change of these gives another key, so
-the cache never returns stale results.
+that it may read; a row also on the gold, the evaluators and the tokenizer. Any change of these changes the key, so the
+cache never returns stale results.
 """
 
 from __future__ import annotations

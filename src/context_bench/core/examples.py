@@ -48,7 +48,7 @@ class Wiring:
         card: The dataset's, if it has one.
         threshold: From which score on an answer passes, by the card.
         cluster_field: The field of `meta` that names the document or conversation which examples share.
-        asks: Each evaluator with whether it is slow, and what it judges if that is not everything.
+        asks: Each evaluator, whether it is slow, and the only kind of output that it judges, if any.
         emits: The scores that the evaluators say they give.
     """
 
@@ -158,12 +158,12 @@ class Evaluators:
     """The evaluators of a run: the given ones for all examples, else those that the catalog chooses for each dataset.
 
     Args:
-        evaluators: What the user chose; None wires them by the dataset of each example.
-        extra: Applied beside those, whatever they are.
+        evaluators: The user's evaluators; None wires them by the dataset of each example.
+        extra: Evaluators that are always applied in addition.
         settings: Parameters for evaluators that are wired, by name.
         score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of its examples.
         keep_reasoning: Show the reasoning in replies to the evaluators.
-        made: Evaluators that are used where one of their name is wired.
+        made: Evaluators to use instead of new ones of the same name.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class Evaluators:
     def fingerprint(self, evaluator: Evaluator) -> str | None:
         """Return everything that the scores of an evaluator depend on; None if that is unknown.
 
-        It is the one from before the evaluator was used: using it may change what it holds.
+        It is computed before the evaluator is used, because using it may change its state.
         """
         if id(evaluator) not in self._fingerprints:
             known = fingerprint_of(evaluator)
@@ -334,7 +334,7 @@ def read_items(dataset: Iterable[Example], max_examples: int | None, evaluators:
 
 
 def is_own_score(scorer: Evaluators, score_field: str) -> bool:
-    """Whether an evaluator of the user's own may give a score: all others lie between 0 and 1."""
+    """Whether one of the user's own evaluators may give a score: all others lie between 0 and 1."""
     own = {
         key
         for evaluator in scorer.chosen

@@ -114,7 +114,7 @@ def give_up(tasks: Iterable[asyncio.Future[Any]]) -> None:
 
 
 def is_given_up() -> bool:
-    """Whether a CancelledError is the end of this task; if not, the task goes on as if nobody had cancelled it."""
+    """Whether a CancelledError is the end of this task; if not, the task continues as if it had not been cancelled."""
     task = asyncio.current_task()
     if task is None or task in _given_up:
         return True

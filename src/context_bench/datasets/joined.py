@@ -23,7 +23,7 @@ FieldCounts = Counter[tuple[str, tuple[str, ...]]]
 
 
 def count_fields(dataset: Iterable[Example]) -> FieldCounts:
-    """Count the examples of a list, or of a file that was checked; nothing of what is read as the run goes."""
+    """Count the examples of a list, or of a checked file; not of a source that is read during the run."""
     if not isinstance(dataset, list | tuple):
         return Counter(dataset_traits(dataset).count_fields())
     examples = (each for each in dataset if isinstance(each, (dict, Mapping)))

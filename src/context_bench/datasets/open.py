@@ -70,7 +70,7 @@ class Source:
 
     @property
     def facts(self) -> list[Any]:
-        """The source of the examples, as far as it is known: files with digests, repository and revision."""
+        """The source of the examples, as far as known: files with digests, repository and revision."""
         if self._file is not None:
             return [{"files": {str(path): digest(path) for path in self._file.files}}]
         sources = [dataset_traits(examples).source for examples in self._opened]
@@ -346,7 +346,7 @@ def _find_length(examples: Any) -> int | None:
 
 
 def _find_declared_length(loader: Callable[..., Any], ref: Ref, examples: Any) -> int | None:
-    """Find the number of examples: the length of what was loaded, or the loader's parameter `n`."""
+    """Find the number of examples: the length of the loaded object, or the loader's parameter `n`."""
     declared = read_signature(loader).get("n")
     default = declared.default if declared is not None else None
     number = ref.parameters.get("n", default)

@@ -28,7 +28,7 @@ def is_recording(path: Path) -> bool:
 
 
 def find_recorded_api(paths: Iterable[str | Path]) -> str | None:
-    """Find the API that the first request in some recordings was for; None where there is none."""
+    """Find the API that the first request in some recordings was for; None without a request."""
     for path in map(Path, paths):
         if path.exists() and is_recording(path):
             return next((thread.requests[0].api for thread in read_threads([path])), None)
@@ -41,8 +41,8 @@ def read_examples(
     """Yield the line and the example of each request.
 
     The messages are the `turns`; for systems that work on a text, all but the last user message is the `context`, and
-    that message the `question`. With `answers`, the recorded replies are the answers to compare with. What cannot be an
-    example is counted in `findings`.
+    that message the `question`. With `answers`, the recorded replies are the answers to compare with. Requests that
+    cannot be examples are counted in `findings`.
     """
     findings = Findings() if findings is None else findings
     masked = Placeholders(emails=emails)
@@ -91,7 +91,7 @@ def _read_chat(request: Request) -> list[Any]:
 
 
 def _read_reply(request: Request) -> str:
-    """Read the text of the recorded reply; "" where there is none."""
+    """Read the text of the recorded reply; "" without a reply."""
     reply = request.reply or {}
     if request.api == "responses" and isinstance(reply.get("output"), list):
         said = (each for each in reply["output"] if isinstance(each, dict) and each.get("type") == "message")

@@ -43,7 +43,8 @@ def build_evaluators(text: str) -> Iterator[Evaluator]:
 
 
 def adapt_evaluator(evaluator: Any) -> Evaluator:
-    """Accept an evaluator as it is, or a function `f(original, processed)`; else an error says what is missing."""
+    """Return an evaluator unchanged, or wrap a function `f(original, processed)`; for anything else, raise an error
+    that says what is missing."""
     if isinstance(evaluator, type):
         raise UsageError(f"{evaluator.__name__} is a class: pass an evaluator made from it, {evaluator.__name__}(...)")
     find_name(evaluator)  # a property that raises is reported as its author's mistake

@@ -62,7 +62,7 @@ def _find_stated(text: str) -> NliVerdict | None:
 
 
 def _find_announced(text: str) -> NliVerdict | None:
-    """Return the last verdict that follows a word such as "label", or stands on a line of its own at either end."""
+    """Return the last verdict that follows a word such as "label", or is alone on the first or last line."""
     found: list[tuple[int, NliVerdict]] = []
     reply = _Reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
@@ -264,7 +264,7 @@ def _find_argued(text: str) -> NliVerdict | None:
 
 
 def _find_hint(readings: Sequence[_Reading]) -> NliVerdict | None:
-    """Find the verdict that the wording hints at, where no label is given."""
+    """Find the verdict that the wording suggests, for a text without a label."""
     if any(reading.undecided for reading in readings):
         return NliVerdict.NEUTRAL
     for reading in reversed(readings):

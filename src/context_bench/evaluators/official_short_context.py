@@ -24,7 +24,7 @@ _AROUND = " \t\r\n*_`\"'“”‘’$"
 
 
 class BBHScore:
-    """Scores `bbh_accuracy`: 1.0 when what follows "the answer is" is the target of the task.
+    """Scores `bbh_accuracy`: 1.0 if the text after "the answer is" is the target of the task.
 
     A target such as (B) is read as a choice among the options that the task lists. All other targets must be met
     word for word; only case, spaces, marks around the answer and a final full stop are ignored.

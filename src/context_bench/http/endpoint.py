@@ -347,7 +347,7 @@ def _reveal(value: str | Secret) -> str:
 
 
 def _spell(secrets: Iterable[Secret]) -> Iterator[bytes]:
-    """List the long words of every secret, each as it is and as JSON may escape it."""
+    """List the long words of every secret, each unchanged and in the forms in which JSON may escape it."""
     for secret in secrets:
         for word in re.split(r"[\s;,=]+", secret.reveal()):
             if len(word) >= _MIN_KEY_CHARS:

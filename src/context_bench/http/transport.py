@@ -51,7 +51,7 @@ class Reply:
     held: float = 0.0
 
     def header(self, name: str) -> str | None:
-        """Return a header by name, ignoring case; the last one where it is repeated."""
+        """Return a header by name, ignoring case; the last one if it is repeated."""
         wanted, found = name.lower().encode() + b":", None
         for line in self.raw_headers.split(b"\r\n"):
             if line[: len(wanted)].lower() == wanted:

@@ -39,7 +39,7 @@ class Recorded(Protocol):
 def list_contexts(records: Iterable[Recorded], reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """List the lines of the file for the rows of a run; `reports` describe the systems of its result.
 
-    Controls are omitted, because every run makes them anew. Failed questions are omitted too.
+    Controls are omitted, because every run makes them itself. Failed questions are omitted too.
     """
     for record in records:
         about = reports.get(record.row.system, {}).get("memory") or {}

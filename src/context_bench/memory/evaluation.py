@@ -114,8 +114,8 @@ async def aevaluate_memory(
         contexts: A file of retrieved contexts; each system in it is measured as if it retrieved them now.
         options: All other parameters of `evaluate`, such as `evaluators`, `metrics`, `tokenizer` and `cache_dir`.
             `max_workers` is the number of conversations in parallel. `limits` include the memory systems' spending at
-            their taps. `seed` also goes to generated datasets and to systems that take one. `baseline` is `naive` by
-            default, else `bm25` at the largest budget, if it is among the systems.
+            their taps. `seed` also applies to generated datasets and to systems with that parameter. `baseline` is
+            `naive` by default, else `bm25` at the largest budget, if it is among the systems.
 
     Raises:
         UsageError: An argument is wrong; no request was sent.

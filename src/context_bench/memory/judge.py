@@ -4,7 +4,7 @@ The usual judges of memory products accept six of ten vague wrong answers. The p
 `check_memory_judge` measures the remaining error rate.
 
 The rules for each type of question follow LongMemEval's, in our own words; `read_prompts` reads a file with the
-published prompts. The judged answer stands between marks that it cannot contain, so that it cannot give orders.
+published prompts. The judged answer is enclosed in marks that it cannot contain, so that it cannot give instructions.
 
 For each rule, a bank has answers about invented people with known verdicts. There are six kinds: right, paraphrased,
 vague and wrong, specific and wrong, outdated, refusing. A question omits kinds that make no sense for it.

@@ -27,7 +27,7 @@ class MemoryCosts(RunningMetric):
 
     `ingest_calls`, `ingest_tokens`, `ingest_embed_calls`, `ingest_embed_tokens`, `ingest_usd` and `ingest_seconds` are
     per 1,000 turns. `searchable_seconds` is the time from the first turn of a conversation until its probed turns were
-    found; `disk_bytes` and `memories` are what is stored of a conversation. `found_per_question` is the number of
+    found; `disk_bytes` and `memories` measure the stored data of a conversation. `found_per_question` is the number of
     retrieved items. `query_calls`, `query_tokens`, `query_usd` and `query_seconds_median` are per question, without the
     reader, whose tokens are `answer_tokens`.
     """

@@ -182,7 +182,7 @@ def _takes_rows(function: Any) -> bool:
 
 
 def adapt_metrics(given: Any) -> list[Metric]:
-    """Accept metrics as they are, by name or reference, or functions of rows; anything else is an error."""
+    """Build metrics from objects, names, references or functions of rows; anything else is an error."""
     metrics: list[Metric] = []
     for each in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
         if isinstance(each, str):

@@ -233,7 +233,8 @@ _CACHE_COSTS = {
 
 
 class _Cache:
-    """What the provider's prompt cache served, as its API reports it, and dollars without it and with a perfect one."""
+    """Use of the provider's prompt cache, as its API reports it, and the dollars without a cache and with a perfect
+    one."""
 
     def __init__(self) -> None:
         self._prompt = self._cached = 0

@@ -27,7 +27,7 @@ class Preflight(Monitor):
     """Holds the jobs of a system back until its first request is answered; stops the system if that fails for good.
 
     Args:
-        systems: Those of the run. Only our own endpoints are held back: failures of other systems tell nothing.
+        systems: Those of the run. Only our own endpoints are held back: failures of other systems prove nothing.
         drop: Called with the name of a system that must be stopped.
     """
 

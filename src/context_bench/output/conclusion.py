@@ -64,7 +64,7 @@ def sort_verdicts(result: EvalResult, comparison: Comparison) -> Standing:
 
 
 def conclude(result: EvalResult, curves: Sequence[Curve] | None = None) -> str:
-    """Write in a few sentences what follows for a choice; empty without a verdict on a system that can be chosen.
+    """Write the conclusion for a choice in a few sentences; empty without a verdict on a system that can be chosen.
 
     Controls are left out, as they cannot be chosen. A saving is stated only for a system that is shown not worse.
     By default, the curves are computed from the result's rows.
@@ -312,7 +312,7 @@ def write_token_change(change: float) -> str:
 
 
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
-    """Write what a system saves, and what it adds; against a baseline that also saves tokens, the change."""
+    """Write the savings of a system, and its additions; against a baseline that also saves tokens, the change."""
     words, share = find_saving(result, name)
     change = compare_tokens(result, name)
     saving = _write_saving(result, name) if words else ""

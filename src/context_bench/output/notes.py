@@ -245,7 +245,7 @@ def _explain_best(result: EvalResult, columns: Sequence[Column], mark: str) -> s
 
 
 def _has_best(result: EvalResult, columns: Sequence[Column]) -> bool:
-    """Whether a star stands in any of these columns."""
+    """Whether any of these columns has a star."""
     tables = list_tables(result)
     return any(find_best(result, key, show, names) for _, names in tables for _, key, show in columns)
 

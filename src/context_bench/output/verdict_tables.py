@@ -185,7 +185,7 @@ def explain_verdicts(result: EvalResult) -> list[str]:
 
 
 def _explain_comparison(comparison: Comparison, looks: str) -> Iterator[str]:
-    """Say how the verdicts were made, and what their words mean; `looks` is "5 looks" of a run with so many."""
+    """Say how the verdicts were made, and what their words mean; `looks` is a text such as "5 looks"."""
     if comparison.noise is not None:
         yield _explain_noise(comparison, comparison.noise)
     if not comparison.verdicts:
@@ -205,7 +205,7 @@ def _explain_comparison(comparison: Comparison, looks: str) -> Iterator[str]:
 
 
 def render_verdicts(comparison: Comparison) -> str:
-    """Lay out the verdicts of one run with what is needed to read them."""
+    """Lay out the verdicts of one run, with the notes needed to read them."""
     methods = (verdict.interval.method for verdict in comparison.verdicts)
     looks = next((method for method in methods if method.endswith(" looks")), "")
     notes = [*_explain_comparison(comparison, looks)]

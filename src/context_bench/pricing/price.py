@@ -161,7 +161,8 @@ def price_row(
 ) -> dict[str, Any]:
     """Return the dollars of a row; empty if price or tokens are unknown.
 
-    `price` is that of the model that the system asks, `upstream_tokens` is our own count of what the model read.
+    `price` is that of the model that the system asks, `upstream_tokens` is our own count of the tokens that the model
+    read.
     """
     if price is None and PRICED_BY_CALL.isdisjoint(metadata):
         return {}

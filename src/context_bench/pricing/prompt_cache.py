@@ -66,7 +66,7 @@ class BreakpointCache:
         self._prune_above = _PRUNE_ABOVE
 
     def use(self, blocks: Sequence[Block], at: float, answered: float | None = None) -> CacheUse:
-        """Return how the cache serves a request, and keep what it writes.
+        """Return the cache use of a request, and store its writes.
 
         Args:
             blocks: Of the whole prompt.
@@ -138,7 +138,7 @@ class PrefixCache:
         self._prune_above = _PRUNE_ABOVE
 
     def use(self, tokens: Sequence[int], at: float, reply: Sequence[int] = ()) -> CacheUse:
-        """Return how the cache serves a request, and keep its prefixes.
+        """Return the cache use of a request, and store its prefixes.
 
         Args:
             tokens: The ids of the tokens of the prompt.

@@ -1,1 +1,1 @@
-"""The engine that runs work on a Ray cluster; `ray` itself is imported where it is used."""
+"""The engine that runs work on a Ray cluster; `ray` itself is imported only when it is used."""

@@ -34,7 +34,7 @@ class Node:
     resources: Mapping[str, float]
 
     def has_room(self, taken: Mapping[str, float], need: Mapping[str, float]) -> bool:
-        """Whether a worker fits into what is left."""
+        """Whether a worker fits into the remaining resources."""
         return all(self.resources.get(key, 0.0) - taken.get(key, 0.0) >= value - 1e-9 for key, value in need.items())
 
 

@@ -1,4 +1,4 @@
-"""`--engine ray`: its settings, and what it refuses."""
+"""`--engine ray`: its settings, and the parts that it refuses."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _OURS = Path(errors.__file__).parent
 
 @dataclass(frozen=True)
 class ShippedPart:
-    """A part as it is sent: `kind` is system, compressor or evaluator, `recipe` makes it."""
+    """The sent form of a part: `kind` is system, compressor or evaluator, `recipe` makes it."""
 
     name: str
     kind: str

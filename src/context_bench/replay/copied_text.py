@@ -1,4 +1,4 @@
-"""Text that the next call copied: evidence of what a model needed from its history, without labels.
+"""Text that the next call copied: evidence, without labels, of the parts of its history that a model needed.
 
 A span is a path, identifier, number or quoted string in the arguments of the next tool call. It is evidence if it also
 occurs in a tool result or a user's text of the request, and in no system text, tool or other session. It is lost if the

@@ -95,7 +95,7 @@ class SentPacker:
         self._known: set[str] = set()
 
     def pack(self, body: Mapping[str, Any], sent: Sent) -> dict[str, Any]:
-        """Pack what was sent instead of a recorded body."""
+        """Pack the body sent instead of a recorded one."""
         self._known.update(name for name, _ in _list_parts(body))
         packed = {each.name: getattr(sent, each.name) for each in fields(Sent) if each.name not in _BODIES}
         bodies = [self._pack_body(each) for each in (sent.body, *sent.repeated) if each is not None]
@@ -115,7 +115,7 @@ class SentReader:
         self._known = dict(texts)
 
     def read(self, body: Mapping[str, Any], packed: Mapping[str, Any]) -> Sent:
-        """Return what was sent instead of a recorded body; raise KeyError if a part is missing."""
+        """Return the body sent instead of a recorded one; raise KeyError if a part is missing."""
         self._known.update(_list_parts(body))
         plain = {name: value for name, value in packed.items() if name != "bodies"}
         bodies: list[Mapping[str, Any]] = [self._read_body(each) for each in packed.get("bodies", ())]

@@ -202,7 +202,7 @@ class SessionJob:
         self._tools: dict[str, ToolFacts] = defaultdict(ToolFacts)
 
     def judge_request(self, thread: str, place: int, request: Request, body: Mapping[str, Any], sent: Sent) -> None:
-        """Judge what was sent instead of one request."""
+        """Judge the body sent instead of one request."""
         turn = self._judges[thread].judge(request, sent.body, next(self._foreign))
         self._turns.append(turn)
         # A request that did not reach the model is billed as recorded: failures save nothing.
@@ -308,7 +308,7 @@ def _count_body(body: Mapping[str, Any] | None, count: Tokenizer) -> int:
 
 
 def _show_loss(span: str, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the recorded passage around a lost span, as a diff with what was sent instead."""
+    """Return the recorded passage around a lost span, as a diff with the text sent instead."""
     held = next((part for part in _list_given(request.messages) if span in part.text), None)
     if held is None:
         return {"span": span}

@@ -131,7 +131,7 @@ class Difference:
         return bound_losses(losses, n, tail) - losses / n
 
     def p_value(self, null: float = 0.0) -> float:
-        """Give the two-sided p-value of `the true difference is null`; NaN without enough data."""
+        """Return the two-sided p-value of `the true difference is null`; NaN without enough data."""
         if not self.known:
             return math.nan
         if self.variance == 0:

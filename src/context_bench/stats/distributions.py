@@ -37,7 +37,7 @@ def normal_cdf(z: float) -> float:
 
 @lru_cache(maxsize=1024)
 def normal_quantile(p: float) -> float:
-    """Give the z below which a share p of the standard normal distribution lies."""
+    """Return the z below which a share p of the standard normal distribution lies."""
     if not 0 < p < 1:
         return -math.inf if p <= 0 else math.inf
     tail = min(p, 1 - p)
@@ -71,7 +71,7 @@ def _t_density(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(p: float, degrees: float) -> float:
-    """Give the t below which a share p of Student's distribution lies."""
+    """Return the t below which a share p of Student's distribution lies."""
     if not 0 < p < 1:
         return -math.inf if p <= 0 else math.inf
     if math.isinf(degrees):
@@ -90,7 +90,7 @@ def t_quantile(p: float, degrees: float) -> float:
 
 
 def f_quantile(p: float, above: float, below: float) -> float:
-    """Give the x below which a share p of the F distribution lies."""
+    """Return the x below which a share p of the F distribution lies."""
     if not 0 < p < 1:
         return 0.0 if p <= 0 else math.inf
     if p > 0.5:  # where 1 - x would lose its digits, the other tail keeps them
@@ -125,7 +125,7 @@ def binomial_quantile(share: float, n: int, p: float) -> int:
 
 
 def welch_degrees(parts: Sequence[tuple[float, float]]) -> float:
-    """Give Welch and Satterthwaite's degrees of freedom for a sum of independent (variance, degrees)."""
+    """Return Welch and Satterthwaite's degrees of freedom for a sum of independent (variance, degrees)."""
     below = sum(variance * variance / degrees for variance, degrees in parts if degrees > 0)
     whole = sum(variance for variance, _ in parts)
     return whole * whole / below if below > 0 else min((degrees for _, degrees in parts), default=0.0)
@@ -196,7 +196,7 @@ def beta_cdf(x: float, a: float, b: float, rest: float | None = None) -> float:
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
-    """Give the x at which `beta_cdf` is p."""
+    """Return the x at which `beta_cdf` is p."""
     if p <= 0 or p >= 1:
         return 0.0 if p <= 0 else 1.0
 

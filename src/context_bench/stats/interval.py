@@ -74,7 +74,7 @@ class Interval:
         return places + (not round(self.low, places) <= shown <= round(self.high, places))
 
     def render(self, decimals: int | None = None) -> str:
-        """Write it as `0.742 [0.70, 0.78]`, or as `0.742 ± 0.04` where it is symmetric.
+        """Write it as `0.742 [0.70, 0.78]`, or as `0.742 ± 0.04` if it is symmetric.
 
         The value has one decimal more than the limits, but not more than three unless the limits do.
         """

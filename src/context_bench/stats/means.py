@@ -1,8 +1,8 @@
 """The mean of scores, and the share that passed.
 
 Scores lie in [0, 1], often exactly on an end, and the best systems are near the ceiling: there `mean ± t·se` covers 59%
-where it says 95%, and the bootstrap is no better. Wilson's form works, with an effective number of examples: a score
-that varies less than pass/fail counts as more than one example.
+instead of 95%, and the bootstrap is no better. Wilson's form works, with an effective number of examples: a score that
+varies less than pass/fail counts as more than one example.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Mean:
         return self.error**2 if math.isnan(self.size) else self.shrunk * (1 - self.shrunk) / self.size
 
     def limits(self, critical: float) -> tuple[float, float]:
-        """Give the limits at a number of standard errors."""
+        """Return the limits at a number of standard errors."""
         if math.isnan(self.size):
             return self.value - critical * self.error, self.value + critical * self.error
         return wilson_limits(self.value, self.size, critical)

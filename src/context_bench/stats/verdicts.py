@@ -134,7 +134,7 @@ class Needed:
     promised: bool = True
 
     def describe(self) -> str:
-        """Write the range as a part of a sentence; empty where there is no number."""
+        """Write the range as a part of a sentence; empty without a number."""
         parts = [f"at least {self.if_same:,} examples if the difference stays the same"] if self.if_same else []
         parts += [f"{self.if_equal:,} if there is none"] if self.if_equal else []
         return ", ".join(parts) + ("" if self.promised else "; even these may not be enough")

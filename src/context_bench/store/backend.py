@@ -88,7 +88,7 @@ class StoredAnswer:
 class RunRecord:
     """A row of a run, with the example and the answer that it came from, and their ids.
 
-    `answer_record` is the answer as it stands in the store.
+    `answer_record` is the stored form of the answer.
     """
 
     row: EvalRow
@@ -128,7 +128,8 @@ class StoreBackend(Protocol):
         """Prepare for looking up many examples."""
 
     def find_rows(self, wanted: Sequence[tuple[bytes | None, Mapping[str, Any]]]) -> list[FoundRow | None]:
-        """Find the newest finished row of each key, with the id and record of its answer; None where there is none."""
+        """Find the newest finished row of each key, with the id and record of its answer; None for a key without
+        one."""
 
     def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer, bytes] | None:
         """Find the newest answer under a key: its id, the answer, and its record."""

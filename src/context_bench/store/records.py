@@ -176,7 +176,8 @@ def _codecs() -> _Codecs:
 
 
 def seal(content: bytes, about: bytes, *, compress: bool = True) -> bytes:
-    """Make a record: checksum over `about` (what it belongs to) and content, which is compressed if that is smaller."""
+    """Make a record: a checksum over `about` (its owner) and content, and the content, compressed if that is
+    smaller."""
     if compress and len(content) >= _WORTH_COMPRESSING:
         compressed = _codecs().compress(content)
         if len(compressed) < len(content):

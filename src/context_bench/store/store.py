@@ -104,7 +104,7 @@ class Store(Reader):
 
     @property
     def is_behind(self) -> bool:
-        """Whether more was put down than is written for now: who goes on all the same takes memory."""
+        """Whether writing has fallen behind; callers that continue use more and more memory."""
         return self._writer is not None and self._writer.is_behind
 
     async def catch_up(self) -> None:

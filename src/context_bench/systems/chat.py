@@ -272,7 +272,7 @@ class OpenAIProxy(ChatProxy):
 
     Args:
         base_url: The server, with or without `/v1`; one that ends in `/chat/completions` is used unchanged.
-        model: Sent as it is.
+        model: The name of the model, sent unchanged.
         name: `host:port` by default.
         api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
         system_prompt: Put before the context.
@@ -297,7 +297,7 @@ class AnthropicProxy(ChatProxy):
 
     Args:
         base_url: The server, with or without `/v1`; one that ends in `/messages` is used unchanged.
-        model: Sent as it is.
+        model: The name of the model, sent unchanged.
         name: `host:port` by default.
         api_key: Without one, `ANTHROPIC_API_KEY` is used over https or on this machine.
         system_prompt: Put before the context.

@@ -1,6 +1,6 @@
 """Match the calls at the tap to the examples that caused them.
 
-Each request of ours carries a unique mark, in a header and in a field of the body. If a proxy drops both, calls are
+Each of our requests has a unique mark, in a header and in a field of the body. If a proxy drops both, calls are
 matched by content: a call belongs to the one example in flight with which it shares words that no other example has.
 A call that fits no single example stays unmatched: nothing is guessed. Texts may have tens of megabytes, so they are
 compared in pieces in a thread, and little of them is kept in memory.
@@ -152,7 +152,7 @@ _MAX_KEPT_CHARS = 64 * 1024 * 1024
 
 @dataclass(eq=False)
 class Ticket:
-    """An attempt to send a request of ours, with its calls at the tap.
+    """An attempt to send one of our requests, with its calls at the tap.
 
     `unmatched` are calls that may belong to it. `more_unmatched` counts such calls that were not kept for lack of
     memory, and `more_bytes` the size of their bodies that a model may have read. Calls that arrive after the attempt
@@ -175,7 +175,7 @@ class Ticket:
 
 
 class Matcher:
-    """Assigns each call at a tap to its request of ours; all other calls are in `unmatched`.
+    """Assigns each call at a tap to the request that caused it; all other calls are in `unmatched`.
 
     Unmatched calls that came too late for any request in flight are also in `late`, and in no row. Of both, the first
     ones are kept and all are counted (`unmatched_count`, `late_count`). `late_bytes` is the size of the bodies that a

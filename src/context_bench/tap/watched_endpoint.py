@@ -27,7 +27,7 @@ _TAP_TIMEOUT = 0.5  # seconds to wait until the tap records the end of a reply t
 
 @dataclass(eq=False)
 class _Sending:
-    """A request of ours from its first attempt to its end; `alone` if no other one was in flight."""
+    """One of our requests, from its first attempt to its end; `alone` if no other one was in flight."""
 
     tickets: list[Ticket] = field(default_factory=list)
     alone: bool = True

@@ -167,7 +167,7 @@ def _choose_wrong(replies: Sequence[str | None], examples: Sequence[Example]) ->
 
 
 class _Replies:
-    """A system that gives prepared replies."""
+    """A system that returns prepared replies."""
 
     reads_gold = True
 

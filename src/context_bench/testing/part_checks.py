@@ -30,7 +30,7 @@ _GOLD = ("answer", "answers", "relevant_ids", "evidence")
 def check_system(system: Any, examples: Iterable[Example] | None = None) -> None:
     """Check that a system, an object or a function of an example, keeps its contract; else raise ContractError.
 
-    It is tried on `sample_examples()` by default. Give your own `examples` to a system that needs more.
+    It is tried on `sample_examples()` by default. Pass your own `examples` for a system that needs more.
     """
     rules = ContractRules("a system")
     adapted = rules.take(adapt, system, "System")

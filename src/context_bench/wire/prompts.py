@@ -51,7 +51,7 @@ class Prompt:
         return sum(count(text) for text in (*self.texts(), *map(_dump, self.tools)) if text)
 
     def as_read(self) -> Prompt:
-        """Return the normalized prompt: equal for all spellings that APIs treat alike.
+        """Return the normalized prompt: equal for all spellings that APIs treat as equal.
 
         Null fields are removed, and so is empty content next to tool calls. Content with a single text block becomes
         that text. Tool arguments become compact JSON. Keys are sorted, and whole numbers become integers. Cache

@@ -22,7 +22,7 @@ from context_bench.types import Example
 
 
 def list_loaders() -> dict[str, Any]:
-    """Return what the registry finds under each name of the catalog: an import path, or `load` with the name bound."""
+    """Return the registry's entry for each name of the catalog: an import path, or `load` with the name bound."""
     return {name: partial(load, name) if card.adapter else card.loader for name, card in catalog().items()}
 
 

@@ -164,7 +164,7 @@ class LocalFiles:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The files with their digests, and the revision where they were fetched."""
+        """The files with their digests, and the revision if they were fetched."""
         paths = dict.fromkeys(file.path for file in self.files)
         facts: dict[str, Any] = {"files": {str(path.relative_to(self._folder)): digest(path) for path in paths}}
         return facts | self._read_note()

@@ -3,7 +3,7 @@
 Every generator yields examples lazily, gives the same bytes for the same parameters in every process and on
 every Python version, and checks its parameters when it is called. All take `n`, how many examples, and `seed`: the same
 seed gives the same bytes. `length` is the tokens (cl100k_base) of each context, never exceeded and met within 2%.
-`depth` is where the fact stands, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
+`depth` is the place of the fact, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
 `meta["depth"]` (or `depths`, one for each span of `evidence`) is the achieved depth by tokens: what stands before
 the evidence, as a share of all the rest. `agent_trace` measures the length of its whole conversation,
 and places its fact by age in turns.

@@ -1,4 +1,4 @@
-"""`agent-trace`: an agent's history of tool calls, in which an older result holds what the next call needs.
+"""`agent-trace`: an agent's history of tool calls, in which an older result contains the value for the next call.
 
 The agent reads source files, queries records and searches logs. It makes a plan and updates it, reads some things
 twice, and mends calls that failed. All other results state the same kind of fact of other names.
@@ -94,7 +94,7 @@ def agent_trace(
 ) -> Iterator[dict[str, Any]]:
     """Yield histories of `turns` calls with their results (`length` tokens together) that end with a question.
 
-    The answer stands in one result, `age` turns before the end (1 is the newest result); without `age`, spread evenly
+    The answer is in one result, `age` turns before the end (1 is the newest result); without `age`, spread evenly
     from the newest to the oldest. The next action is to hand it in: `ground_truth` has that call. `kind` says what
     holds it, as for `json-logs`.
     """
@@ -193,7 +193,8 @@ class _History:
         return self.messages[-1]
 
     def fill(self, room: int) -> None:
-        """Write the results of all reads, so that they have `room` tokens together; what is read twice counts twice."""
+        """Write the results of all reads, so that they have `room` tokens together; a result that is read twice counts
+        twice."""
         spare = room - MIN_RESULT_TOKENS * sum(len(read.messages) for read in self._reads)
         share = spare / sum(read.weight * len(read.messages) for read in self._reads)
         # What earlier ones leave over goes to the last, which is read once.

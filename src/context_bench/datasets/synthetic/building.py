@@ -225,7 +225,7 @@ class Fact(NamedTuple):
 class Stock(NamedTuple):
     """A source of filler.
 
-    `unit` gives the usual piece, `scrap` a small one for gaps that no usual piece fills; `glue` is how a
+    `unit` returns a usual piece, `scrap` a small one for gaps that no usual piece fills; `glue` is how a
     piece typically ends, as tokens run across the seam; `render` puts a frame around the pieces.
     """
 

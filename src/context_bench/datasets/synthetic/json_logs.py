@@ -69,7 +69,7 @@ JOBS = ("nightly-export", "thumbnail-batch", "mail-digest", "index-refresh", "st
 
 
 def tool_logs(draw: Draw, _length: int, variant: int) -> ToolOutput:
-    """Make log lines as filler and a fact; `variant` chooses what the fact is about."""
+    """Make log lines as filler and a fact; `variant` chooses the subject of the fact."""
     level, message, question = FACTS[variant % len(FACTS)]
     names = Names(draw)
     pair, value = names.name(), names.value()

@@ -227,7 +227,7 @@ class Prose:
         return text
 
     def unit(self) -> str:
-        """Return the next sentence with what stands before it: a space, or a paragraph break."""
+        """Return the next sentence with its separator before it: a space, or a paragraph break."""
         if self._left == 0:
             self._left = self._draw.between(3, 7)
             self.turn()

@@ -49,7 +49,7 @@ class OptionMention:
 def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[OptionMention]:
     """Find all mentions of options, in order, in a text from `remove_markup`.
 
-    `options` are their texts, where known; `bold` is what the reply set in bold.
+    `options` are their texts, where known; `bold` has the texts that the reply has in bold.
     """
     places, quotes = find_places(text, letters, options)
     if len(places) > FIRST_MENTIONS + LAST_MENTIONS:
@@ -152,7 +152,8 @@ class _Page:
         return claim
 
     def _read_after(self, place: OptionPlace) -> str:
-        """Read what follows, with the option's own text skipped: "B) Oranges is right" says that B is right."""
+        """Read the text after the mention, skipping the option's own text: "B) Oranges is right" says that B is
+        right."""
         end = place.end
         gap = re.match(r"[)\].:,\s–—-]*", self.text[end : end + 8])
         quote = self.quotes.get(end + (gap.end() if gap else 0))

@@ -1,7 +1,7 @@
 """Finds where a reply may name an option: by its letter, by its text, or by its position ("the second option").
 
 English has words that look like letters. A capital A inside a sentence is a letter, as any other capital is;
-at the start of one it may be the article, and I may be the pronoun wherever it stands. Letters that follow
+at the start of one it may be the article, and I may be the pronoun anywhere. Letters that follow
 a number are units ("10 g", "5 A"). Wordings are in `option_cues`.
 """
 
@@ -171,7 +171,7 @@ def _make_option_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _loosen_units(word: str) -> str:
-    r"""Return the pattern of a word in which a space may stand between a number and its unit: "240N", "240 N"."""
+    r"""Return the pattern of a word that allows a space between a number and its unit: "240N", "240 N"."""
     return r"\s*".join(map(re.escape, re.split(r"(?<=\d)(?=[a-zµω°%])", word)))
 
 

@@ -105,7 +105,7 @@ def read_cjk_numerals(text: str) -> str:
 
 
 def _read_value(words: list[str]) -> int | None:
-    """Return the value of number words in order, or None where they make no number."""
+    """Return the value of number words in order, or None if they form no number."""
     total, current = 0, 0
     room, smallest = 100, 10**15  # what the next plain word must be below, and the next scale
     for word in words:

@@ -124,7 +124,7 @@ def _tip(each: DatasetScore) -> str:
 
 
 def _list_verdicts(result: EvalResult) -> dict[tuple[str, str], str]:
-    """List the verdicts on each system and dataset, where there are several datasets."""
+    """List the verdicts on each system and dataset, if there are several datasets."""
     by_dataset = {} if result.comparison is None else result.comparison.by_dataset
     return {
         (each.name, tag): f"{each.difference:+.3f} {each.word}" for tag, found in by_dataset.items() for each in found

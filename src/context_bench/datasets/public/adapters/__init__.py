@@ -3,7 +3,7 @@
     def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]
 
 An adapter is pure: the same record gives the same examples. It leaves `dataset` and (unless it differs by task)
-`instruction` to the loader, and lets `KeyError` rise for a column that is not there: the loader says where.
+`instruction` to the loader, and raises `KeyError` for a missing column: the loader says where.
 A dataset whose files are not one record after another also has a reader, `(paths: list[Path]) -> Iterator[record]`.
 """
 

@@ -35,7 +35,7 @@ def humaneval(record: Record, where: Where) -> Iterator[Example]:
 
 
 def mbpp(record: Record, where: Where) -> Iterator[Example]:
-    """Both configurations. The tests are shown, since nothing else tells the name of the function."""
+    """Both configurations. The tests are shown, because only they contain the name of the function."""
     first, last = _MBPP_SPLITS.get(where.split, (1, 974))
     if not first <= record["task_id"] <= last:
         return

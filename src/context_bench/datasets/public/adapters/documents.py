@@ -127,9 +127,8 @@ def govreport(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def merge_rows(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
-    """Yield one record for each id, its `output` a list; records without an id (the authors' own layout) as they are.
-
-    Of several files, which are copies of one another, the first is read.
+    """Yield one record for each id, its `output` a list; records without an id (the authors' own layout) unchanged. If
+    there are several files, they are copies, and the first is read.
     """
     merged_rows: dict[Any, dict[str, Any]] = {}
     for row in read_rows(paths[:1]):

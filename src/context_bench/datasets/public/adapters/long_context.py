@@ -177,7 +177,7 @@ class _Window(NamedTuple):
     ends: tuple[int, ...]
 
     def boundary(self, depth: float) -> int:
-        """Return the line before which a needle at this depth stands."""
+        """Return the line before which a needle at this depth is inserted."""
         return bisect_left((0, *self.ends), depth * self.ends[-1]) if self.ends else 0
 
 

@@ -30,7 +30,7 @@ _BBH_FORMS = {
 
 
 def gsm8k(record: Record, where: Where) -> Iterator[Example]:
-    """Return a word problem; the gold is what follows the last `####` of the solution."""
+    """Return a word problem; the gold is the text after the last `####` of the solution."""
     _, marks, final = record["answer"].rpartition("####")
     if not marks:
         raise ValueError("'answer' has no line that starts with ####")
