@@ -44,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         rows = [row for row in _choose_rows(store, info, options) if _is_chosen(row, options)]
         records = [] if options.id is None else _find_records(store, info, rows, options)
         listed = rows if options.wide or options.output == "json" else rows[:_MAX_LISTED]
-        facts = [] if options.id is not None else _list_facts(store, info, listed)
+        states = {} if options.id is not None else _find_states(store, info, listed)
+    facts = [_to_facts(row, info, states.get(_get_key(row))) for row in listed]
     if options.output == "json":
         shown = [_list_details(record, info) for record in records] or facts
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
@@ -223,11 +224,6 @@ def _find_tokenizer(info: RunInfo) -> Tokenizer:
 
 
 # --- as data
-
-
-def _list_facts(store: Store, info: RunInfo, rows: Sequence[EvalRow]) -> list[dict[str, Any]]:
-    states = _find_states(store, info, rows)
-    return [_to_facts(row, info, states.get(_get_key(row))) for row in rows]
 
 
 def _to_facts(row: EvalRow, info: RunInfo, state: str | None) -> dict[str, Any]:

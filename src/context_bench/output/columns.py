@@ -239,9 +239,7 @@ def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: boo
     if key == NUM_EXAMPLES and seeds > 1 and value % seeds == 0:
         text = f"{show(value / seeds)} × {seeds}"  # the seeds are repeated answers to the same examples
     if interval is not None and interval.known and show is score:
-        text = (
-            f"{value:.{max(3, interval.find_decimals())}f}"  # with fewer digits it may seem to be outside its interval
-        )
+        text = f"{value:.{max(3, interval.find_decimals())}f}"  # with fewer digits, it may seem outside its interval
     marked = key in notes and key != PARETO_FRONT  # every system that is off the front has a note
     shown = (BEST if best else "") + text + (_MARK if marked else "")
     return shown if interval is None or not limits else f"{shown} {write_limits(interval, show)}"

@@ -47,13 +47,11 @@ def show_charts(facts: RunFacts) -> dict[str, Markup | str]:
 
 def _show_datasets(facts: RunFacts) -> Markup | str:
     """Show the scores by dataset, then savings, evidence and other numbers by dataset, then the slices."""
-    found, brief = _show(facts, draw_datasets(facts.result)), name_briefly(facts.result.summary)
-    more = []
+    found, more = _show(facts, draw_datasets(facts.result)), []
     for head, *lines in list_dataset_numbers(facts.result):
-        tags = name_briefly(head[1:])
-        body: list[list[Child]] = [[brief.get(name, name), *cells] for name, *cells in lines]
-        titles = ["system", *(tags[tag] for tag in head[1:])]
-        more.append(join(element("h3", None, head[0].capitalize()), table(titles, body, head[0].capitalize(), "plain")))
+        titles, *body = _shorten_names(facts, [["system", *head[1:]], *lines])
+        title = head[0].capitalize()
+        more.append(join(element("h3", None, title), table(titles, body, title, "plain")))
     more += _show_slices(facts)
     return found if not more else join(found if isinstance(found, Markup) else None, *more)
 
