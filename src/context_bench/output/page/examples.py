@@ -123,7 +123,8 @@ def shorten(stretches: Iterable[Stretch], room: int) -> list[tuple[str, list[tup
     return found
 
 
-_FACT_NAMES = """output sent_tokens response_tokens written_tokens upstream_calls extra_upstream_calls lost_upstream_calls
+_FACT_NAMES = """\
+output sent_tokens response_tokens written_tokens upstream_calls extra_upstream_calls lost_upstream_calls
 failed_upstream_calls untouched answered_without_call cached_answer prompt_savings claimed_tokens_saved
 billed_prompt_tokens proxy_overhead first_token_overhead injected_tools answer_unknown prefix_stability
 first_message_changed rewritten_history not_applied"""
