@@ -145,6 +145,11 @@ def test_too_many_are_refused_and_too_short_a_talk_is_passed_over(tmp_path: Path
     # The questions repeat the words of the facts: a word search finds each, and forgets and withholds none.
     assert (values["probe_fact"], values["probe_forget"], values["probe_secret"]) == (1.0, 0.0, 0.0)
     assert plant(TALK, MOST_PLANTS, seed=0)["questions"]
+    path.write_text(json.dumps({"id": "short", "turns": [{"content": "Hello."}], "questions": []}))
+    with pytest.warns(UserWarning), pytest.raises(DataError, match="they are too short for --plant"):
+        evaluate_memory(["bm25"], str(path), plant=8, progress=False)
+    with pytest.raises(DataError, match="no conversation found"):
+        evaluate_memory(["bm25"], [], progress=False)
 
 
 HISTORY = {

@@ -183,8 +183,12 @@ class Questions:
             history.orders, history.changed = list_orders(questions), list_changed_texts(questions)
             yield _Asked(history, questions, conversation, asked)
             asked += len(questions)
-        if seen and not asked and not seen_types and self._types is None:
-            raise DataError("no conversation has a question; --plant N plants synthetic facts and asks for them")
+        if not seen:
+            raise DataError(f"{self._tag}: no conversation found")
+        if not asked and not seen_types and self._types is None:
+            planted = isinstance(self._conversations, Planted)
+            hint = "they are too short for --plant" if planted else "--plant N plants synthetic facts and asks for them"
+            raise DataError(f"no conversation has a question; {hint}")
         if not asked and self._types is not None and seen_types:
             known = ", ".join(sorted(str(each) for each in seen_types if each))
             raise DataError(f"no question is of type {', '.join(sorted(self._types))}; types: {known or 'none'}")

@@ -90,7 +90,7 @@ def test_types_are_chosen_by_name(tmp_path: Path) -> None:
 def test_wrong_settings_and_missing_files_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="refusal must be one of free, choice"):
         load(data_dir=tmp_path, refusal="x")
-    with pytest.raises(UsageError, match=r"no file for locomo; wanted DIR/locomo/locomo10\.json"):
+    with pytest.raises(UsageError, match=r"no file for locomo; expected DIR/locomo/locomo10\.json"):
         load(data_dir=tmp_path)
     monkeypatch.delenv("CONTEXT_BENCH_DATA", raising=False)
     with pytest.raises(

@@ -77,7 +77,7 @@ def test_variants_types_and_numbers_are_chosen(tmp_path: Path) -> None:
     assert len(_load(tmp_path, {}, update, file="longmemeval_oracle.json", variant="oracle")) == 2
     with pytest.raises(UsageError, match="longmemeval has the variants s, m, oracle"):
         load("x")
-    with pytest.raises(UsageError, match=r"wanted DIR/longmemeval/longmemeval_m_cleaned\.json"):
+    with pytest.raises(UsageError, match=r"expected DIR/longmemeval/longmemeval_m_cleaned\.json"):
         load("m", data_dir=tmp_path)
 
 
