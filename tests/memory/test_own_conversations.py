@@ -146,7 +146,10 @@ def test_too_many_are_refused_and_too_short_a_talk_is_passed_over(tmp_path: Path
     assert (values["probe_fact"], values["probe_forget"], values["probe_secret"]) == (1.0, 0.0, 0.0)
     assert plant(TALK, MOST_PLANTS, seed=0)["questions"]
     path.write_text(json.dumps({"id": "short", "turns": [{"content": "Hello."}], "questions": []}))
-    with pytest.warns(UserWarning), pytest.raises(DataError, match="they are too short for --plant"):
+    with (
+        pytest.warns(UserWarning, match="it has 1 of the 4 turns"),
+        pytest.raises(DataError, match="they are too short for --plant"),
+    ):
         evaluate_memory(["bm25"], str(path), plant=8, progress=False)
     with pytest.raises(DataError, match="no conversation found"):
         evaluate_memory(["bm25"], [], progress=False)

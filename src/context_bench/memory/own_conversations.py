@@ -130,7 +130,7 @@ class Planted:
             turns = len(conversation.get("turns") or ()) if isinstance(conversation, Mapping) else _MIN_TURNS
             if turns < _MIN_TURNS:
                 name = conversation.get("id")
-                warn(f"no facts planted into conversation {name!r}: it has {turns} turns, but {_MIN_TURNS} are needed")
+                warn(f"no facts planted into conversation {name!r}: it has {turns} of the {_MIN_TURNS} turns needed")
             yield conversation if turns < _MIN_TURNS else plant(conversation, self.count, self.seed)
 
 

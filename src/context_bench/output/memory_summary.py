@@ -77,14 +77,15 @@ def _list_ranking(result: EvalResult) -> list[list[str]]:
         budget = about.get("budget")
         at = math.inf if about.get("is_control") else 1e15 if budget is None else budget
         known = [values.get(each, math.nan) for each in (key, MEAN_SCORE)]
-        places.append((at, *(math.inf if math.isnan(value) else -value for value in known), place, name))
+        first, second = (math.inf if math.isnan(value) else -value for value in known)
+        places.append((at, first, second, place, name))
     priced = {name: price_right_answer(result, name) for name in result.summary}
     shown = any(0 < spent < math.inf for spent in priced.values())
     head = ["ranked at each budget", "recall", "score", "saved", "tokens read"]
     failed = any(values.get(NUM_ERRORS) for values in result.summary.values())
     head += [*(["errors"] if failed else []), *(["$ / right answer"] if shown else [])]
     lines = [[*head, *(["verdict"] if comparison else [])]]
-    ranked = [name for *_, name in sorted(places)]
+    ranked = [each[-1] for each in sorted(places)]
     best = {each: find_best(result, each, score, ranked) for each in (RETRIEVAL_RECALL, MEAN_SCORE)}
     for name in ranked:
         values = result.summary[name]
