@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import struct
@@ -19,8 +20,11 @@ import pytest
 from agent_logs import write_session
 from banks import each_case
 from command import called
+from context_bench import evaluate
+from context_bench.claims.bundle import Window
+from context_bench.systems import OpenAIProxy, WithReader
 from context_bench.tap.address import free_port
-from numbered import number_of, right, write
+from numbered import number_of, numbered, right, write
 from servers import Server, reply
 from toy_proxies import toy_proxy
 
@@ -195,6 +199,41 @@ def test_a_private_bundle_has_no_text_and_takes_it_from_the_data(tmp_path: Path)
     assert (code, found["differs"]) == (1, ["4 examples of the bundle not found in data.jsonl"])
 
 
+def run_mapped(cwd: Path) -> None:
+    """Columns with other names, and two systems with equal replies and unequal times."""
+    lines = [json.loads(line) for line in Path(write(cwd / "data.jsonl", 1, 2)).read_text().splitlines()]
+    (cwd / "data.jsonl").write_text("".join(json.dumps({**each, "gold": each.pop("answer")}) + "\n" for each in lines))
+    with Server(right) as server:
+        servers = ("--proxy", server.url, "--name", "p", "--proxy", server.url, "--name", "q")
+        bench(*servers, "--dataset", "data.jsonl", "--map", "answer=gold", "--repeats", "2", "--quiet", cwd=cwd)
+
+
+def run_more(cwd: Path) -> None:
+    bench("--system", "minify", "--dataset", "needle:length=300", "-n", "60", "--quiet", cwd=cwd)
+
+
+@pytest.mark.parametrize("run", [run_memory, run_agent, run_mapped, run_more])
+def test_the_data_and_a_whole_bundle_complete_a_private_one(run: Callable[[Path], None], tmp_path: Path) -> None:
+    run(tmp_path)
+    private = bundle(tmp_path, "--private", name="private.ctxb")
+    (tmp_path / "data").mkdir()
+    bundle(tmp_path, name="data/whole.ctxb")
+    if run is run_mapped:
+        (tmp_path / "data.jsonl").rename(tmp_path / "data" / "data.jsonl")
+    code, found = verify(private, "--data", "data", cwd=tmp_path)
+    assert (code, found["differs"], found["missing"]) == (0, [], {})
+    assert found["recomputed"]["examples found in the data"] > 0
+
+
+def test_another_prompt_of_a_reader_in_python_is_no_difference(tmp_path: Path) -> None:
+    """The record has no command line, and so no prompt: the tokens sent are not recomputed."""
+    with Server(right) as server:
+        reader = WithReader(lambda example: example["context"], OpenAIProxy(server.url, system_prompt="Be brief."), "r")
+        evaluate([reader], numbered(1, 2), cache_dir=str(tmp_path / ".context-bench"), progress=False)
+    code, found = verify(bundle(tmp_path), cwd=tmp_path)
+    assert (code, found["differs"], list(found["missing"].values())) == (4, [], [2])
+
+
 def list_strings(value: Any) -> set[str]:
     if isinstance(value, dict | list):
         return set().union(*map(list_strings, value.values() if isinstance(value, dict) else value))
@@ -261,6 +300,10 @@ def write_zip(path: Path, entries: Sequence[tuple[str, bytes]]) -> Path:
     return path
 
 
+def canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
 def reseal(parts: dict[str, bytes]) -> dict[str, bytes]:
     """Give the parts a manifest that fits them, as somebody would who knows the format."""
     manifest = json.loads(parts["manifest.json"])
@@ -268,9 +311,8 @@ def reseal(parts: dict[str, bytes]) -> dict[str, bytes]:
     for each in manifest["parts"]:
         content = parts[each["name"]]
         each |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    whole = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    manifest["root"] = hashlib.sha256(whole).hexdigest()
-    return {**parts, "manifest.json": json.dumps(manifest).encode()}
+    manifest["root"] = hashlib.sha256(canonical(manifest)).hexdigest()
+    return {**parts, "manifest.json": canonical(manifest)}
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +351,7 @@ def test_what_is_not_sealed_again_is_found(sealed: Path, tmp_path: Path) -> None
     changed["a part added"] = [*order, ("more.json", b"{}")]
     changed["a part doubled"] = [*order, order[4]]
     changed["parts in another order"] = [order[1], order[0], *order[2:]]
+    changed["a space in the manifest"] = [*order[:-1], ("manifest.json", order[-1][1] + b" ")]
     changed["a line added"] = [(each, text + b"{}\n" if each == "requests.jsonl" else text) for each, text in order]
     missed = []
     for kind, entries in changed.items():
@@ -500,6 +543,7 @@ def make_link() -> zipfile.ZipInfo:
 
 def write_hostile(kind: str, path: Path, sealed: Path) -> None:
     parts = list(read_parts(sealed).items())
+    path.unlink(missing_ok=True)
     if kind in ("../evil.json", "/tmp/evil.json", "a\\..\\evil.json", "C:evil.json"):
         write_zip(path, [*parts, (kind, b"{}")])
     elif kind == "a link":
@@ -514,6 +558,14 @@ def write_hostile(kind: str, path: Path, sealed: Path) -> None:
         path.write_bytes(b"PK but not a zip")
     elif kind == "another zip":
         write_zip(path, [("a.txt", b"a")])
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "an overlap":
+        write_zip(path, parts)
+        content = bytearray(path.read_bytes())
+        entry = content.rindex(b"PK\1\2")  # the last one, whose header is said to be the first
+        struct.pack_into("<L", content, entry + 42, 0)
+        path.write_bytes(content)
     elif kind == "a large manifest":
         write_zip(path, [*parts[:-1], ("manifest.json", b" " * (70 << 20))])
     else:
@@ -523,7 +575,7 @@ def write_hostile(kind: str, path: Path, sealed: Path) -> None:
 
 HOSTILE = (
     *("../evil.json", "/tmp/evil.json", "a\\..\\evil.json", "C:evil.json", "a link", "a folder", "many entries"),
-    *("no zip", "another zip", "a large manifest", "ten gigabytes", "a bomb"),
+    *("no zip", "another zip", "a large manifest", "ten gigabytes", "a bomb", "a pipe", "an overlap"),
 )
 
 
@@ -551,6 +603,19 @@ def test_a_line_of_many_small_values_does_not_fill_the_memory(sealed: Path, tmp_
     path = write_zip(tmp_path / "wide.ctxb", list(reseal(parts).items()))
     code, found = verify(path, cwd=tmp_path)
     assert (code, found["differs"][-1]) == (1, "rows.jsonl: line 1 is not JSON")
+
+
+def test_the_examples_in_memory_are_few_and_small() -> None:
+    window = Window()
+    for number in range(300):
+        window.keep(number, "", 1)
+    assert [*window] == [*range(44, 300)]
+    for name in "abc":
+        window.keep(name, "", 40 << 20)
+    assert [*window] == ["c"]
+    window.keep("c", "", 1)
+    window.keep("d", "", 40 << 20)
+    assert [*window] == ["c", "d"]
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(sealed: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ FORMAT = "context-bench bundle 1"
 MANIFEST, SIGNATURE = "manifest.json", "signature.json"
 PARTS = ("run.json", "environment.json", "examples.jsonl", "answers.jsonl", "rows.jsonl", "requests.jsonl")
 """All parts in file order; the manifest follows, then the signature."""
-WINDOW = 256  # examples that a reader keeps in memory; those needed later are written again
+WINDOW, WINDOW_BYTES = 256, 64 << 20  # examples that a reader keeps in memory; those needed later are written again
 MAX_PART_BYTES = (1 << 32) - 1  # limit on the size of a part
 MAX_LINE_BYTES = 64 << 20  # limit on a line, and on a part that is read at once
 MAX_PLAIN_CHARS = 48  # longest metadata text kept in a private bundle: names, not replies
@@ -52,7 +52,31 @@ def canonical(value: Any) -> bytes:
 
 
 def hash_value(value: Any) -> str:
-    return hashlib.sha256(canonical(value)).hexdigest()
+    return hash_bytes(canonical(value))
+
+
+def hash_bytes(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+class Window(dict[Any, Any]):
+    """The latest examples of a bundle, the same for its writer and its readers."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[Any, int] = {}
+        self._bytes = 0
+
+    def keep(self, key: Any, value: Any, size: int) -> None:
+        """Add an example of `size` bytes, and drop the oldest ones beyond the limits."""
+        self._drop(key)
+        self[key], self._sizes[key] = value, size
+        self._bytes += size
+        while len(self) > WINDOW or (self._bytes > WINDOW_BYTES and len(self) > 1):
+            self._drop(next(iter(self)))
+
+    def _drop(self, key: Any) -> None:
+        self.pop(key, None)
+        self._bytes -= self._sizes.pop(key, 0)
 
 
 def write_bundle(store: Store, info: RunInfo, out: Path, *, private: bool = False, key: Path | None = None) -> str:
@@ -76,7 +100,7 @@ def write_bundle(store: Store, info: RunInfo, out: Path, *, private: bool = Fals
         datasets = _write_rows(store, info, parts, private)
         for request in () if private else store.run_requests(info):
             parts["requests.jsonl"].write(to_bytes(request) + b"\n")
-        parts["run.json"].write(to_bytes(_describe_run(info, datasets)))
+        parts["run.json"].write(to_bytes(_describe_run(info, datasets, private)))
         parts["environment.json"].write(canonical(_describe_environment()))
         partial = out.with_name(f"{out.name}.partial")
         try:
@@ -95,8 +119,10 @@ def write_bundle(store: Store, info: RunInfo, out: Path, *, private: bool = Fals
     return root
 
 
-def _describe_run(info: RunInfo, datasets: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_run(info: RunInfo, datasets: Mapping[str, Any], private: bool) -> dict[str, Any]:
     apart = {name: info.config.get(name) for name in _RECORDED_APART}
+    if private:
+        apart["notes"] = None  # they quote replies and errors
     config = {name: value for name, value in info.config.items() if name not in _RECORDED_APART}
     run = {"id": info.id, "created": info.created, "status": info.status, "rows": info.row_count, "config": config}
     document = {**run, "timing": info.timing, "summary": info.summary, **apart, "datasets": datasets}
@@ -120,7 +146,7 @@ def _find_version(name: str) -> str | None:
 
 def _write_rows(store: Store, info: RunInfo, parts: Mapping[str, IO[bytes]], private: bool) -> dict[str, Any]:
     """Write all rows with their answers and examples; return the number and hash of each dataset's examples."""
-    window: dict[bytes, str] = {}
+    window = Window()
     digests: dict[str, dict[str, None]] = {}
     failed = store.failed_requests(info)
     seen = next(failed, None)
@@ -128,10 +154,9 @@ def _write_rows(store: Store, info: RunInfo, parts: Mapping[str, IO[bytes]], pri
         digest = window.get(record.example_key)
         new = digest is None or not record.example_key
         if digest is None or new:
-            digest = hash_value(record.example)
-            window[record.example_key] = digest
-            if len(window) > WINDOW:
-                del window[next(iter(window))]
+            content = canonical(record.example)
+            digest = hash_bytes(content)
+            window.keep(record.example_key or digest, digest, 0 if private else len(content))
             digests.setdefault(record.row.dataset, {})[digest] = None
             parts["examples.jsonl"].write(_write_example(record, digest, private) + b"\n")
             if record.example.keys() == RECORDING:
@@ -171,11 +196,16 @@ def _describe_answer(answer: StoredAnswer | None, example: Mapping[str, Any], pr
     if answer is None:
         return None
     packed = pack_processed(answer.processed, example)
-    metadata: Any = answer.metadata
-    if private:
-        metadata = withhold_texts(metadata)
-        packed |= {"changed": {}, "withheld": hash_value(packed["changed"])} if packed["changed"] else {}
-    return {"processed": packed, "metadata": metadata, "latency": answer.latency, "returns": answer.returns}
+    told = {"processed": packed, "metadata": answer.metadata, "latency": answer.latency, "returns": answer.returns}
+    return withhold_answer(orjson.loads(to_bytes(told))) if private else told
+
+
+def withhold_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer of a bundle as a private bundle has it."""
+    packed = answer["processed"]
+    if packed["changed"]:
+        packed = {**packed, "changed": {}, "withheld": hash_value(packed["changed"])}
+    return {**answer, "processed": packed, "metadata": withhold_texts(answer["metadata"])}
 
 
 def _describe_row(record: RunRecord, digest: str, new: bool, private: bool) -> dict[str, Any]:

@@ -7,7 +7,6 @@ harm. Sizes are checked before unpacking, and contents are read in pieces.
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
 import struct
 import zipfile
@@ -18,7 +17,16 @@ from typing import IO, Any
 
 import orjson
 
-from context_bench.claims.bundle import FORMAT, MANIFEST, MAX_LINE_BYTES, MAX_PART_BYTES, PARTS, SIGNATURE, hash_value
+from context_bench.claims.bundle import (
+    FORMAT,
+    MANIFEST,
+    MAX_LINE_BYTES,
+    MAX_PART_BYTES,
+    PARTS,
+    SIGNATURE,
+    canonical,
+    hash_value,
+)
 from context_bench.errors import DataError, MissingExtra, UsageError
 
 MAX_DIRECTORY_BYTES = 1 << 16
@@ -87,7 +95,8 @@ class Bundle:
     def _check_parts(self) -> None:
         """Hash every part, and compare it with the manifest."""
         sealed = {key: value for key, value in self.manifest.items() if key != "root"}
-        if hash_value(sealed) != self.manifest.get("root"):
+        written = b"".join(self._read_chunks(MANIFEST))
+        if hash_value(sealed) != self.manifest.get("root") or canonical(self.manifest) != written:
             self.damage.append(f"{MANIFEST}: the root hash does not match its contents")
         listed = self.manifest.get("parts")
         listed = listed if isinstance(listed, list) else []
@@ -105,7 +114,8 @@ class Bundle:
             except Damage as error:
                 self.damage.append(str(error))
                 continue
-            if (size, digest.hexdigest()) != (each.get("bytes"), each.get("sha256")):
+            sizes = {size, self._entries[name].file_size, each.get("bytes")}
+            if len(sizes) > 1 or digest.hexdigest() != each.get("sha256"):
                 self.damage.append(f"{name}: its hash does not match the manifest")
 
     def _read_chunks(self, name: str) -> Iterator[bytes]:
@@ -203,9 +213,9 @@ def _refuse(path: Path, why: str) -> DataError:
 def _check_directory(path: Path) -> None:
     """Reject a file with a large list of entries before reading that list."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # opening a pipe would wait
+            raise _refuse(path, "it is not a plain file")
         with path.open("rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _refuse(path, "it is not a plain file")
             end = file.seek(0, 2)
             file.seek(max(0, end - 66_000))
             tail = file.read()
@@ -221,8 +231,8 @@ def _check_directory(path: Path) -> None:
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Reject entries that no bundle has: other names, links, folders, encryption, sizes of zip bombs."""
-    known = {*PARTS, MANIFEST, SIGNATURE}
-    for entry in archive.infolist():
+    known, end = {*PARTS, MANIFEST, SIGNATURE}, 0
+    for entry in sorted(archive.infolist(), key=lambda each: each.header_offset):
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if any(sign in entry.filename for sign in ("/", "\\", "..", ":", "\0")):
             raise _refuse(path, f"it has an entry outside its folder: {entry.filename[:80]!r}")
@@ -233,4 +243,7 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.Zi
         too_well = entry.file_size > RATIO_FROM_BYTES and entry.file_size > MAX_RATIO * max(1, entry.compress_size)
         if entry.file_size > MAX_PART_BYTES or too_well:
             raise _refuse(path, f"{entry.filename[:80]!r} would unpack to {entry.file_size:,} bytes")
+        if entry.header_offset < end or entry.header_offset + entry.compress_size > archive.start_dir:
+            raise _refuse(path, f"{entry.filename[:80]!r} overlaps another entry")
+        end = entry.header_offset + entry.compress_size
     return {entry.filename: entry for entry in archive.infolist() if entry.filename in known}

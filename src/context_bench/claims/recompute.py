@@ -211,20 +211,29 @@ class Recomputer:
             return
         made = self._maker.row(Job(0, self._find_system(row, outcome), item, row.repeat), outcome, judgement)
         self.counted["token counts"] += 1
+        if not self._settings.command and outcome.metadata.get("upstream") == "context":
+            sent = row.metadata.get("sent_tokens")  # a reader in Python may have another prompt
+            if (made.upstream_tokens, made.metadata.get("sent_tokens")) != (row.upstream_tokens, sent):
+                self.missing["tokens sent to a reader: its prompt is not recorded for a run in Python"] += 1
+                made.upstream_tokens, made.metadata["sent_tokens"] = row.upstream_tokens, sent
         for name in ("input_tokens", "output_tokens", "upstream_tokens", "latency"):
             yield from _compare(name, getattr(made, name), getattr(row, name))
         left_out = _INPUTS | self._recorded.keys()
-        yield from self._compare_texts(
-            "metadata",
-            {key: value for key, value in made.metadata.items() if key not in left_out},
-            {key: value for key, value in row.metadata.items() if key not in left_out},
+        facts, kept = (
+            {key: value for key, value in each.metadata.items() if key not in left_out} for each in (made, row)
         )
+        yield from self._compare_texts("metadata", facts, kept)
+        row.metadata |= kept
 
     def _compare_texts(self, what: str, made: Any, recorded: Any) -> Iterator[str]:
-        if self._private:
-            plain = what == "unscored"
-            made, recorded = withhold_texts(made, plain=plain), withhold_texts(recorded, plain=plain)
-        yield from _compare(what, made, recorded)
+        """Compare; of equal values, the recorded one gets the texts that a private bundle withholds."""
+        if not self._private:
+            yield from _compare(what, made, recorded)
+            return
+        unlike = list(_compare(what, *(withhold_texts(each, plain=what == "unscored") for each in (made, recorded))))
+        yield from unlike
+        if not unlike:
+            recorded.update(made)
 
     def _check_memory(self, example: Example, answer: Mapping[str, Any], row: EvalRow) -> Iterator[str]:
         """Check the tokens sent to the reader of a memory, and those of the whole history."""

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from context_bench._version import __version__
-from context_bench.claims.bundle import WINDOW, hash_value
+from context_bench.claims.bundle import Window, canonical, hash_bytes, hash_value
 from context_bench.claims.reading import Bundle, Damage
 from context_bench.claims.recompute import Recomputer, find_unlike
 from context_bench.claims.replays import Sessions
@@ -27,7 +27,7 @@ from context_bench.compare.verdicts import choose_baseline
 from context_bench.core.call import Outcome
 from context_bench.core.examples import Item
 from context_bench.core.row import Job
-from context_bench.errors import ContextBenchError
+from context_bench.errors import ContextBenchError, printable
 from context_bench.monitors.looks import Decisions, LookOrder, draw_example
 from context_bench.results import EvalResult, EvalRow
 from context_bench.settings import RunSettings, read_settings
@@ -94,7 +94,9 @@ class Verification:
         lines += [f"  differs: {each}" for each in self.differs[:MAX_SHOWN]]
         if len(self.differs) > MAX_SHOWN:
             lines.append(f"  differs: {len(self.differs) - MAX_SHOWN:,} more")
-        return "\n".join([*lines, *(f"  {each}" for each in self.notes), f"  {LIMITS}", ""])
+        lines += [f"  {each}" for each in (*self.notes, LIMITS)]
+        # Names in a bundle of a stranger may hold control characters.
+        return "".join(f"{'  ' * line.startswith('  ')}{printable(line)}\n" for line in lines)
 
 
 def verify_bundle(
@@ -188,15 +190,12 @@ class _Check:
         """Yield the recorded rows, and check each against its texts."""
         examples = self._bundle.read_lines("examples.jsonl")
         answers = self._bundle.read_lines("answers.jsonl")
-        window: dict[str, Item | None] = {}
+        window = Window()
         for number, stored in enumerate(self._bundle.read_lines("rows.jsonl"), 1):
             digest, new = stored.pop("example"), stored.pop("new")
             row = EvalRow(**stored)
             if new:
-                window.pop(digest, None)
-                window[digest] = self._read_item(digest, next(examples, None), row)
-                if len(window) > WINDOW:
-                    del window[next(iter(window))]
+                window.keep(digest, *self._read_item(digest, next(examples, None), row))
             if digest not in window:
                 raise Damage(f"rows.jsonl: line {number} has an unknown example")
             answer = next(answers, _END)
@@ -213,17 +212,16 @@ class _Check:
         if next(answers, _END) is not _END or next(examples, _END) is not _END:
             raise Damage("rows.jsonl: fewer lines than answers.jsonl or examples.jsonl")
 
-    def _read_item(self, digest: str, example: Any, row: EvalRow) -> Item | None:
+    def _read_item(self, digest: str, example: Any, row: EvalRow) -> tuple[Item | None, int]:
+        """Read an example, None if its texts are withheld, with its size in the window."""
         if example is None:
             raise Damage("examples.jsonl: fewer lines than rows.jsonl needs")
         self._digests.setdefault(row.dataset, set()).add(bytes.fromhex(digest))
-        if self._bundle.private:
-            if example["sha256"] != digest:
-                raise Damage(f"examples.jsonl: the example {example.get('id')!r} is not that of its row")
-            example = self._texts.examples.get(digest)
-        elif hash_value(example) != digest:
+        content = b"" if self._bundle.private else canonical(example)
+        if digest != (example["sha256"] if self._bundle.private else hash_bytes(content)):
             raise Damage(f"examples.jsonl: the example {example.get('id')!r} is not that of its row")
-        return None if example is None else Item(example)
+        found = self._texts.examples.get(digest) if self._bundle.private else example
+        return None if found is None else Item(found), len(content)
 
     def _note(self, row: EvalRow, number: int) -> None:
         self._row_counts[row.system] += 1
@@ -264,6 +262,8 @@ class _Check:
                     if (value := ((recorded[part] or {}).get(name) or {}).get(key)) is not None:
                         made[part].setdefault(name, {})[key] = value
         for part, what in _SHOWN.items():
+            if part == "notes" and self._bundle.private:
+                continue  # notes quote replies and errors
             unlike = list(find_unlike(made[part] or {}, recorded[part] or {}, part))
             self._found.differs += [f"{path} is {other!r}, recomputed {one!r}" for path, one, other in unlike]
             if what and not unlike:
@@ -292,13 +292,19 @@ class _Check:
         """Check that the examples occur in the datasets of the folder."""
         if self._data is None:
             return
-        self._found.missing.update(f"data: {each}" for each in self._texts.problems)
-        lost = len(wanted - self._texts.examples.keys())
-        if self._texts.datasets and lost and not self._texts.problems:
-            names = ", ".join(self._texts.datasets)
+        texts, problems = self._texts, [*self._texts.problems]
+        lost, names = len(wanted - texts.examples.keys()), ", ".join(texts.datasets)
+        if not names and not problems:
+            problems.append(f"no dataset of the run was found in {self._data}")
+        elif lost and not self._settings.command:
+            problems.append(
+                f"{count_things(lost, 'example')} not found; a run in Python does not record its parameters"
+            )
+        elif lost and not problems:
             self._found.differs.append(f"{count_things(lost, 'example')} of the bundle not found in {names}")
-        elif self._texts.datasets and not lost:
+        elif names and not lost:
             self._found.recomputed["examples found in the data"] = len(wanted)
+        self._found.missing.update(f"data: {each}" for each in problems)
 
 
 class _LooksAgain:
