@@ -130,3 +130,14 @@ def test_a_compressor_that_only_appends_damages_no_cache(tmp_path: Path) -> None
     assert (outcome.compute_saved_dollars() or 0) > 0
     assert (outcome.broken_turns, outcome.damage_dollars, outcome.compute_break_even()) == (0, 0, 1)
     assert outcome.loss.matched_lost == 0  # the name of the file stands at the beginning
+
+
+def test_the_timeline_compares_the_same_sessions(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    outcome = replay_clearing(tmp_path)
+    (_, second) = outcome.sessions
+    half = ArmOutcome("failed once", [second])
+    page = render_page([outcome, half])
+    dollars = sum(turn["recorded_dollars"] for turn in second.turns)
+    assert f"as recorded</th><td>${dollars:.2f}" in page.replace(' scope="row"', "")
+    assert "No session was replayed by all systems." in render_page([ArmOutcome("no", [outcome.sessions[0]]), half])

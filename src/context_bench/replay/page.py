@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -33,7 +34,9 @@ def render_page(arms: Sequence[ArmOutcome]) -> str:
     """Return the page as one HTML file that loads nothing from a server."""
     measured = [arm for arm in arms if not arm.is_control]
     told = [conclude(arm) for arm in measured]
-    if len(told) != 1:
+    if len(told) == 1:
+        told = re.split(r"(?<=\.) ", told[0], maxsplit=1)  # the first sentence is the headline
+    else:
         told.insert(0, f"What {len(told)} systems would have saved and lost" if told else "Nothing was replayed.")
     top = [element("h1", None, told[0]), *(element("p", {"class": "answer"}, each) for each in told[1:])]
     parts = {
@@ -53,13 +56,15 @@ def _show_table(lines: Sequence[Sequence[str]]) -> Markup:
 
 
 def _show_timelines(arms: Sequence[ArmOutcome]) -> Markup:
-    arms = [arm for arm in arms if arm.turns]
-    if not arms:
-        return element("p", None, "No session was replayed.")
+    found = {arm.name: {each.session: each for each in arm.sessions} for arm in arms if arm.turns}
+    common = [name for name in next(iter(found.values()), {}) if all(name in each for each in found.values())]
+    if not common:
+        return element("p", None, "No session was replayed by all systems.")
+    arms = [ArmOutcome(name, [each[session] for session in common]) for name, each in found.items()]
     charts = [_draw_timeline(arms, "prompt", "total prompt tokens", "tokens")]
     if all("dollars" in turn for arm in arms for turn in arm.turns):
         charts.append(_draw_timeline(arms, "dollars", "total dollars", "dollars"))
-    return join(*map(draw_figure, charts))
+    return join(*(join(draw_figure(each), _note(each.notes[0]), table(each.head, each.lines)) for each in charts))
 
 
 def _draw_timeline(arms: Sequence[ArmOutcome], key: str, title: str, what: str) -> Chart:
@@ -79,7 +84,7 @@ def _draw_timeline(arms: Sequence[ArmOutcome], key: str, title: str, what: str) 
         f"timeline-{what}",
         f"{what} turn by turn",
         f"Cumulative {what}, with and without each system",
-        ["Dashed: as recorded."],
+        ["Dashed: as recorded. Only sessions that all systems replayed."],
         Plane(
             Axis("requests", Scale(0.0, float(len(recorded)))),
             Axis(title, Scale(0.0, top * 1.05 or 1.0), tick),
