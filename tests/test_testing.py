@@ -113,7 +113,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     (
         "process",
         {"reads_gold": False, "process": lambda _, example: {"context": str(example.get("answer"))}},
-        "a system must answer the same without the gold, as it declares `reads_gold = False`",
+        "a system must answer the same without the gold, because it declares `reads_gold = False`",
     ),
     ("score", {"score": _fail}, "an evaluator must not raise in score() (it raised ValueError: broken)"),
     ("score", {"score": lambda *_: 1.0}, "an evaluator must return a dict of numbers (it returned float)"),
@@ -147,7 +147,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     (
         "render",
         {"render_parts": lambda _, result: ["te", "xt"]},
-        "a reporter must give the same text by render_parts() as by render()",
+        "a reporter must return the same text from render_parts() as from render()",
     ),
 ]
 
@@ -166,11 +166,11 @@ def test_a_broken_rule_is_one_sentence(kind: str, members: dict[str, Any], sente
 @pytest.mark.parametrize(
     ("dataset", "sentence"),
     [
-        ([], "a dataset must give at least one example"),
-        ("needle", "a dataset must give examples one by one"),
+        ([], "a dataset must yield at least one example"),
+        ("needle", "a dataset must yield examples one by one"),
         (5, "a dataset must be an iterable of examples"),
-        ([{"context": "no id"}], "a dataset must give usable examples (example 1: "),
-        ([{"id": 1, "context": "a"}, {"id": 1, "context": "b"}], "a dataset must give usable examples (example 2: "),
+        ([{"context": "no id"}], "a dataset must yield usable examples (example 1: "),
+        ([{"id": 1, "context": "a"}, {"id": 1, "context": "b"}], "a dataset must yield usable examples (example 2: "),
         (lambda: _fail(), "a dataset must not raise in its loader"),
         ((_fail() for _ in [1]), "a dataset must not raise (it raised ValueError: broken after 0 examples)"),
     ],
@@ -250,12 +250,12 @@ ILL_TYPED: list[tuple[str, str, Any, str]] = [
         "a dict of names and numbers as its `resources` (got {'num_gpus': '1'})",
     ),
     ("process", "resources", 4, "a dict of names and numbers as its `resources` (got 4)"),
-    ("render", "render_parts", "x", "a method that takes the result alone as its `render_parts` (got 'x')"),
+    ("render", "render_parts", "x", "a method that takes only the result as its `render_parts` (got 'x')"),
     (
         "render",
         "render_parts",
         _plain,
-        "a method that takes the result alone as its `render_parts` (got a `def`)",
+        "a method that takes only the result as its `render_parts` (got a `def`)",
     ),
     ("compute", "start", _needs_more, "a method without arguments as its `start` (got a `def` that needs arguments)"),
 ]
@@ -321,7 +321,7 @@ def _ascore(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("ascore", "sentence"),
     [
-        (_ascore({"part": 0.5}), "an evaluator must give the same scores by ascore() as by score()"),
+        (_ascore({"part": 0.5}), "an evaluator must return the same scores from ascore() as from score()"),
         (_ascore(1.0), "an evaluator must return a dict of numbers (it returned float)"),
         (_ascore({"part": float("inf")}), "an evaluator must return finite numbers (it returned {'part': inf})"),
         (_ascore({"other": 1.0}), "an evaluator must declare every score in `score_fields` (missing: other)"),

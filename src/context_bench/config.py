@@ -251,7 +251,7 @@ class CommandOptions(EvaluateOptions):
         False,
     )
     fail_if: list[Any] = option(
-        'exit with 1 if the condition is met, with 4 if there are too few examples to tell: "score drops 0.02", '
+        'exit with 1 if the condition is met, with 4 if there are too few examples to decide: "score drops 0.02", '
         '"saved < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
         CONDITION,
         **_REPEATABLE,

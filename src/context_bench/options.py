@@ -156,7 +156,7 @@ NUMBERS = Kind(
     lambda text: [_number(int, 1)(word) for word in _parse_words(text)],
 )
 VOLUME = Kind("must be a number of requests in a period, such as 2000000/month or 70k/day", _parse_volume)
-PAGE = Kind("must end in .html, as it is written as an HTML page; `runs export` writes other forms", _parse_page)
+PAGE = Kind("must end in .html, because it is an HTML page; `runs export` writes other forms", _parse_page)
 CONDITION = Kind("must be a condition", _parse_condition)
 NAMES = Kind("must be a list of field names", _parse_words, are_names)
 FOLDER = Kind("must be the path of a folder", str, lambda value: isinstance(value, str | os.PathLike))

@@ -243,7 +243,7 @@ def test_a_killed_run_takes_its_proxy_along(tmp_path: Path) -> None:
 MISTAKES = [
     (("--proxy", "http://127.0.0.1:1", "--tap", ":9100"), "say where its answers come from"),
     (("--vendor", "kompact"), "say where its answers come from"),
-    (("--proxy", "http://127.0.0.1:1", "--tap-reply", "echo"), "give a port, as in --tap :9100"),
+    (("--proxy", "http://127.0.0.1:1", "--tap-reply", "echo"), "pass a port, as in --tap :9100"),
     (("--start", "x", "--tap-reply", "echo", "--tap-forward", "http://127.0.0.1:1"), "choose one source"),
     (("--proxy", "http://127.0.0.1:1", "--controls"), "--controls asks the model behind a tap"),
     (("--vendor", "acme", "--tap-reply", "echo"), "acme"),
@@ -262,7 +262,10 @@ MISTAKES = [
     (("--start", "x {l} {port}", "--sweep", "l", "--tap-reply", "echo"), "must be KEY=VALUE|VALUE"),
     (("--start", "x {l} {port}", "--sweep", "l=a|a", "--tap-reply", "echo"), "gives a value twice"),
     (("--start", "x {l} {port}", "--sweep", "l=a", "--sweep", "l=b", "--tap-reply", "echo"), "gives 'l' twice"),
-    (("--start", "x {l}", "--proxy", "http://127.0.0.1:1", "--sweep", "l=a|b", "--tap-reply", "echo"), "one address"),
+    (
+        ("--start", "x {l}", "--proxy", "http://127.0.0.1:1", "--sweep", "l=a|b", "--tap-reply", "echo"),
+        "a single address",
+    ),
     (("--system", "passthrough", "--sweep", "l=a|b"), "--sweep fills in a --start"),
     (("--start", f"{sys.executable} x {{port}}", "--start-dir", "no/where", "--tap-reply", "echo"), "not a directory"),
     (("--vendor", "kompact", "--start-dir", "scratch", "--tap-reply", "echo"), "a --vendor runs in a temporary folder"),

@@ -126,7 +126,7 @@ def test_a_vendors_own_error_is_shown(tmp_path: Path) -> None:
     ("arguments", "problem"),
     [
         ([], "no proxy given: pass --proxy URL, --start COMMAND or --vendor NAME"),
-        (["--proxy", "http://localhost:1"], "give a port, as in --tap :9100"),
+        (["--proxy", "http://localhost:1"], "pass a port, as in --tap :9100"),
         (["--start", "x", "--vendor", "y"], "--start and --vendor both start a proxy"),
         (["--proxy", "http://localhost:1", "--vendor", "y", "--vendor", "z"], "remove it with several --vendor"),
         (["--proxy", "localhost", "--tap", ":0"], "'localhost' is not the URL of a server: write http://localhost"),

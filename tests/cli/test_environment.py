@@ -60,7 +60,7 @@ def test_the_record_says_where_values_came_from(tmp_path: Path, monkeypatch: pyt
         ("MAX_WORKERS", "many", "CONTEXT_BENCH_MAX_WORKERS must be an integer of at least 1 (got 'many')"),
         ("SAMPLE", "best", "CONTEXT_BENCH_SAMPLE must be first, random or stratified (got 'best')"),
         ("AA", "perhaps", "CONTEXT_BENCH_AA must be 1 or 0, true or false (got 'perhaps')"),
-        ("REPORT", "page.txt", "CONTEXT_BENCH_REPORT must end in .html, as it is written as an HTML page"),
+        ("REPORT", "page.txt", "CONTEXT_BENCH_REPORT must end in .html, because it is an HTML page"),
         ("FAIL_IF", "nonsense", "CONTEXT_BENCH_FAIL_IF: "),
     ],
 )

@@ -27,8 +27,7 @@ RUN = ("--system", "minify", "--dataset", "needle:length=400,n=1", "--no-store",
         (["--seed"], "--seed needs a value"),
         (
             ["--report", "page.pdf"],
-            "--report must end in .html, as it is written as an HTML page; `runs export` writes other forms "
-            "(got 'page.pdf')",
+            "--report must end in .html, because it is an HTML page; `runs export` writes other forms (got 'page.pdf')",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -82,6 +81,6 @@ def test_a_page_is_written_where_its_name_says_that_it_is_one(name: str, tmp_pat
 def test_a_page_of_recorded_runs_has_such_a_name_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "last", "--out", "page.pdf"]) == 2
     assert (
-        "--out must end in .html, as it is written as an HTML page; `runs export` writes other forms (got 'page.pdf')"
+        "--out must end in .html, because it is an HTML page; `runs export` writes other forms (got 'page.pdf')"
         in capsys.readouterr().err
     )

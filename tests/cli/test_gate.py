@@ -97,11 +97,14 @@ def test_a_run_of_one_system_is_judged_itself(folder: Path) -> None:
     ("flags", "said"),
     [
         (["--fail-if", "score falls"], "'score falls' is not a condition"),
-        (["--fail-if", "score drops 0.02"], "'score drops 0.02' needs a baseline besides the judged system"),
+        (["--fail-if", "score drops 0.02"], "'score drops 0.02' needs a baseline in addition to the judged system"),
         (["--junit", "x.xml"], "--junit has nothing to write without a condition"),
         (["--fail-if", "error_rate > 0.1", "--junit", "no/x.xml"], "cannot write to --junit no/x.xml"),
         (["--summary", "no/x.md"], "cannot write to --summary no/x.md"),
-        (["--out", "x.html", "--report", "./x.html"], "--out and --report both name ./x.html: give each its own file"),
+        (
+            ["--out", "x.html", "--report", "./x.html"],
+            "--out and --report both name ./x.html: use a different file",
+        ),
         (["--fail-if", "error_rate > 0.1", "--out", "x", "--junit", "x"], "--out and --junit both name x"),
         (["--resume"], "--resume needs the store, which --no-store disables"),
         (["--margin", "5"], "the margin must be between 0 and 1 (got 5)"),

@@ -107,7 +107,7 @@ def test_what_the_model_cannot_read_is_a_400(tmp_path: Path) -> None:
     asked = {"model": "local", "messages": [{"role": "user", "content": [image]}]}
     with served(cwd=tmp_path) as (_, url):
         for path, body, why in (
-            ("/v1/chat/completions", asked, "reads text alone: leave out image_url"),
+            ("/v1/chat/completions", asked, "reads only text: leave out image_url"),
             ("/v1/messages", {"messages": "x"}, "not a JSON object with messages"),
         ):
             request = urllib.request.Request(

@@ -349,7 +349,7 @@ def test_a_system_without_scores_on_a_dataset_is_compared_on_the_others_and_name
     ]
     found = _must(_compare(rows, "a", "b", "c"))
     assert [(each.name, each.n) for each in found.verdicts] == [("b", 5), ("c", 10)]
-    assert found.notes == ("b is compared without y: it or the baseline has no score there",)
+    assert found.notes == ("b is compared without y: the system or the baseline has no score there",)
 
 
 def test_examples_that_one_side_alone_has_a_score_of_are_told() -> None:

@@ -133,7 +133,7 @@ def test_the_sentence(text: str, interval: Interval, sentence: str) -> None:
 
 def test_a_value_without_an_interval_counts_alone() -> None:
     limit, rise = parse_condition("cost_of_pass > 900"), parse_condition("cost_usd rises 3")
-    alone = "no interval, so the value alone counts)."
+    alone = "no interval, so only the value counts)."
     assert limit.judge_value(math.inf).sentence == f"Failed: cost_of_pass is inf (required: at most 900; {alone}"
     assert rise.judge_value(-2.5).sentence == f"Passed: cost_usd dropped by 2.5 (limit: a rise of 3; {alone}"
 

@@ -96,7 +96,7 @@ def test_a_number_is_judged_by_its_interval(low: float, high: float, outcome: st
 def test_a_number_without_an_interval_is_judged_by_its_value_and_says_so(text: str, value: float, outcome: str) -> None:
     found = _judge(text, values={"cost_of_pass": value})
     assert found.outcome == outcome
-    assert ("the value alone counts" in found.sentence) == (not math.isnan(value))
+    assert ("only the value counts" in found.sentence) == (not math.isnan(value))
     assert ("was not measured" in found.sentence) == math.isnan(value)
 
 
@@ -117,7 +117,7 @@ def test_another_number_drops_or_rises_as_if_nothing_were_shared() -> None:
     assert _judge("latency_median rises 0.4", **parts).sentence.endswith("Both sides count as independent samples.")
     bare = {**parts, "intervals": {}}
     assert _judge("latency_median rises 0.4", **bare).outcome == "fails"
-    assert "the value alone counts" in _judge("latency_median rises 0.4", **bare).sentence
+    assert "only the value counts" in _judge("latency_median rises 0.4", **bare).sentence
     few = {**parts, "intervals": {"latency_median": Interval(2.0, math.nan, math.nan, 0.95, 5, mark="too few")}}
     assert _judge("latency_median rises 0.4", **few).outcome == "too few"
 
@@ -165,7 +165,7 @@ def test_a_condition_on_a_difference_needs_something_to_differ_from() -> None:
     check_conditions([drops, limit], ["passthrough", "a"], None, [])
     check_conditions([limit], ["a"], None, [])
     for systems, controls in ((["a"], []), (["passthrough", "oracle"], ["oracle"])):
-        with pytest.raises(UsageError, match="needs a baseline besides the judged system"):
+        with pytest.raises(UsageError, match="needs a baseline in addition to the judged system"):
             check_conditions([limit, drops], systems, None, controls)
 
 

@@ -231,7 +231,7 @@ def test_a_file_that_is_not_there_and_the_one_that_is_meant(tmp_path: Path) -> N
 
 
 def test_a_directory_and_a_file_of_another_kind_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is a directory without recorded sessions: name a file in it"):
+    with pytest.raises(DataError, match="is a directory without recorded sessions: pass a file in it"):
         open_datasets([str(tmp_path)])
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(DataError, match=r"notes\.txt: unknown kind of file; use \.jsonl"):

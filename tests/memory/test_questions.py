@@ -43,7 +43,7 @@ def test_a_json_list_is_read_too(tmp_path: Path) -> None:
     path.write_text(json.dumps([RECORD, {**RECORD, "id": "c2"}]), encoding="utf-8")
     assert [example["id"] for example in _read(path)[0]] == ["c1/q1", "c2/q1"]
     path.write_text(json.dumps(RECORD), encoding="utf-8")
-    with pytest.raises(DataError, match="must hold a list"):
+    with pytest.raises(DataError, match="must contain a list"):
         _read(path)
 
 

@@ -133,7 +133,7 @@ def test_a_dataset_without_a_score_is_left_out_of_the_mean_of_means_and_named() 
     assert tally.notes() == {}
     tally.add(rows[2])
     assert tally.result()["macro_score"] == 0.75
-    assert tally.notes() == {"macro_score": "over a, b alone: nothing of c was scored"}
+    assert tally.notes() == {"macro_score": "only over a, b: no row of c has a score"}
 
 
 # -- official score

@@ -117,7 +117,7 @@ def test_with_fewer_all_count_and_a_note_says_that_this_includes_waiting() -> No
     assert (values["proxy_overhead_median"], values["proxy_overhead_rows"]) == (1.2, 100.0)
     assert _notes(rows) == {
         "proxy_overhead_median": "includes waiting: 19 of 100 rows had no other request of the system in flight, and "
-        "20 are needed; --max-workers 1 measures the proxy alone"
+        "20 are needed; --max-workers 1 measures only the proxy"
     }
 
 

@@ -87,5 +87,5 @@ def test_the_card_names_the_field() -> None:
 
 
 def test_fewer_examples_than_looks() -> None:
-    with pytest.raises(UsageError, match="at least as many examples"):
+    with pytest.raises(UsageError, match="needs at least 5 examples"):
         _order(_examples(4), 0)

@@ -453,7 +453,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
         ([log], "no system to replay with"),
         ([str(tmp_path / "missing.jsonl"), "--system", "minify"], "no such file or folder"),
         ([str(empty), "--system", "minify"], "empty.jsonl"),
-        ([log, "--proxy", "http://127.0.0.1:1"], "give a port"),
+        ([log, "--proxy", "http://127.0.0.1:1"], "pass a port"),
         ([log, "--system", "minify", "--output", "csv"], "--output must be table or json (got 'csv')"),
         ([log, "--system", "no-such-policy"], "unknown system 'no-such-policy'"),
     ]:

@@ -397,7 +397,7 @@ def test_a_program_with_a_bug_tells_one(program: Make, capfd: pytest.CaptureFixt
 def test_a_program_that_closes_its_output_and_stays_is_ended(program: Make, tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     silent = program(f"open({str(mark)!r}, 'w').write(str(os.getpid()))\nos.close(1)\ntime.sleep(60)")
-    with pytest.raises(SystemFailure, match="closed its output without an answer, and was ended"):
+    with pytest.raises(SystemFailure, match="closed its output without an answer, and was stopped"):
         silent.process(EXAMPLE)
     assert gone(int(mark.read_text()))
 

@@ -42,7 +42,7 @@ def test_a_wrong_budget(budget: Any) -> None:
 
 
 def test_not_both() -> None:
-    with pytest.raises(UsageError, match="give a ratio or a budget, not both"):
+    with pytest.raises(UsageError, match="pass a ratio or a budget, not both"):
         Budget(0.5, 10)
 
 

@@ -342,7 +342,7 @@ class _LooksAgain:
     def compare(self) -> Iterator[str]:
         """Yield the differences between the recomputed and the recorded looks."""
         if not self._in_order:
-            yield "the examples are not in the order given by the seed of the looks"
+            yield "the examples are not in the order of the looks' seed"
         made = self._decisions.describe(self._settings.systems, self._settings.stopped_systems)
         made, recorded = (orjson.loads(dump_json(each)) for each in (made, self._settings.looks))
         yield from (f"{path} is {two!r}, recomputed {one!r}" for path, one, two in find_unlike(made, recorded, "looks"))

@@ -174,7 +174,7 @@ def plan_arms(options: RunOptions) -> list[_Arm]:
     from context_bench.tap.vendors import recipe
 
     if not all(start.strip() for start in options.start):
-        raise UsageError("a --start is empty: give the command that starts the proxy")
+        raise UsageError("a --start is empty: pass the command that starts the proxy")
     pairs = list(zip_longest(options.proxy, options.start))
     recipes = [recipe(vendor) for vendor in options.vendor]
     names = iter(_name_proxies(options.name, len(pairs) + len(recipes)))
@@ -234,7 +234,7 @@ def plan_ports(options: RunOptions, arms: Sequence[_Arm]) -> tuple[str, Iterator
     if first:
         return host, count(first)
     if any(arm.launch is None for arm in arms):
-        raise UsageError("a --proxy that already runs must be configured with its tap: give a port, as in --tap :9100")
+        raise UsageError("a --proxy that already runs must be configured with its tap: pass a port, as in --tap :9100")
     return host, repeat(0)
 
 
@@ -292,7 +292,7 @@ def _parse_sweeps(texts: Sequence[str], starts: Sequence[str]) -> _Knobs:
         if key in knobs:
             raise UsageError(f"--sweep gives {key!r} twice: put all values into one, as in {key}=a|b")
         if not any(f"{{{key}}}" in start for start in starts):
-            raise UsageError(f"--sweep {text!r}: no --start has {{{key}}} in it: put it in place of the value")
+            raise UsageError(f"--sweep {text!r}: no --start has {{{key}}} in it: write it in place of the value")
         if len(set(settings)) < len(settings):
             raise UsageError(f"--sweep {text!r} gives a value twice")
         knobs[key] = settings

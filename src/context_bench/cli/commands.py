@@ -20,8 +20,8 @@ COMMANDS = {
     "runs": "list, show, export or remove recorded runs",
     "claims": "check published claims against bundles, runs or new measurements",
     "compare": "compare runs, or the systems of one run, and say which is better",
-    "diff": "show what a system did to the context of one example",
-    "score": "score a recorded run again, without asking any system",
+    "diff": "show how a system changed the context of one example",
+    "score": "score a recorded run again, without calling any system",
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",
     "tap": "record the requests that reach the model behind a proxy",
     "traffic": "show the content and cost of recorded sessions",
@@ -139,7 +139,7 @@ exit codes:
   1    a condition of --fail-if is met, or a conformance check failed
   2    wrong usage or input
   3    too many errors, a limit reached, a system stopped, or no scores
-  4    too few examples to tell whether a condition of --fail-if is met
+  4 too few examples to decide a condition of --fail-if
   130  interrupted
 """
 

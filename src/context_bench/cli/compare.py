@@ -76,7 +76,7 @@ def _build_parser() -> Parser:
     parser = Parser(
         prog="context-bench compare",
         description=f"{COMMANDS['compare']}\n\n{_EXAMPLES}",
-        epilog="exit codes: 0 done; 1 a condition is met; 2 wrong usage or input;\n4 too few examples to tell",
+        epilog="exit codes: 0 done; 1 a condition is met; 2 wrong usage or input;\n4 too few examples to decide",
     )
     add = parser.add_argument
     add(

@@ -101,7 +101,7 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
     if not options.proxy and not started:
         parser.error("no proxy given: pass --proxy URL, --start COMMAND or --vendor NAME")
     if not options.tap and not started:
-        parser.error("a --proxy that already runs must be configured with its upstream: give a port, as in --tap :9100")
+        parser.error("a --proxy that already runs must be configured with its upstream: pass a port, as in --tap :9100")
 
 
 def _list_checks(options: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ examples:
 """
 
 _EXIT_CODES = """\
-exit codes: 0 nothing broken (or only what the system declares),
+exit codes: 0 nothing broken (or only declared relations),
 1 a relation is broken, 2 wrong usage"""
 
 
@@ -102,7 +102,7 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
             "no target given: pass one of --system REF, --memory REF, --proxy URL, --start COMMAND, --vendor NAME"
         )
     if given == ["proxy"] and not options.tap:
-        parser.error("a --proxy that already runs must be configured with its upstream: give a port, as in --tap :9100")
+        parser.error("a --proxy that already runs must be configured with its upstream: pass a port, as in --tap :9100")
     if options.replay and (options.out or options.report):
         parser.error("--out and --report are for new findings: remove them with --replay")
     if options.dataset and options.memory:

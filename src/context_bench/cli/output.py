@@ -87,7 +87,7 @@ def check_destinations(named: Mapping[str, str | None]) -> None:
         if target in seen:
             from context_bench.errors import UsageError
 
-            raise UsageError(f"{seen[target]} and {flag} both name {path}: give each its own file")
+            raise UsageError(f"{seen[target]} and {flag} both name {path}: use a different file for each")
         seen[target] = flag
 
 

@@ -1,4 +1,4 @@
-"""`context-bench score RUN`: score a recorded run again, without asking any system."""
+"""`context-bench score RUN`: score a recorded run again, without calling any system."""
 
 from __future__ import annotations
 

@@ -347,7 +347,7 @@ def _explain_left_out(paired: Mapping[str, Pairs], tags: Sequence[str]) -> list[
     """Name the systems that are not compared on all datasets."""
     missing = {name: [tag for tag in tags if tag not in sums.datasets] for name, sums in paired.items()}
     return [
-        f"{name} is compared without {', '.join(lost)}: it or the baseline has no score there"
+        f"{name} is compared without {', '.join(lost)}: the system or the baseline has no score there"
         for name, lost in missing.items()
         if lost
     ]

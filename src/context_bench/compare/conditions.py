@@ -75,7 +75,7 @@ class Condition:
         finite = max(-_LARGE, min(_LARGE, value))
         outcome = self._find_outcome(Interval(finite, finite, finite))
         shown = self._describe(value, f"{abs(value) if self.needs_baseline else value:.4g}")
-        return GateJudgement(outcome, f"{_SAID[outcome]}: {shown}; no interval, so the value alone counts).")
+        return GateJudgement(outcome, f"{_SAID[outcome]}: {shown}; no interval, so only the value counts).")
 
     def leave_open(self, why: str) -> GateJudgement:
         """Explain why the condition cannot be judged."""

@@ -88,7 +88,7 @@ def check_conditions(
     for condition in conditions:
         if condition.needs_baseline and (chosen is None or not others):
             raise UsageError(
-                f"--fail-if {condition.text!r} needs a baseline besides the judged system: add --system "
+                f"--fail-if {condition.text!r} needs a baseline in addition to the judged system: add --system "
                 "passthrough or --controls, or use `context-bench compare` with an earlier run"
             )
 

@@ -82,7 +82,7 @@ def assume_needs(
 ) -> Needs:
     """Compute the needs from an assumed spread, or from the share of examples that only one side passes."""
     if (spread is None) == (discordant is None):
-        raise UsageError("give either a spread or a share of discordant examples")
+        raise UsageError("pass either a spread or a share of discordant examples")
     if discordant is not None and discordant > 1:
         raise UsageError(f"the share of discordant examples must be at most 1 (got {discordant:g})")
     if discordant is not None and abs(target.difference) > discordant:

@@ -151,7 +151,7 @@ async def _run_check(check: Check, bench: Bench) -> ExamOutcome:
         return ExamOutcome(check.name, check.asks, "fail", error.reason, error.sent, error.arrived)
     except (LookupError, TypeError, AttributeError, ValueError) as error:  # whatever a proxy may make of a document
         return ExamOutcome(
-            check.name, check.asks, "fail", f"what arrived does not have the API's form ({describe(error)})"
+            check.name, check.asks, "fail", f"the received body does not have the API's form ({describe(error)})"
         )
     return ExamOutcome(check.name, check.asks, "pass")
 

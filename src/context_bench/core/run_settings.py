@@ -224,7 +224,7 @@ def _check_metrics(given: Any, *, keep_rows: bool) -> list[Metric]:
     for metric in metrics:
         check_metric_members(metric)
         if not keep_rows and not can_start(metric):
-            raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or give it start()")
+            raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or add start() to it")
     return metrics
 
 

@@ -78,12 +78,12 @@ class FileDataset:
         self._findings = Findings()
         self.fields: Counter[tuple[str, tuple[str, ...]]] = Counter()
         if (is_folder := self.path.is_dir()) and (self.mapping or not is_recording(self.path)):
-            raise DataError(f"{self.path} is a directory without recorded sessions: name a file in it")
+            raise DataError(f"{self.path} is a directory without recorded sessions: pass a file in it")
         known = is_data_file(self.path)
         if not self.path.exists() and known:
             raise DataError(f"{self.path}: no such file{suggest_file(self.path)}")
         if not self.path.is_file() and not is_folder:
-            raise DataError(f"{self.path} cannot be read twice, as it is not a regular file: save it to one first")
+            raise DataError(f"{self.path} is not a regular file, so it cannot be read twice: save it to a file first")
         self._recorded = is_folder or (not self.mapping and is_recording(self.path))
         if not known and not self._recorded:
             use = f"use {', '.join(SUFFIXES)}, plain or as .gz, or recorded traffic"

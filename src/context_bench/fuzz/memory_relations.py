@@ -38,7 +38,7 @@ async def finds_fact(target: MemoryTarget, case: Case) -> bool:
 
 async def _require_found(target: MemoryTarget, case: Case) -> str:
     if not case.evidence:
-        raise Skipped("the asked fact was not told")
+        raise Skipped("the requested fact was not stated")
     before = await _tell(target, case)
     if case.answer not in before:
         raise Skipped("the fact is not found before any change")
@@ -115,7 +115,7 @@ MEMORY_RELATIONS: dict[str, Relation] = {
         ),
         Relation(
             "repeated-ingest",
-            "A fact that is told twice is as true as one told once.",
+            "A fact that is stated twice is as true as one stated once.",
             _check_repeat,
             (KIND,),
             keeps_evidence=True,

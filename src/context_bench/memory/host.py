@@ -99,7 +99,7 @@ class Host:
         try:
             self._spare = self._make()
         except Exception as error:  # noqa: BLE001 - whatever the constructor raises, there is one instance
-            return f"a second instance could not be made ({describe(error)})"
+            return f"a second instance could not be created ({describe(error)})"
         first, second = self.members.storage, self._spare.members.storage
         return f"two instances would share {first}" if first is not None and first == second else ""
 

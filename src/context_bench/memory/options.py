@@ -106,7 +106,7 @@ class MemoryOptions(MemoryParameters, CommandOptions):
     fixed_groups: bool = redeclare(
         CommandOptions,
         "fixed_groups",
-        help="compare on these conversations only: intervals are computed by question and hold for no others",
+        help="compare on these conversations only: intervals are computed by question and apply to no others",
     )
     tokenizer: Any = redeclare(
         CommandOptions, "tokenizer", help="tokenizer of the reader, for budgets and counts (default: cl100k_base)"

@@ -107,7 +107,7 @@ class MemoryRetrieval:
         if not evidence:
             return Scores(reason="the question has no evidence ids")
         if found is None or whole is None:
-            return Scores(reason="the system does not say what it retrieved")
+            return Scores(reason="the system does not report what it retrieved")
         if found and not any(item.get("ids") for item in found):
             return Scores(reason=NO_IDS)
         shown = [evidence & turns for turns in list_shown_turns(whole, original, processed)]
@@ -196,7 +196,7 @@ class LongMemEvalRetrieval:
         if not relevant:
             return Scores(reason="no turn of the user contains the answer")
         if found is None:
-            return Scores(reason="the system does not say what it retrieved")
+            return Scores(reason="the system does not report what it retrieved")
         ids = dict.fromkeys(str(each) for item in found for each in item.get("ids") or ())
         shown = set[str]().union(*list_shown_turns(found, original, processed))
         ranking = [

@@ -327,7 +327,6 @@ def _find_python(vendor: str, package: str) -> str:
     if found is None:
         raise UsageError(
             f"the memory system {vendor} is not installed: run `make memory-vendors` in a checkout of context-bench, "
-            f"or make an environment memory-{vendor} with {package} in it, in the directory that "
-            "CONTEXT_BENCH_VENDORS names"
+            f"or create an environment memory-{vendor} with {package} in the directory of CONTEXT_BENCH_VENDORS"
         )
     return found

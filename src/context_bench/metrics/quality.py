@@ -208,7 +208,7 @@ class BreakdownTally:
         left_out = [tag for tag in sorted(self._means) if tag not in scored]
         if not left_out or not scored:
             return {}
-        return {MACRO_SCORE: f"over {', '.join(scored)} alone: nothing of {', '.join(left_out)} was scored"}
+        return {MACRO_SCORE: f"only over {', '.join(scored)}: no row of {', '.join(left_out)} has a score"}
 
     def unmeasured(self) -> dict[str, str]:
         return {f"dataset:{tag}": why for tag, each in self._means.items() if (why := each.explain_unmeasured())}

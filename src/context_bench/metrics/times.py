@@ -125,7 +125,7 @@ class OverheadTally:
         """Note that a number includes waiting for other requests."""
         return {
             f"{key}_median": f"includes waiting: {len(seconds.alone)} of {len(seconds.choose())} rows had no other "
-            f"request of the system in flight, and {ENOUGH_ALONE} are needed; --max-workers 1 measures the proxy alone"
+            f"request of the system in flight, and {ENOUGH_ALONE} are needed; --max-workers 1 measures only the proxy"
             for key, seconds in self._seconds.items()
             if not seconds.enough
         }

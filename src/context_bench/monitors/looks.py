@@ -52,9 +52,7 @@ def order_for_looks(items: Iterable[Item], seed: int) -> LookOrder:
         datasets.setdefault(item.tag, {}).setdefault(cluster, []).append(item)
     planned = sum(len(group) for clusters in datasets.values() for group in clusters.values())
     if planned < LOOKS:
-        raise UsageError(
-            f"--stop-when-decided takes {LOOKS} looks, and there must be at least as many examples (got {planned})"
-        )
+        raise UsageError(f"--stop-when-decided needs at least {LOOKS} examples, one for each look (got {planned})")
     placed: list[tuple[int, float, str, int, Item]] = []
     for tag, clusters in datasets.items():
         ordered = sorted(clusters.items(), key=lambda cluster: _draw(seed, tag, *cluster[0]))

@@ -151,7 +151,7 @@ def build_reporter(
     """
     refs = parse("reporter", text)
     if len(refs) > 1:
-        raise UsageError(f"{text!r} stands for {len(refs)} reporters: a report is written by one")
+        raise UsageError(f"{text!r} stands for {len(refs)} reporters: choose one")
     found = resolve("reporter", refs[0])
     if isinstance(found, type):
         return adapt_reporter(

@@ -304,8 +304,8 @@ def list_memory_notes(result: EvalResult) -> list[str]:
             "retrieval and probes. Abstention is not measured."
         )
     lines.append(
-        f"ingested by {' and '.join(granularity)}{beside}; the reader got what was retrieved in the order "
-        "of time, with dates, within the budget; naive, oracle and closed-book are controls without a budget."
+        f"ingested by {' and '.join(granularity)}{beside}; the reader received the retrieved items in order of time, "
+        "with dates, within the budget; naive, oracle and closed-book are controls without a budget."
     )
     if any(RETRIEVAL_RECALL in values for values in result.summary.values()):
         lines.append(

@@ -54,7 +54,7 @@ def list_notes(result: EvalResult, shown: Sequence[Column] | None = None, best: 
         notes.append(f"macro score = mean over the datasets{unlike}.")
     notes += _explain_no_score(result)
     if UPSTREAM_COST_OF_PASS in given:
-        notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
+        notes.append("model tokens / pass = tokens that the model read and wrote for each example that passed.")
     notes += _explain_seeds(result)
     if PASS_AT_K in given:
         notes.append(

@@ -226,7 +226,7 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(
-            f"{address!r} is not the address of a Ray cluster: give HOST:PORT, or auto for one that runs here"
+            f"{address!r} is not the address of a Ray cluster: use HOST:PORT, or auto for one that runs here"
         )
     host = host.strip("[]")
     # Ray replaces the name of this machine by its public address.

@@ -217,7 +217,7 @@ class Crew:
             reason = await member.loading[key]
             if reason is not None and key not in member.refusals:
                 member.refusals[key] = reason
-                self._warn(f"a worker on node {member.node[:8]} is given no code to run: {reason}")
+                self._warn(f"a worker on node {member.node[:8]} gets no code to run: {reason}")
         return all(member.fits(parcel) for parcel in load)
 
     async def _load_part(self, member: _Member, key: int) -> str | None:

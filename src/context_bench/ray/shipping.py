@@ -73,7 +73,7 @@ def _pack(part: Any) -> Any:
     try:
         recipe = bytes(cloudpickle.dumps(find_recipe(part) or (_return_part, {"part": part}), protocol=5))
     except Exception as error:
-        hint = "give it as a reference, file.py:object, so that each worker makes its own"
+        hint = "pass it as a reference, file.py:object, so that each worker creates its own"
         raise UsageError(f"{part.name} cannot be sent to workers ({describe(error)}): {hint}") from error
     return ray.put(recipe) if len(recipe) > 100_000 else recipe
 

@@ -239,7 +239,7 @@ class _Program:
         code = wait_for_end(self._process, _EXIT_TIMEOUT)
         self.end()
         if code is None:
-            return SystemFailure("the program closed its output without an answer, and was ended")
+            return SystemFailure("the program closed its output without an answer, and was stopped")
         failure = SystemFailure if code else _EndedByItself
         return failure(f"the program ended (exit code {code}) without an answer")
 

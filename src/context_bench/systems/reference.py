@@ -138,7 +138,7 @@ class Budget:
 
     def __init__(self, ratio: float | None, budget: int | None, default_ratio: float = 0.5) -> None:
         if ratio is not None and budget is not None:
-            raise UsageError("give a ratio or a budget, not both")
+            raise UsageError("pass a ratio or a budget, not both")
         if ratio is not None and not (is_number(ratio) and 0 <= ratio <= 1):
             raise UsageError(f"ratio must be the share of tokens that is kept, from 0 to 1 (got {ratio!r})")
         if budget is not None and not (is_number(budget) and budget >= 0 and float(budget).is_integer()):

@@ -203,7 +203,7 @@ def read_answer(item: Any, where: str) -> Answer:
     if not 200 <= status <= 599:
         raise DataError(f"{where}: status must be from 200 to 599 (got {status})")
     if not {"reply", "tool_calls", "chunks", "status", "error"} & set(item):
-        raise DataError(f"{where}: is empty: give a reply, tool_calls or a status")
+        raise DataError(f"{where}: is empty: it needs a reply, tool_calls or a status")
     for key in ("delay", "pause"):
         if not 0 <= item.get(key, 0) <= 3600:
             raise DataError(f"{where}: {key} must be from 0 to 3600 seconds (got {item[key]})")

@@ -35,7 +35,7 @@ class _Sending:
     body: bytes = b""  # the body of a streamed reply
 
 
-_gathered: ContextVar[list[dict[str, Any]] | None] = ContextVar("exchanges of the example under way", default=None)
+_gathered: ContextVar[list[dict[str, Any]] | None] = ContextVar("exchanges of the current example", default=None)
 
 
 @contextmanager

@@ -96,7 +96,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "threshold": ("a number or None", lambda value: value is None or is_number(value)),
     },
     "Tally": dict.fromkeys(("unmeasured", "notes", "intervals"), _ACTION),
-    "Reporter": {"render_parts": ("a method that takes the result alone", lambda value: _can_take(value, 1))},
+    "Reporter": {"render_parts": ("a method that takes only the result", lambda value: _can_take(value, 1))},
 }
 """The optional members that the docstring of each Protocol in `types.py` names, and what each must be."""
 

@@ -39,7 +39,7 @@ def check_system(system: Any, examples: Iterable[Example] | None = None) -> None
     before = copy.deepcopy(tried)
     result = rules.call("a run", lambda: evaluate(adapted, tried, evaluators=[], progress=False))
     if result is not None:
-        rules.check(len(result.rows) == len(tried), "must give a row for every example")
+        rules.check(len(result.rows) == len(tried), "must make a row of every example")
         for row in result.rows:
             rules.check(row.error is None, f"must not fail on the example {row.example_id!r} ({row.error})")
     rules.check(tried == before, "must leave the caller's examples as they were")
@@ -47,7 +47,7 @@ def check_system(system: Any, examples: Iterable[Example] | None = None) -> None
         blind = [{key: value for key, value in each.items() if key not in _GOLD} for each in tried]
         again = rules.call("a run without gold", lambda: evaluate(adapted, blind, evaluators=[], progress=False))
         same = again is not None and [row.response for row in again.rows] == [row.response for row in result.rows]
-        rules.check(same, "must answer the same without the gold, as it declares `reads_gold = False`")
+        rules.check(same, "must answer the same without the gold, because it declares `reads_gold = False`")
     rules.finish()
 
 
@@ -59,7 +59,7 @@ def check_dataset(dataset: Any, limit: int = 1000) -> None:
     rules = ContractRules("a dataset")
     opened = rules.call("its loader", dataset) if callable(dataset) else dataset
     rules.check(isinstance(opened, Iterable), "must be an iterable of examples, or a loader that returns one")
-    rules.check(not isinstance(opened, str | Mapping), "must give examples one by one, as a list or a generator does")
+    rules.check(not isinstance(opened, str | Mapping), "must yield examples one by one, like a list or a generator")
     if rules.broken:
         rules.finish()
     rules.check_members(opened, "Dataset")
@@ -77,9 +77,9 @@ def check_dataset(dataset: Any, limit: int = 1000) -> None:
         try:
             check(example, f"example {count}")
         except ContextBenchError as error:
-            rules.check(False, f"must give usable examples ({error})")
+            rules.check(False, f"must yield usable examples ({error})")
             break
-    rules.check(count > 0, "must give at least one example")
+    rules.check(count > 0, "must yield at least one example")
     rules.finish()
 
 
@@ -96,7 +96,7 @@ def check_evaluator(evaluator: Any, examples: Iterable[tuple[Example, Example]] 
     for original, processed in sample_pairs() if examples is None else examples:
         given = [_check_scores(rules, adapted, what, method, original, processed) for what, method in methods.items()]
         alike = all(scores is None or scores == given[0] for scores in given)
-        rules.check(alike, "must give the same scores by ascore() as by score()")
+        rules.check(alike, "must return the same scores from ascore() as from score()")
     rules.finish()
 
 
@@ -176,7 +176,7 @@ def _check_numbers(rules: ContractRules, metric: Any, what: str, rows: list[Eval
         metric.compute,
         rows,
         left="must leave the rows as they were",
-        same="must give the same for the same rows",
+        same="must return the same for the same rows",
     )
     if values is None:
         return
@@ -194,7 +194,7 @@ def _check_numbers(rules: ContractRules, metric: Any, what: str, rows: list[Eval
         for row in rows:
             rules.call("add() of its tally", tally.add, row)
         given = rules.call("result() of its tally", tally.result)
-        rules.check(given == values, "must give the same numbers by start() as by compute()")
+        rules.check(given == values, "must return the same numbers by start() as by compute()")
 
 
 def check_reporter(reporter: Any) -> None:
@@ -207,7 +207,7 @@ def check_reporter(reporter: Any) -> None:
             adapted.render,
             result,
             left="must leave the result as it was",
-            same="must give the same for the same result",
+            same="must return the same for the same result",
         )
         if text is None:
             continue
@@ -218,7 +218,7 @@ def check_reporter(reporter: Any) -> None:
         rules.check(_is_writable(text), "must return a text that can be written as UTF-8")
         if (render_parts := find_render_parts(adapted)) is not None:
             parts = rules.call("render_parts()", _join_parts, render_parts, result)
-            rules.check(parts == text, "must give the same text by render_parts() as by render()")
+            rules.check(parts == text, "must return the same text from render_parts() as from render()")
     rules.finish()
 
 

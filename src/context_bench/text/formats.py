@@ -69,7 +69,7 @@ def read_json(source: BinaryIO, where: str, *, series: bool = False) -> Numbered
 def _read_elements(text: JsonWindow, where: str, series: bool) -> Numbered:
     if not text.skip() or text.peek() != "[":
         if not series:
-            raise DataError(f"{where}: a .json file must hold a list of examples; use .jsonl for one object a line")
+            raise DataError(f"{where}: a .json file must contain a list of examples; use .jsonl for one object a line")
         while text.skip():
             yield _read_element(text, where)
         return

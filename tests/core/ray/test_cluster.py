@@ -44,7 +44,7 @@ def test_an_address_where_nobody_listens_is_said_at_once(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("address", ["nonsense", "host:port", ":6379"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match=r"^'.*' is not the address of a Ray cluster: give HOST:PORT, or auto"):
+    with pytest.raises(UsageError, match=r"^'.*' is not the address of a Ray cluster: use HOST:PORT, or auto"):
         evaluate(ray_parts.Halve(), DATA, progress=False, engine=RayEngine(address))
 
 

@@ -133,7 +133,7 @@ def test_code_is_run_here_when_no_worker_has_a_sandbox(
         with Server(completion(SOLUTION)) as server:
             system = OpenAIProxy(server.url, name="served")
             here = evaluate(system, data, progress=False)
-            with pytest.warns(UserWarning, match="is given no code to run: model-written code needs a sandbox"):
+            with pytest.warns(UserWarning, match="gets no code to run: model-written code needs a sandbox"):
                 there = evaluate(
                     system, data, progress=False, engine=RayEngine(three_nodes.address, resources={"bare": 1})
                 )

@@ -146,7 +146,7 @@ def test_a_turn_that_is_found_twice_counts_once() -> None:
     ("found", "evidence", "reason"),
     [
         ([], [], "the question has no evidence ids"),
-        (None, ["a"], "the system does not say what it retrieved"),
+        (None, ["a"], "the system does not report what it retrieved"),
         ([{"text": "a"}], ["a"], "the retrieved items have no turn ids"),
     ],
 )

@@ -69,7 +69,7 @@ def test_nothing_found_is_zero() -> None:
         ({}, [], "not a question of LongMemEval"),
         ({"user_evidence": ["a_1"], "unanswerable": True}, [], "abstention questions have no retrieval score"),
         ({"user_evidence": []}, [], "no turn of the user contains the answer"),
-        ({"user_evidence": ["a_1"]}, None, "the system does not say what it retrieved"),
+        ({"user_evidence": ["a_1"]}, None, "the system does not report what it retrieved"),
     ],
 )
 def test_what_the_official_code_skips_has_a_reason(question: dict[str, Any], ids: Any, reason: str) -> None:

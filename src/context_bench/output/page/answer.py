@@ -363,7 +363,7 @@ def _explain_silence(facts: RunFacts) -> str:
     if comparison is None or not comparison.verdicts:
         return "no second system with the same examples"
     if all(verdict.control for verdict in comparison.verdicts):
-        return "no system besides the baseline and the controls"
+        return "no system other than the baseline and the controls"
     return "no score that measures quality"
 
 
