@@ -143,6 +143,23 @@ def test_encrypted_items_are_counted_as_items() -> None:
     assert result.rows[0].upstream_tokens == count_tokens(DATA[0]["context"]) + count_tokens("When?")
 
 
+class Compacts(Toy):
+    """Replaces the context by an encrypted item."""
+
+    async def exchange(self, request: web.Request, headers: dict[str, str], body: bytes) -> web.StreamResponse:
+        document = json.loads(body) | {"instructions": ""}
+        document["input"].insert(0, {"type": "compaction", "id": "cmp_1", "encrypted_content": "gBBB"})
+        return await super().exchange(request, headers, json.dumps(document).encode())
+
+
+def test_what_an_encrypted_item_holds_is_not_said_to_be_lost_nor_saved() -> None:
+    result = run(Compacts, DATA[:1])
+    (row,) = result.rows
+    assert "evidence_survived" not in row.scores
+    assert row.unscored["evidence-survival"] == "a lost span may be in an encrypted or stored item that the model read"
+    assert result.notes["toy"]["prompt_savings"] == "without 1 encrypted or stored item that a model read"
+
+
 def test_a_web_socket_is_refused_with_a_reason() -> None:
     async def ask() -> tuple[int, str]:
         tap = Tap(Scripted.from_text("echo"))

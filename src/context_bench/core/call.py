@@ -41,7 +41,7 @@ _RESERVED_METADATA = frozenset(
     | {"answered", "cached_answer", "answer_unknown", "answered_without_call", "saved_by_repeating", "changed_settings"}
     | {"counted_usage", "least_usage", "most_usage", "untouched_at_best", "most_extra_upstream_calls"}
     | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd", "uncached_cost_usd", "cache_adjusted_cost_usd"}
-    | {"prefix_tokens"}
+    | {"prefix_tokens", "uncounted_calls", "opaque_items", "applied_edits"}
 )
 """Row metadata that only our own systems and the engine may set, not a system under test."""
 

@@ -93,12 +93,14 @@ class EvidenceSurvival:
     model read the texts of the request that gave the answer, or else the system's output: its conversation, or its
     context. Text that only a side call read, such as a summary, did not reach the answer. A span counts in any of
     those texts, but not where the question itself repeats it. A span that the original context lacks cannot be lost
-    and does not count. The details count the spans as `verbatim`, `recoverable` or `lost`; for a row with lost spans,
-    `rewritten` says whether the text has words that were not sent: the lost text may be there in other words.
+    and does not count. Nothing is scored if the API edited the conversation, or if a lost span may be in an encrypted
+    or stored item that the system added, such as a compaction. The details count the spans as `verbatim`, `recoverable`
+    or `lost`; for a row with lost spans, `rewritten` says whether the text has words that were not sent: the lost text
+    may be there in other words.
     """
 
     name = "evidence-survival"
-    version = 4
+    version = 5
     score_fields = STATE_SCORES
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -115,7 +117,10 @@ class EvidenceSurvival:
             return Scores(reason="the original context does not contain the evidence")
         states = [state for _, state in found]
         details: dict[str, Any] = {state: states.count(state) for state in get_args(State)}
-        if lost := [span for span, state in found if state == "lost"]:
+        lost = [span for span, state in found if state == "lost"]
+        if reason := _find_hidden(processed, lost=bool(lost)):
+            return Scores(reason=reason)
+        if lost:
             details["lost_spans"] = [_shorten(span) for span in lost[:_MAX_SHOWN_SPANS]]
             details["rewritten"] = search.has_new_words(_list_sent(original, processed))
         verbatim = float(details["verbatim"] == len(states))
@@ -134,6 +139,18 @@ def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
     if not prompts:
         return "no request of this example reached the model"
     return list(dict.fromkeys(text for prompt in prompts for text in prompt.texts()))
+
+
+def _find_hidden(processed: Mapping[str, Any], *, lost: bool) -> str | None:
+    """Return why the text that the model read is not fully known; None if it is."""
+    for exchange in read_exchanges(processed.get("tapped") or ()):
+        sent = exchange.prompt.count_opaque() if exchange.prompt is not None else 0
+        for call in exchange.answering_calls or ():
+            if call.edits:
+                return "the API edited the conversation before the model read it"
+            if lost and call.prompt is not None and call.prompt.count_opaque() > sent:
+                return "a lost span may be in an encrypted or stored item that the model read"
+    return None
 
 
 def _list_sent(original: Mapping[str, Any], processed: Mapping[str, Any]) -> list[str]:

@@ -34,7 +34,7 @@ def _count_late(report: Mapping[str, Any]) -> int:
 
 class SavingsTally:
     def __init__(self) -> None:
-        self._rows = self._judged = self._untouched = self._repeated = 0
+        self._rows = self._judged = self._untouched = self._repeated = self._opaque = 0
         self._unjudged = self._maybe_untouched = 0
         self._changes: Counter[str] = Counter()
         self._unknown_sent = self._least = self._most = 0.0
@@ -49,6 +49,7 @@ class SavingsTally:
             return
         self._rows += 1
         self._tokens.add(row, sides[1], sides[0])
+        self._opaque += row.metadata.get("opaque_items") or 0
         untouched = read_fact(row, "untouched")
         if untouched is not None:
             self._judged += 1
@@ -112,11 +113,12 @@ class SavingsTally:
             ]
             more = f" and {len(self._changes) - _MAX_CHANGES} more" if len(self._changes) > _MAX_CHANGES else ""
             notes["untouched_share"] = f"changed in addition to the messages: {'; '.join(shown)}{more}"
+        parts = []
         if self._repeated:
-            notes[PROMPT_SAVINGS] = (
-                f"without {self._repeated:,} answers that needed no call only because --repeats asked again"
-            )
-        return notes
+            parts.append(f"without {self._repeated:,} answers that needed no call only because --repeats asked again")
+        if self._opaque:
+            parts.append(f"without {count_things(self._opaque, 'encrypted or stored item')} that a model read")
+        return notes | ({PROMPT_SAVINGS: "; ".join(parts)} if parts else {})
 
 
 @dataclass(frozen=True)
