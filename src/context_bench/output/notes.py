@@ -200,7 +200,7 @@ def _explain_marks(result: EvalResult, columns: Sequence[Column], *, absent: boo
                 keys[title] = names[name] = None
     lines = []
     for note, (keys, names) in found.items():
-        of = "" if len(names) == len(result.summary) else f" of {_some(list(names))}"
+        of = "" if len(names) == len(result.summary) else f" of {list_names(join_settings(list(names)), 4)}"
         mark = "" if get_number(PARETO_FRONT).title in keys else f"{_MARK} "
         lines.append(f"{mark}{', '.join(keys)}{of}: {note}.")
     return lines
