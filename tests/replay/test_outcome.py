@@ -96,6 +96,10 @@ def test_without_a_price_no_dollars_are_said(tmp_path: Path) -> None:
     assert "(cost unknown: no price for claude-sonnet-4-5; add one with --prices)" in conclude(outcome)
     assert "$0" not in render([outcome], None)
     render_page([outcome])
+    mixed = replay_clearing(tmp_path)
+    del mixed.sessions[0].facts["turns"][0]["dollars"]  # the price of one model is not known
+    assert mixed.saved_by_turns is None
+    render_page([mixed])
 
 
 def test_without_usage_sizes_are_our_own_and_said_to_be(tmp_path: Path) -> None:

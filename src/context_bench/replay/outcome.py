@@ -171,7 +171,8 @@ class ArmOutcome:
     def saved_by_turns(self) -> float | None:
         """Saved share of dollars, added up over turns; None without a price."""
         recorded = sum(turn.get("recorded_dollars", 0.0) for turn in self.turns)
-        return 1 - sum(turn["dollars"] for turn in self.turns) / recorded if recorded else None
+        priced = recorded and _is_priced(self.turns)
+        return 1 - sum(turn["dollars"] for turn in self.turns) / recorded if priced else None
 
     def split_by_turn(self) -> list[tuple[str, ArmOutcome]]:
         """Split the outcome by the position of turns in their thread."""

@@ -260,7 +260,9 @@ class SessionJob:
             "cache_reads": _sum_reads(runs["recorded"]) if self._simulator.reads_best_case() else None,
             "billed_dollars": _sum_recorded(self._session, prices),
             "simulation": None if found is None else asdict(found),
-            "unpriced": sorted({str(each.model) for each in self._session.requests if prices.of(each.model) is None}),
+            "unpriced": sorted(
+                {each.model or "an unnamed model" for each in self._session.requests if prices.of(each.model) is None}
+            ),
             "has_usage": any(request.usage is not None for request in self._session.requests),
             "reconstructed": sorted({each for thread in self._session.threads for each in thread.reconstructed}),
             "tools": {name: asdict(facts) for name, facts in self._tools.items()},
