@@ -290,7 +290,7 @@ def find_unscored(
     """
     settings = read_settings(config)
     if settings.evaluators is not None and not settings.evaluators:
-        return []  # the run was told to score nothing
+        return []  # the run was set to score nothing
     found: dict[tuple[str, str], list[str]] = {}
     gold: Mapping[str, bool] = settings.gold
     asked = settings.score_field != "score"

@@ -375,7 +375,7 @@ class EvalResult:
 _MAX_SHOWN_SYSTEMS = 8
 
 _EXPORTS = "context_bench.output.exports"  # stands above this module
-_EXPORTED = {".parquet": "Parquet", ".csv": "CSV"}  # files of results that hold less than a result
+_EXPORTED = {".parquet": "Parquet", ".csv": "CSV"}  # files of results that cannot be loaded as a result
 
 
 MAX_META_CHARS = 100  # length of a text of `meta` that JSON keeps

@@ -23,7 +23,7 @@ class RunSettings(RecordedOptions):
     seed: int | None = None
     threshold_given: bool = False
     origins: Mapping[str, str] = {}
-    # what was run
+    # the run
     version: str | None = None
     python: str | None = None
     command: Sequence[str] = ()
@@ -48,7 +48,7 @@ class RunSettings(RecordedOptions):
     slices: Sequence[str] = ()
     volume: float | None = None
     seeds: Mapping[str, Sequence[str]] = {}
-    # what came of it
+    # its outcome
     run: str | None = None
     file: str | None = None
     gold: Mapping[str, bool] = {}

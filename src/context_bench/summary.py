@@ -55,7 +55,7 @@ class Summary(NamedTuple):
     notes: Notes
     columns: dict[str, str]  # the numbers of metrics that are not ours which the table shows, each with its format
     failures: dict[str, str]  # metrics that failed, and how
-    intervals: Intervals  # what is known of the accuracy of the numbers
+    intervals: Intervals  # the accuracy of the numbers, as far as known
     comparison: Comparison | None  # every system against the baseline, if there is one
 
 

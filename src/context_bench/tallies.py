@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class FunctionMetric:
     """A plain function as a metric: it gets the rows of a system and returns a number, or numbers by name."""
 
-    __slots__ = ("_function", "name")  # without __dict__, so that the record of a run holds no function
+    __slots__ = ("_function", "name")  # without __dict__, so that the record of a run contains no function
 
     def __init__(self, function: Callable[[Sequence[EvalRow]], Any]) -> None:
         self._function = function

@@ -22,7 +22,7 @@ _REFERENCE = "__context_bench_reference__"
 _ABSENT = object()
 
 
-# -- what our own parts tell
+# -- facts about our own parts
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class SystemTraits:
     queues: bool = False  # its calls queue themselves: it needs its own slots
     competes: bool = True  # False for a control, which is not ranked
     is_bound: bool = False  # a floor or a ceiling: it is ranked, and never wins
-    sees_upstream: bool = False  # it knows what the model behind it was sent
+    sees_upstream: bool = False  # it knows the request that the model behind it received
     asks_model: bool = False  # it asks a model, even if it does not know the model's name
     # the body that is sent for an example, or None
     request_body: Callable[[dict[str, Any]], Mapping[str, Any] | None] | None = None
@@ -78,7 +78,7 @@ class DatasetTraits:
     at_hand: bool = False  # its records are on this machine, so it can be read whole and again at little cost
     # takes the number of examples read by tag, and returns how they were chosen: `all`, `first`, `random`
     name_samples: Callable[[Mapping[str, int]], dict[str, str]] | None = None
-    # returns the place of an example in the result, where that is not the order of reading
+    # returns the place of an example in the result, if it is not the order of reading
     find_place: Callable[[Mapping[str, Any]], int] | None = None
     # counts the examples of `check` by tag and by the fields that decide which score fits
     count_fields: Callable[[], Mapping[tuple[str, tuple[str, ...]], int]] = dict
@@ -173,9 +173,9 @@ sends_elsewhere = partial(_is_set, "sends_elsewhere")
 is_script = partial(_is_set, "is_script")  # whether no model answers, but a script
 reads_any_api = partial(_is_set, "reads_any_api")
 """Whether a system that edits messages reads those of every API; others get those of chat completions."""
-find_label = partial(_read_text, "label")  # return what is to be said of every result that an answerer has a part in
+find_label = partial(_read_text, "label")  # return the note on every result with an answerer's answers
 find_model = partial(_read_text, "model")  # return the name of the model that a system asks
-find_score_field = partial(_read_text, "score_field")  # return the score that a metric is made of, where it says
+find_score_field = partial(_read_text, "score_field")  # return the score that a metric is computed from, if declared
 read_notes = partial(_call_method, "notes")  # return the sentences that a tally has on its values
 read_unmeasured = partial(_call_method, "unmeasured")
 """Return the keys of a tally that stand on no row, with the reason."""

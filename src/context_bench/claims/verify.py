@@ -95,7 +95,7 @@ class Verification:
         if len(self.differs) > MAX_SHOWN:
             lines.append(f"  differs: {len(self.differs) - MAX_SHOWN:,} more")
         lines += [f"  {each}" for each in (*self.notes, LIMITS)]
-        # Names in a bundle of a stranger may hold control characters.
+        # Names in an untrusted bundle may contain control characters.
         return "".join(f"{'  ' * line.startswith('  ')}{printable(line)}\n" for line in lines)
 
 

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
         return _plan(flags)
 
 
-DEFAULT_DIFFERENCE = 0.05  # the difference to find, unless another is given or so many examples cannot differ
+DEFAULT_DIFFERENCE = 0.05  # the difference to find, unless another is given or it is impossible
 
 
 def plan_parser() -> Parser:

@@ -121,7 +121,7 @@ class _Arm:
     most_depth: float = 0.0
     unplaced_sizes: tuple[int, int] = (0, 0)  # the tokens of those rows, whole and kept
     asked: bool = False
-    read: bool = False  # whether a model answered from what the system left, and none from the cuts
+    read: bool = False  # whether a model answered from the system's context, but not from the cuts
 
     def add_unplaced(self, row: EvalRow, score: float | None) -> None:
         """Count a row whose context does not contain the evidence."""

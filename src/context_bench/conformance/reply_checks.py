@@ -235,7 +235,7 @@ async def concurrent(bench: Bench) -> None:
             all_here.set()
         try:
             await asyncio.wait_for(all_here.wait(), _CROWD_TIMEOUT)
-        except asyncio.TimeoutError:  # a proxy may let in only so many at once
+        except asyncio.TimeoutError:  # a proxy may limit the requests in flight
             all_here.set()
         return build_reply(Answer(f"hello {marks[0].decode()}" if marks else "hello nobody"), request)
 

@@ -233,7 +233,7 @@ async def key(bench: Bench) -> None:
     name = bench.form.key_header[0].lower()
     sent = bench.headers[name]
     arrived = (await bench.ask(Answer("ok"))).call.headers.get(name)
-    # Whose key it is instead is nobody's business: it may be a real one.
+    # The other key is never shown, because it may be a real one.
     shown = "nothing" if arrived is None else f"another {name}, which is not shown"
     require(arrived == sent, "the upstream did not receive the client's key", f"{name}: {sent}", shown)
 

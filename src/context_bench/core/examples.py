@@ -79,23 +79,23 @@ class Item:
     def __init__(self, example: Example, tag: str | None = None, wiring: Wiring | None = None) -> None:
         self.counted = False  # whether it was counted for its dataset
         self.example = example
-        # why it cannot be sent or written down as it is. `example` then holds what is left without the fields in
+        # why it cannot be sent or stored unchanged. `example` then has the remaining fields, without those in
         # question
         self.fault: str | None = None
         if deep := find_deep_fields(example):
             self.fault = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
             self.example = {key: value for key, value in example.items() if key not in deep}
         self.tag = str(example.get("dataset") or "") if tag is None else tag
-        # those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long
+        # those of its prompt, once counted; `counting` is the task that counts a long one
         self.tokens: int | None = None
         self.counting: Future[None] | None = None
         # whether its texts are so long that counting them is worth a thread
         self.is_long = count_characters(self.example) >= LONG_TEXT
         self.kept: int | None = None  # its id in the store
-        self.place: int | None = None  # where it stands in the result; None for the order in which it is read
+        self.place: int | None = None  # its place in the result; None for the order of reading
         self.digests: tuple[bytes, bytes] | None = None
         self.wiring = wiring  # what judges it; None until that is looked up
-        # where its evidence stands, once it was located; False where the context holds none
+        # the place of its evidence, once located; False if the context contains none
         self.evidence: EvidenceMap | Literal[False] | None = None
 
 
@@ -326,7 +326,7 @@ def read_items(dataset: Iterable[Example], max_examples: int | None, evaluators:
     check, find_place = ExampleCheck(), dataset_traits(dataset).find_place
     for number, example in enumerate(islice(dataset, max_examples), 1):
         check(example, f"example {number}")
-        if "context" not in example:  # a conversation that has none beside its turns
+        if "context" not in example:  # a conversation without a context in addition to its turns
             example = {**example, "context": ""}
         item = evaluators.make_item(example)
         item.place = None if find_place is None else find_place(example)

@@ -72,7 +72,7 @@ class Batch:
         started = time.perf_counter()
         try:
             self._complete(items)
-        except Exception as error:  # noqa: BLE001 - whoever waits for the end of all work raises it
+        except Exception as error:  # noqa: BLE001 - raised where the end of all work is awaited
             self._fail(error)
         else:
             each = max((time.perf_counter() - started) / len(items), 1e-6)

@@ -235,7 +235,7 @@ def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
     return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)
 
 
-# -- examples, counted in advance where that can be done
+# -- examples, counted in advance if possible
 
 
 def count_examples(dataset: Iterable[Example], max_examples: int | None, progress: bool) -> int | None:

@@ -165,7 +165,7 @@ class Feed:
         try:
             for item in islice(self._source, wanted):
                 items.append(item)  # noqa: PERF402 - those before one that fails are good
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - a failure ends the input only
             self.error = error
         self._held.extend(items)
         if len(items) < wanted:

@@ -28,7 +28,7 @@ AGGREGATES = ("", "mean-of-configs", "groups", "ratio-of-sums")
 class Config:
     """One configuration of a public dataset: where its records are."""
 
-    name: str  # what a user types after the colon
+    name: str  # the text that a user types after the colon
     hub: str = ""  # the repository on the hub, `owner/name`
     hub_config: str = ""  # its name there; empty when the repository has no configurations
     split: str = ""  # the split that is used
@@ -38,8 +38,8 @@ class Config:
     # patterns of local files under `DIR/<dataset>/`. With a `reader` it gets every match of every pattern; without
     # one the first pattern that matches serves
     files: tuple[str, ...] = ()
-    reader: str = ""  # `family:function` that reads those files, where one record after another is not what they hold
-    size: int | None = None  # the number of examples, where it is known
+    reader: str = ""  # `family:function` that reads those files, if they are not one record after another
+    size: int | None = None  # the number of examples, if known
     parts: tuple[str, ...] = ()  # the configurations that this one stands for, such as all tasks; empty for most
 
 
@@ -47,7 +47,7 @@ class Config:
 class Card:
     """The facts of one dataset: how it is loaded, scored and named."""
 
-    name: str  # what a user types
+    name: str  # the name that a user types
     family: str  # the kind of task; also the file that declares it
     summary: str  # one line for listings
     evaluators: tuple[str, ...]  # names of the evaluators that apply to it
@@ -56,7 +56,7 @@ class Card:
     loader: str = ""  # `module:function` that returns an iterable of examples; public datasets share one
     adapter: str = ""  # `family:function` that maps one record; empty for generated datasets
     instruction: str = ""  # sent after the question: the form of answer that the scorer expects
-    evidence: str = ""  # what `evidence` holds, empty when the source has none
+    evidence: str = ""  # the content of `evidence`, empty if the source has none
     stand_in: str = ""  # why the primary score is not the one that the authors report; empty when it is
     aggregate: str = ""  # how the official number comes from rows when it is not their mean
     aggregate_field: str = ""  # the score that a ratio of sums is taken of
@@ -65,12 +65,12 @@ class Card:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the source schema by layout: `hub`, `files`
     default_config: str = ""  # the configuration that the bare name means
     configs: Mapping[str, Config] = field(default_factory=dict)  # all configurations by name
-    note: str = ""  # what a user should know before using it
-    # the score from which its authors or readers would call an answer good, where that is known
+    note: str = ""  # remarks for users
+    # the lowest score that its authors or readers would call good, if known
     threshold: float | None = None
-    # why passing the usual threshold means little for its score; empty where it means what it says
+    # why passing the usual threshold means little for its score; empty if it does mean something
     threshold_note: str = ""
-    cluster: str = ""  # the field of `meta` that names the document or conversation which examples share, where they do
+    cluster: str = ""  # the field of `meta` that names the document or conversation shared by examples, if any
 
     def config(self, name: str | None = None) -> Config:
         """Return a configuration, the default one without a name; the error for a wrong name lists the right ones."""

@@ -146,7 +146,7 @@ class FileDataset:
     def _read(self) -> Numbered:
         try:
             if self._recorded:
-                self._findings = Findings()  # anew, as a request that was read before counts as a copy
+                self._findings = Findings()  # new, because a request that was read before counts as a copy
                 yield from read_examples([self.path], findings=self._findings)
                 return
             with self._open() as source:

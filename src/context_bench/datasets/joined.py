@@ -174,7 +174,7 @@ def _find_category(example: Example) -> str:
 def _take_evenly(strata: list[list[Ranked]], n: int) -> Iterator[Ranked]:
     """Take the same number from each category, best draws first; the others make up for small categories."""
     ordered = [sorted(stratum, reverse=True) for stratum in strata]
-    # The turn of a category within a round is decided by its best draw, not by where it comes in the source.
+    # The best draw of a category decides its turn within a round, not its place in the source.
     ordered.sort(key=lambda stratum: stratum[0][:2], reverse=True)
     rounds = (stratum[turn] for turn in range(n) for stratum in ordered if turn < len(stratum))
     return islice(rounds, n)

@@ -27,12 +27,12 @@ class Choices:
     """The flags that apply to all datasets of a run."""
 
     seed: int | None = None  # for generated data and random samples; None leaves it to each loader
-    limit: int | None = None  # at most so many examples of each dataset
-    # first, random or stratified; None draws at random where that reads no more than is at hand, else takes the first
+    limit: int | None = None  # at most this number of examples of each dataset
+    # first, random or stratified; None draws at random if everything is at hand, else takes the first
     sample: str | None = "first"
     data_dir: str | None = None  # a folder with the records of public datasets
     revision: str | None = None  # the revision of public datasets that come from the hub
-    mapping: Mapping[str, str] | None = None  # where the fields of examples come from in one's own files
+    mapping: Mapping[str, str] | None = None  # the columns of the fields in the user's own files
 
 
 class Source:
@@ -45,7 +45,7 @@ class Source:
         self.generated = generated  # examples are made by seed: any number of them is a random draw
         self._opened = opened
         self._file: FileDataset | None = None
-        self.seen: set[str] = set()  # the tags of the examples read so far; a file may hold several
+        self.seen: set[str] = set()  # the tags of the examples read so far; a file may have several
 
     @classmethod
     def from_file(cls, path: str, tag: str, mapping: Mapping[str, str] | None = None) -> Source:

@@ -16,7 +16,7 @@ def find_best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, 
         return sorted((row, column) for column, row in find_best_assignment(list(zip(*weights))))
     rows, columns = len(weights), len(weights[0])
     row_price, column_price = [0.0] * (rows + 1), [0.0] * (columns + 1)
-    owner = [0] * (columns + 1)  # row of each column; column 0 stands for "not yet paired", rows count from 1
+    owner = [0] * (columns + 1)  # row of each column; column 0 means "not yet paired", rows count from 1
     for row in range(1, rows + 1):
         owner[0] = row
         column, before = _find_cheapest_path(weights, owner, row_price, column_price)

@@ -85,7 +85,7 @@ _QUOTING = re.compile(
 """Before a rating: it quotes the judged text."""
 _IN_TEXT = re.compile(r"\s*([0-9]+(?:\.0+)?)\s*(?:(?:/|out of)\s*5\s*)?")
 
-# Layouts of a rating that become the line "Rating: 4", where they stand at the beginning of a line.
+# Layouts of a rating that become the line "Rating: 4", if they begin a line.
 _TAG = re.compile(r"^[ \t]*<(score|rating|grade|evaluation|verdict|judge?ment)>\s*([^<\n]{1,20}?)\s*</\1>", re.I | re.M)
 _WHOLE = re.compile(r"\A<answer>\s*([^<\n]{1,20}?)\s*</answer>\Z", re.IGNORECASE)
 _BOX = re.compile(r"^[ \t$*]*\\boxed\{([^{}\n]{1,20})\}[$*]*", re.MULTILINE)

@@ -207,7 +207,7 @@ class LLMJudge:
 
     @property
     def fingerprint(self) -> str:
-        path = describe_path(self.base_url, self._path).values()  # nothing where the URL tells it
+        path = describe_path(self.base_url, self._path).values()  # nothing if the URL implies it
         settings = [self.base_url, self.model, PROMPT, self.temperature, self.extra_body, *path]
         described = orjson.dumps(settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
         return f"{self.name}/{self.version} {blake2b(described, digest_size=16).hexdigest()}"

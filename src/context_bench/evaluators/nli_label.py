@@ -34,7 +34,7 @@ def label_verdict(label: str) -> NliVerdict | None:
 def read_verdict(reply: str) -> NliVerdict | None:
     """Return the verdict that a reply gives; None when it gives none."""
     text = remove_markup(reply).strip()
-    if len(text) > 2 * MAX_CHARS:  # verdicts stand at the ends
+    if len(text) > 2 * MAX_CHARS:  # verdicts are at the ends
         text = f"{text[:MAX_CHARS]}\n{text[-MAX_CHARS:]}"
     if marked := _find_field(text) or _find_likeliest(text) or _find_ticked(text):
         return marked
@@ -125,7 +125,7 @@ def _read_opening(line: str, alone: bool) -> NliVerdict | None:
     line = _ENUMERATOR.sub("", line)
     head = re.split(r"[.:;,(–—]|\s-\s", line, maxsplit=1)[0]
     verdict = label_verdict(head)
-    # "Yes, it contradicts the claim" and "No, that is not mentioned" go on to say what they mean.
+    # "Yes, it contradicts the claim" and "No, that is not mentioned" then give the verdict in words.
     plain_yes_no = head.strip().lower() in ("yes", "no", "true", "false", "correct", "incorrect")
     return None if plain_yes_no and not (alone and head.strip() == line.strip(" .!")) else verdict
 

@@ -165,7 +165,7 @@ def _call(node: ast.expr | None) -> ParsedCall:
     if not re.fullmatch(r"[\w.]+", name):
         raise _NotACall
     if node.args or any(keyword.arg is None for keyword in node.keywords):
-        return ParsedCall(name, None)  # without names nobody can tell which parameters are meant
+        return ParsedCall(name, None)  # without names the parameters are ambiguous
     return ParsedCall(name, {str(keyword.arg): _read_literal(keyword.value) for keyword in node.keywords})
 
 
@@ -187,7 +187,7 @@ def _read_literal(node: ast.expr) -> Any:
     return ast.unparse(node)
 
 
-OPTIONAL = ""  # stands among the accepted values of a parameter that may be left out
+OPTIONAL = ""  # one of the accepted values of a parameter that may be left out
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 _TYPES: dict[str, type] = {

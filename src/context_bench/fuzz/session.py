@@ -304,7 +304,7 @@ async def shrink(target: AnyTarget, relation: Relation, case: Case, seed: int, b
             if found is not None:
                 case, broken, removed = smaller, found, True
             else:
-                start += max(1, width // 2)  # a call and its result leave together, wherever they stand
+                start += max(1, width // 2)  # a call and its result are removed together, wherever they are
         if width == 1 and not removed:
             break
         width = width // 2 if width > 3 else max(1, width - 1)

@@ -48,10 +48,10 @@ class Settings:
     """The settings of a model server, passed through a pipe because a command line is public."""
 
     model: str  # the GGUF file
-    name: str  # what it calls itself in replies
+    name: str  # its name in replies
     context: int  # tokens of prompt and reply together
     threads: int  # cores that it uses
-    host: str = "127.0.0.1"  # where it listens
+    host: str = "127.0.0.1"  # its listening address
     port: int = 0  # 0 for any free one
     key: str = ""  # the key that clients must send; empty for none
 
@@ -258,7 +258,7 @@ class LocalModel:
                 )
             outgoing = await forward.answer(
                 request
-            )  # on a busy machine the server may close a connection as it is used
+            )  # on a busy machine the server may close a connection while it is used
         if request.form is OPENAI_RESPONSES and not isinstance(outgoing.body, bytes):
             outgoing.body = _number_events(outgoing.body)
         return outgoing

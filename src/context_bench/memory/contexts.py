@@ -80,7 +80,7 @@ class FrozenMemory:
 
     def retrieve(
         self,
-        question: str,  # noqa: ARG002 - the id of the question tells more
+        question: str,  # noqa: ARG002 - the id of the question is more specific
         k: int | None = None,
         budget_tokens: int | None = None,
     ) -> list[Retrieved]:

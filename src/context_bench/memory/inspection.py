@@ -335,7 +335,7 @@ class Inspection:
             if self.meter is not None:
                 self.meter.inspected = False
 
-    # -- what is kept
+    # -- stored data
 
     async def measure(self, history: History) -> dict[str, Any]:
         """Measure the stored size of a conversation, and look for texts that must not be stored."""

@@ -304,7 +304,7 @@ class RatioTally:
         billed = read_token_count(metadata.get("billed_prompt_tokens"))
         if billed is None and "upstream_calls" not in metadata:
             billed = read_token_count(metadata.get("prompt_tokens"))  # the usage of a reader behind a compressor
-        counted = None if metadata.get("lost_upstream_calls") else row.upstream_tokens  # the bill holds lost calls too
+        counted = None if metadata.get("lost_upstream_calls") else row.upstream_tokens  # the bill includes lost calls
         if row.error is None and billed is not None and counted:
             self._rows += 1
             self._billed += billed * billed

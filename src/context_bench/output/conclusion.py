@@ -101,7 +101,7 @@ def conclude(result: EvalResult, curves: Sequence[Curve] | None = None) -> str:
     last = is_answered_by_script(result) or (good and not recommended_lost)
     sentences = [*sentences, *harmed] if last else [*harmed, *sentences]
     sentences += kept
-    equal = [each.name for each in good if each.word != "better"]  # what is better was not hidden by the data
+    equal = [each.name for each in good if each.word != "better"]  # the data did not hide that a system is better
     unsure = {name: "" for name in equal if comparison.can_have_failed(name) is False}
     if unsure and not unneeded:
         sentences.append(f"It is not shown that this data could reveal a loss: {_list_systems(unsure)}.")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from context_bench.errors import printable
 
 _ACTS = re.compile(
-    r"""\\(?=[!-/:-@\[-`{-~])     # a backslash that would escape what follows it
+    r"""\\(?=[!-/:-@\[-`{-~])     # a backslash that would escape the next character
     | <(?=[a-zA-Z/!?])            # the start of a tag
     | (?<=\])[(\[]                # the second half of a link or an image
     | &(?=\#?[a-zA-Z0-9]{1,32};)  # an entity""",

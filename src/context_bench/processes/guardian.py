@@ -57,7 +57,7 @@ def _list_processes() -> Iterator[tuple[int, int]]:
     """List each living process with its parent."""
     names = os.listdir("/proc") if os.path.isdir("/proc") else []
     for pid in (int(name) for name in names if name.isdigit()):
-        fields = _read(pid, "stat").rpartition(b")")[2].split()  # the program's name may hold any character
+        fields = _read(pid, "stat").rpartition(b")")[2].split()  # the program's name may contain any character
         if fields and fields[0] not in (b"Z", b"X"):
             yield pid, int(fields[1])
 

@@ -261,7 +261,7 @@ def _dismiss(process: subprocess.Popen[bytes]) -> None:
     """Make the guardian end its processes, and itself."""
     assert process.stdin is not None
     try:
-        process.stdin.write(b"\n")  # a process forked from us may hold the other end open
+        process.stdin.write(b"\n")  # a process forked from us may keep the other end open
         process.stdin.close()
     except OSError:
         pass

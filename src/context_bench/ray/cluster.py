@@ -106,7 +106,7 @@ class RayCluster:
                     **local,
                 )
         except BaseException as error:
-            ray.shutdown()  # also what was started before an interrupt
+            ray.shutdown()  # also anything started before an interrupt
             if not isinstance(error, Exception):
                 raise
             said = " ".join(str(error).split()) or type(error).__name__

@@ -100,7 +100,7 @@ class Crew:
             member.over = True
         self._queue.fail_all(self._failure)
 
-    # -- what is asked of it
+    # -- requests from the run
 
     async def run(self, calls: Sequence[Call], seconds: float | None = None, *, single: bool = False) -> list[Any]:
         """Run calls and return their answers: all of them, or with `seconds` only the first ones.

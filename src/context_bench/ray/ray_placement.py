@@ -117,7 +117,7 @@ class RayPlacement:
         place(compress)
         self._compressors.append(place)
 
-    # -- what the run asks for
+    # -- requests from the run
 
     def make_caller(self, system: System) -> SystemCaller:
         """Return the caller of a system: on a worker, or here for an endpoint, whose requests go to senders."""

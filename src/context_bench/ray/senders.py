@@ -19,7 +19,7 @@ from context_bench.ray.ray_worker import Sender
 
 _MAX_IN_FLIGHT = 1000  # requests in flight of one sender
 
-_MAX_STARTS = 3  # failed starts of senders before the run goes on without them
+_MAX_STARTS = 3  # failed starts of senders before the run continues without them
 
 _MAX_LOSSES = 5  # senders that one request may lose before it fails
 

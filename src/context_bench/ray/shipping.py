@@ -92,7 +92,7 @@ def find_user_modules(parts: Iterable[Any]) -> list[ModuleType]:
             continue
         found[module.__name__] = module
         waiting += [used for value in vars(module).values() if (used := _find_module(value)) is not None]
-    found.pop("__main__", None)  # what a script or a notebook defines travels in the pickle of a part
+    found.pop("__main__", None)  # definitions of a script or a notebook travel in the pickle of a part
     return list(found.values())
 
 
@@ -157,7 +157,7 @@ class Parcel:
     calls: Sequence[Call]
     seconds: float | None  # the worker stops after that time, and answers the first calls alone; None answers all
     single: bool  # it is one call of many like it: several such parcels may be sent as one
-    # the answers, in order; WorkerLost when the worker died of them or beside them
+    # the answers, in order; WorkerLost if the worker died during them
     answers: asyncio.Future[list[Any]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property

@@ -13,7 +13,7 @@ from context_bench.replay.copied_text import MIN_SESSIONS, Loss
 from context_bench.replay.integrity import FAULTS
 from context_bench.replay.outcome import DOLLARS, ArmOutcome, SessionOutcome
 
-MAX_NOTES = 3  # besides `OPEN_LOOP`
+MAX_NOTES = 3  # in addition to `OPEN_LOOP`
 MAX_NAME = 24  # characters of a session's name
 MAX_SESSIONS = 12  # rows in the table by session
 LEAST_DOLLARS = 0.005  # smaller savings of a month are not shown

@@ -267,7 +267,7 @@ def _find_blocks(text: str) -> list[str]:
     # The mark of a lone fence that has no language and never closes may have closed another.
     lone = len(fences) == 1 and not fences[0].closed and not fences[0].language
     if not blocks or lone:
-        # A lone mark, or what it opens, is not code: the program stands before it.
+        # A lone mark, and the text after it, is not code: the program comes before it.
         blocks += find_paragraphs([line for line in lines if not is_fence_line(line) and not _LABEL.fullmatch(line)])
         blocks += find_indented_code(lines) + find_inline_code(text)
     return [_extract_session(block) or _remove_line_numbers(block) or block for block in blocks]

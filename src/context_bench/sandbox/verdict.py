@@ -183,7 +183,7 @@ def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: floa
             job = {**facts, "stream": ours.fileno(), "verdict": verdict}
             tester = isolation.start("tester", job, [ours.fileno(), verdict], seconds)
             stack.callback(tester.end)
-        except OSError as error:  # out of processes, memory or files, whoever has them
+        except OSError as error:  # this machine is out of processes, memory or files
             return ProgramVerdict(None, f"the sandbox did not start: {error}")
         finally:
             os.close(verdict)

@@ -289,7 +289,7 @@ def _remove_keys(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT INTO keys VALUES (NULL, ?, ?, ?)", (run, kind, sealed))
 
 
-# --- locks of runs that are under way: each ends with its process, however that ends
+# --- locks of runs in progress: each ends with its process, however that ends
 
 
 class RunningMark:

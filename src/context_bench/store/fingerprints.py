@@ -93,7 +93,7 @@ def fingerprint_of(component: Any) -> str | None:
         describer = Describer()
         described = describer.describe(component)
         return digest(repr(described), *sorted(describer.files.found)).hex()
-    except Exception:  # noqa: BLE001 - whatever an object does when it is looked at, the run goes on without its key
+    except Exception:  # noqa: BLE001 - whatever an object does when it is inspected, the run continues without its key
         return None
 
 

@@ -137,7 +137,7 @@ class ImportedFiles:
     """The user's files that code comes from, and all files that they import."""
 
     def __init__(self) -> None:
-        # each file by its digest, and each import by the digest of the file, the name, and what it stands for
+        # each file by its digest, and each import by the digest of the file, the name, and its target
         self.found: set[str] = set()
         self._known: dict[str, str] = {}
 

@@ -63,7 +63,7 @@ def unpack_keys(body: bytes) -> Iterator[tuple[bytes, int]]:
 def to_bytes(value: Any) -> bytes:
     """Write a value as JSON, including values that orjson refuses."""
     try:
-        return bytes(memoryview(orjson.dumps(value)))  # a copy: orjson's result holds a buffer of 4 KB or more
+        return bytes(memoryview(orjson.dumps(value)))  # a copy: orjson's result keeps a buffer of 4 KB or more
     except TypeError:
         return dump_json(value).encode()
 
@@ -116,9 +116,9 @@ def unpack_row(parts: list[Any], response: str) -> EvalRow:
 # --- the checksum
 
 
-PLAIN = 0  # the content as it is
+PLAIN = 0  # the unchanged content
 
-ZSTD = 1  # the content compressed by zstandard, where that is smaller; its number is part of the checksum
+ZSTD = 1  # the content compressed by zstandard, if that is smaller; its number is part of the checksum
 
 _WORTH_COMPRESSING = 4_096
 """Smallest content to compress, in bytes: below this, little is saved and each short example takes longer."""

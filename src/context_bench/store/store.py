@@ -296,7 +296,7 @@ class Store(Reader):
             rows: False leaves the rows of a finished run in the store, so that only its summary is read.
         """
         info = self.run(run) if isinstance(run, str) else run
-        # It stands above this module: a run that did not finish is scored and summed up there.
+        # It is above this module in the import order: it scores and sums up an unfinished run.
         result: EvalResult = import_object("context_bench.core.record:load_result")(self, info, rows=rows)
         result.config["run"] = info.id
         return result

@@ -320,7 +320,7 @@ def _import_function(text: str) -> tuple[Script, str | None]:
             made = function(copy.deepcopy(document))  # it may modify its argument
             made = await made if inspect.isawaitable(made) else made
             return read_answer({"reply": made} if isinstance(made, str) else made, text)
-        except Exception as error:  # noqa: BLE001 - a script may be anybody's; whoever asked is told
+        except Exception as error:  # noqa: BLE001 - a script may be the user's; its error goes to the client
             return Answer(f"the script {text} failed: {describe(error)}", status=500)
 
     return script, fingerprint_of(function)

@@ -214,7 +214,7 @@ class Tap:
     async def _answer(self, incoming: Incoming) -> Outgoing:
         try:
             return await self._answerer.answer(incoming)
-        except Exception as error:  # noqa: BLE001 - an answerer may be anybody's, and a server goes on
+        except Exception as error:  # noqa: BLE001 - an answerer may be the user's, and the server must continue
             return build_error(500, describe(error), incoming.form)
 
 
@@ -318,7 +318,7 @@ async def _stream(
             if chunk:
                 if len(sent) + len(chunk) > MAX_BODY:
                     raise BodyRefused(502, f"a reply of more than {MAX_BODY >> 20} MB is cut")
-                await share.take(2 * len(chunk))  # held as bytes, and as text once recorded
+                await share.take(2 * len(chunk))  # kept as bytes, and as text once recorded
                 with limit_seconds(request, _WRITE_SECONDS):
                     await response.write(chunk)
                 passed = perf_counter()

@@ -23,7 +23,7 @@ class Recipe:
     package: str  # the package to install
     version: str | None  # of the installed package; None if unknown
     command: str  # for StartedProxy, with `{port}`, `{host}` and `{tap}` in it
-    env: Mapping[str, str] = field(default_factory=dict)  # added to the environment; values may hold placeholders too
+    env: Mapping[str, str] = field(default_factory=dict)  # added to the environment; with placeholders
     paths: tuple[str, ...] = ("/v1/chat/completions", "/v1/messages")  # the APIs that it speaks
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request to it
     claims: str = ""  # the reply header with its claimed savings in tokens

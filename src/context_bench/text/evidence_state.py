@@ -20,9 +20,9 @@ STATE_SCORES = ("evidence_survived", "evidence_verbatim")
 NOT_IN_CONTEXT = "no gold answer occurs in the original context, so none can be lost"
 """Why an example has no `answer_in_context`."""
 
-MAX_ADDED_WORDS = 5  # words by which a stretch may be longer than the passage that it holds
+MAX_ADDED_WORDS = 5  # words by which a stretch may be longer than the passage in it
 DROP_ONE_IN = 5  # one in five of the passage's other content words may be dropped: 80% must be kept
-MIN_CONTENT_WORDS = 3  # with fewer content words, a pruned passage cannot be told from chance
+MIN_CONTENT_WORDS = 3  # with fewer content words, a pruned passage cannot be distinguished from chance
 _NEGATION_WORDS = "no nor not never neither none nobody nothing nowhere without"
 _NEGATIONS = frozenset(_NEGATION_WORDS.split())
 _CONTRACTED = "ain aren ca couldn didn doesn hadn hasn haven isn mightn mustn needn shan shouldn wasn weren won wouldn"

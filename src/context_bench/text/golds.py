@@ -67,7 +67,7 @@ def _drop_blocks(reply: str) -> str:
             continue
         if not thinking:
             outside.append(reply[last : mark.start()])
-        if closes and not thinking:  # the prompt held the opening mark: everything before is reasoning
+        if closes and not thinking:  # the prompt contained the opening mark: everything before is reasoning
             outside.clear()
         thinking, last = not closes, mark.end()
     if not thinking:

@@ -125,7 +125,7 @@ class Content:
     kind: str
     tool: str
     preview: str
-    copies: int = 0  # besides the first of a thread
+    copies: int = 0  # after the first of a thread
     sent: int = 0  # tokens of these copies in all prompts
 
     def as_dict(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _MAX_WHOLE_CHARS = 1_000_000
 _MAX_UNBROKEN_CHARS = 2_097_152
 """Characters without a place to cut that are encoded in one call, which takes 70 bytes for each of them."""
 
-MAX_CHECKED_MARKS = 64  # places with `<` that are looked at one by one for what follows
+MAX_CHECKED_MARKS = 64  # places with `<` whose next character is checked one by one
 
 _CUT = re.compile(r"[A-Za-z0-9](?=[ \n,:;\"])|[\u4e00-\u9fff](?=[，。、])")
 
@@ -66,7 +66,7 @@ def _encoding(name: str) -> Tokenizer:
     plain = name in _MARKED
 
     def count_plain(text: str) -> int:
-        # The batch call lets other Python threads run meanwhile, which the call for one text does not.
+        # The batch call lets other Python threads run, unlike the call for one text.
         return len(flat(text) if len(text) < LONG_TEXT else batch_flat([text])[0]) // 4
 
     def count_exactly(text: str) -> int:

@@ -151,7 +151,7 @@ class _AnthropicMessages:
     def expand(
         self,
         document: Mapping[str, Any],
-        find_exchange: Callable[[str], Recorded | None],  # noqa: ARG002 - each request holds its whole conversation
+        find_exchange: Callable[[str], Recorded | None],  # noqa: ARG002 - each request contains its whole conversation
     ) -> Mapping[str, Any] | None:
         return document
 
@@ -257,7 +257,7 @@ class _AnthropicMessages:
     def read_usage(self, usage: Any) -> dict[str, Any]:
         return read_anthropic_usage(usage)
 
-    # --- what the tap answers
+    # --- answers of the tap
 
     def write_reply(self, reply: Reply) -> dict[str, Any]:
         answer = reply.answer

@@ -161,7 +161,7 @@ class _OpenAIChat:
     def expand(
         self,
         document: Mapping[str, Any],
-        find_exchange: Callable[[str], Recorded | None],  # noqa: ARG002 - each request holds its whole conversation
+        find_exchange: Callable[[str], Recorded | None],  # noqa: ARG002 - each request contains its whole conversation
     ) -> Mapping[str, Any] | None:
         return document
 
@@ -245,7 +245,7 @@ class _OpenAIChat:
     def read_usage(self, usage: Any) -> dict[str, Any]:
         return read_openai_usage(usage)
 
-    # --- what the tap answers
+    # --- answers of the tap
 
     def write_reply(self, reply: Reply) -> dict[str, Any]:
         answer = reply.answer

@@ -277,7 +277,7 @@ class _OpenAIResponses:
     def read_usage(self, usage: Any) -> dict[str, Any]:
         return read_responses_usage(usage)
 
-    # --- what the tap answers
+    # --- answers of the tap
 
     def write_reply(self, reply: Reply) -> dict[str, Any]:
         request, reason = reply.request, _REASONS.get(reply.finish)

@@ -130,7 +130,7 @@ def _write_content(content: Any, kind: str) -> Any:
     return parts
 
 
-# --- what the tap answers
+# --- answers of the tap
 
 
 def write_output(text: str, calls: Sequence[ToolCall], identity: str) -> list[dict[str, Any]]:

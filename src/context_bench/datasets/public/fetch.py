@@ -119,7 +119,7 @@ class HubTable(_Hub):
     def _open_table(self) -> Iterable[Any]:
         import datasets
 
-        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # nobody asked for that request
+        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # the user did not ask for that request
         builder = datasets.load_dataset_builder(self._config.hub, self._config.hub_config or None, revision=self.commit)
         return _open_rows(builder, self._split)
 

@@ -25,7 +25,7 @@ from context_bench.errors import DataError, printable
 from context_bench.registry import import_object
 from context_bench.text.formats import FORMATS
 
-Placed = tuple[str, Any]  # where a record stands, in words for an error, and the record
+Placed = tuple[str, Any]  # the place of a record, in words for an error, and the record
 
 MAX_DIGEST_BYTES = 256 << 20
 

@@ -197,7 +197,7 @@ class _History:
         twice."""
         spare = room - MIN_RESULT_TOKENS * sum(len(read.messages) for read in self._reads)
         share = spare / sum(read.weight * len(read.messages) for read in self._reads)
-        # What earlier ones leave over goes to the last, which is read once.
+        # The last result, which is read once, gets the tokens that earlier ones leave.
         for read in sorted(self._reads, key=lambda read: len(read.messages) == 1):
             size = MIN_RESULT_TOKENS + int(share * read.weight) if read is not self._find_last() else room
             content = self._write(read, size)

@@ -291,7 +291,7 @@ def assemble(length: int, facts: Sequence[Fact], stock: Stock) -> Assembled:
         target = min(max(round(fact.depth * (total + around)) - before, 0), total)
         stretches.append(_make_stretch(target - used, stock, slop))
         used += stretches[-1].used
-    # A fact at depth 1 comes last: what is missing then is added before it, not behind it.
+    # A fact at depth 1 comes last: missing tokens are then added before it, not after it.
     stretches.append(_make_stretch(0 if facts[-1].depth == 1.0 else total - used, stock, slop))
     context = _refit(length, facts, stock, stretches)
     spans = [span(context, fact.evidence) for fact in facts]

@@ -69,7 +69,7 @@ _LINE_VERDICTS = tuple(
         r"|(?P<good>correct|right|yes|✓|✅|✔)(?:\s+(?:answer|choice|option))?)[^\w\n]*$",
         r"\s(?:(?P<bad>[❌✗✘✖])|(?P<good>[✓✅✔]))[^\w\n]*$",
         r"(?:[:|–—]|\s-|\s=>?|→)\s*(?:(?P<bad>incorrect|wrong)|(?P<good>correct))[.:!](?=\s)",
-        # A cell of a table that holds nothing but a verdict, whatever the next one says.
+        # A table cell that contains only a verdict, whatever the next one says.
         r"\|[^\w\n|]*(?:(?P<bad>incorrect|wrong|no|eliminated?|❌|✗|✘|✖)|(?P<good>correct|right|yes|✓|✅|✔))[^\w\n|]*\|",
         # "A. True" is an option, "A. red - True" a verdict.
         r"\w[^\w\n]{0,6}?(?:[:|–—]|\s-|\s=>?|→)[^\w\n]*(?:(?P<bad>false)|(?P<good>true))[^\w\n]*$",

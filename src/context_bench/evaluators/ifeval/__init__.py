@@ -301,7 +301,7 @@ class IFEvalOfficial:
         readings = list_relaxed(reply)
         total = len(checks)
         strict = [check(reply) for _, check in checks]
-        # A reply that follows as it stands is its own first reading.
+        # A reply that follows unchanged is its own first reading.
         loose = [holds or any(map(check, readings)) for holds, (_, check) in zip(strict, checks)]
         return Scores(
             {

@@ -100,7 +100,7 @@ def read_matrix(text: str) -> list[list[str]] | None:
     return [[cell.strip() for cell in row.split("&")] for row in rows]
 
 
-# A name, with index and arguments, or arithmetic without letters: what stands before the value.
+# The part before the value: a name, with index and arguments, or arithmetic without letters.
 _ASSIGNED = re.compile(
     r"\s*(?:(?:[A-Za-z]|\\[a-z]+|[A-Za-z][A-Za-z ]{1,40})(?:_\{?\w+\}?)?(?:\^(?:\{-1\}|T|\{T\}|\\top))?'?\s*"
     r"(?:\([A-Za-z, ]*\))?|\([A-Za-z](?:, ?[A-Za-z])+\)|[^A-Za-z=<>\\,]+)"
@@ -167,7 +167,7 @@ def _compare_shapes(gold: str, answer: str) -> bool | None:
     gold_variable, answer_variable = find_variable(gold), find_variable(answer)
     variables = {name for name in (gold_variable, answer_variable) if name}
     if len(variables) == 1:
-        # An inequality is compared by its interval; with another one only where they bound the same variable.
+        # An inequality is compared by its interval; with another one only if they bound the same variable.
         return _compare(write_interval(gold) or _drop_name(gold), write_interval(answer) or _drop_name(answer))
     gold_ratio, answer_ratio = read_ratio(gold), read_ratio(answer)
     if gold_ratio and answer_ratio:
@@ -268,7 +268,7 @@ def _compare_words(gold: str, answer: str) -> bool | None:
         # A number in a sentence is the answer when it is the only one.
         found = _NUMERAL.findall(answer) or _NUMERAL.findall(read_spelled_number(answer) or write_digits(answer))
         return len(found) == 1 and bool(_compare(gold, found[0]))
-    # Short words may be products of variables, and words beside a formula may be an equation.
+    # Short words may be products of variables, and words next to a formula may be an equation.
     words = _WORDS.findall(gold + " " + answer)
     plain = any((len(word) > 3 and word.isalpha()) or word.lower() in _SHORT_WORDS for word in words)
     return False if plain and "\\" not in gold + answer else None

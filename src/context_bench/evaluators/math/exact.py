@@ -21,7 +21,7 @@ _APPROXIMATELY = re.compile(r"(?i)^(?:\\approx|\\sim|~|about|approximately|rough
 _PERCENT = re.compile(r"(?i)\s*(?:%|percent(?:age points?)?|per cent)$")
 _SCALE = re.compile(r"(?i)\s*\b(hundred|thousand|million|billion|trillion)s?$")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-# A unit is a word that can be told from a product of variables, or a character of a script without spaces.
+# A unit is a word that cannot be a product of variables, or a character of a script without spaces.
 _UNIT = re.compile(
     r"(?<=[\d)}%\s])(?:(?:[ckm]m|[km]g|[dmc][lL]|in|ft|yd|mi|oz|lbs?|mph|hrs?|secs?|[ap]m|th|st|nd|rd|km/h)(?![A-Za-z])"
     r"|(?<=\s)(?:[mglLshJNWVKCF](?![A-Za-z])|(?=[A-Za-z]*[aeiouAEIOU])[A-Za-z]{3})|(?=[A-Za-z]*[aeiou])[A-Za-z]{4}|[^\W\d_a-zA-Z])"

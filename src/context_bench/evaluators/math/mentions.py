@@ -12,10 +12,10 @@ from typing import NamedTuple
 from context_bench.evaluators.math.exact import equal, find_variable, number
 from context_bench.evaluators.math.notation import canonical, find_spelled_numbers, is_words, unwrap
 
-# Blank what a reply says beside its answer: remarks in brackets, numbers that were given, a check of the result.
+# Blank the parts of a reply other than its answer: remarks in brackets, given numbers, a check of the result.
 # "Tom has 90 marbles left after giving 30 away" answers 90: the clause that begins with "after" tells how, and so do
 # "to reach 50", "with 108 beads" and "since the bus leaves at 8". A number after "the" or "all" was known before.
-# Nothing is blanked where no number would be left.
+# Nothing is blanked if no number would be left.
 
 MAX_CHECK = 2000  # most characters of the check at the end of a reply
 MAX_SENTENCE = 400  # characters of a sentence that are read, from its end

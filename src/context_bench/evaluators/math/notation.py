@@ -107,7 +107,7 @@ def read_cjk_numerals(text: str) -> str:
 def _read_value(words: list[str]) -> int | None:
     """Return the value of number words in order, or None if they form no number."""
     total, current = 0, 0
-    room, smallest = 100, 10**15  # what the next plain word must be below, and the next scale
+    room, smallest = 100, 10**15  # upper limits for the next plain word, and for the next scale
     for word in words:
         scale = _SCALES.get(word, 0)
         if word == "and":

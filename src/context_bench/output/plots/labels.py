@@ -32,7 +32,7 @@ def shorten_name(name: str, length: int = 30) -> str:
     return f"{name[: length - 1 - tail]}…{name[-tail:]}"
 
 
-STYLES = 8  # colours, and shapes, that tell marks apart
+STYLES = 8  # colours and shapes that distinguish marks
 
 
 def number_series(names: Iterable[str]) -> dict[str, int]:
@@ -87,14 +87,14 @@ class Lettering:
 
     line: float = _LINE  # the height of a line
     gap: float = _LINE * 0.75  # the distance of a label from its point
-    # how far a label may be moved up or down beside its point; the third is that above and beneath it
+    # distances by which a label may be moved up or down next to its point; the third is above and below it
     steps: tuple[float, float, float, float] = (0.75 * _LINE, 1.6 * _LINE, 1.1 * _LINE, 2.4 * _LINE)
     measure: Callable[[str], float] = measure_text  # the length of a text
-    reach: int = 0  # how many lines further a label may be moved to where there is room, with a line to its point
+    reach: int = 0  # further lines by which a label may be moved to a free place, with a line to its point
 
 
 _PIXELS = Lettering()
-_CROWDED = 20.0  # square pixels that a label beside its point may share with others before it is moved away
+_CROWDED = 20.0  # square pixels that a label next to its point may share with others before it is moved away
 
 
 def place_labels(

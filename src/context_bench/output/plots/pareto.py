@@ -64,9 +64,9 @@ class QualityCost:
     front: list[str]  # the systems on the Pareto front, the cheapest first; controls do not compete
     controls: list[str]  # systems that are drawn and do not compete: floors, ceilings, controls
     missing: list[str]  # systems that lack one of the two
-    # a floor, which reads no context, is as good as the baseline: nobody is on the front
+    # a floor, which reads no context, is as good as the baseline: no system is on the front
     needs_no_context: bool = False
-    # systems that this data cannot tell from a naive cut of their size: they are not on the front either
+    # systems that this data cannot distinguish from a naive cut of their size: they are not on the front either
     blind: list[str] = field(default_factory=list)
 
     @property
@@ -81,7 +81,7 @@ class QualityCost:
         It is empty if fewer than two systems compete.
         """
         steps = find_front({name: self.points[name] for name in self.front})
-        if len(self.points) - len(self.controls) < 2 or not steps:  # nobody to beat
+        if len(self.points) - len(self.controls) < 2 or not steps:  # no system to beat
             return []
         first, last = self.points[steps[0]], self.points[steps[-1]]
         corners = [(first[0], low), first]

@@ -222,7 +222,7 @@ class Follower:
         self._runs: dict[int, FollowedRun] = {}
         self._asked: dict[int, float] = {}
         self._generation = store.generation
-        self.lock = threading.RLock()  # held while the facts of a run change, and while they are read
+        self.lock = threading.RLock()  # locked while the facts of a run change or are read
         self._wake, self._ended = threading.Event(), False
         self._failure: StoreError | None = None
         self._thread = threading.Thread(target=self._work, name="context-bench-view", daemon=True)

@@ -229,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._explain(HTTPStatus.NOT_FOUND, str(error), served=served)
         except ConnectionError:  # the browser disconnected
             self.close_connection = True
-        except Exception as error:  # noqa: BLE001 - a record that nobody thought of must not leave a page empty
+        except Exception as error:  # noqa: BLE001 - an unexpected record must not leave a page empty
             why = f"this cannot be shown: {describe(error)}"
             self._explain(HTTPStatus.INTERNAL_SERVER_ERROR, why, served=served)
 

@@ -217,7 +217,7 @@ def _put(out: list[bytes], value: object, refer: Refer, depth: int) -> None:
     elif (packed := pack(value)) is not None:
         _put_all(out, b"n", list(packed), refer, depth)
     elif (base := next((base for base in _BASES if isinstance(value, base)), None)) is not None:
-        _put(out, _BASES[base](value), refer, depth + 1)  # a subclass crosses as what it holds
+        _put(out, _BASES[base](value), refer, depth + 1)  # a subclass crosses as its content
     else:
         tag, number = refer(value)
         out.append(tag + number.to_bytes(8, "big"))

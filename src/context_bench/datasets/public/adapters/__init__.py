@@ -25,7 +25,7 @@ from context_bench.types import Example
 class Where:
     """The place of a record in its dataset."""
 
-    config: str  # the configuration that it belongs to; for one that stands for several, the one of them
+    config: str  # the configuration of the record; if it combines several, the record's own
     split: str  # the split
     index: int  # the number of the record in its configuration, from 0
     name: str = ""  # the dataset, for adapters that serve several

@@ -89,7 +89,7 @@ def last_boxed(solution: str) -> str:
 
 def drop(record: Record, where: Where) -> Iterator[Example]:
     """Every annotator's answer counts; an answer is a tuple of spans, all of which must be given."""
-    if "answers_spans" in record:  # here all annotators' spans stand in one list: each is an answer
+    if "answers_spans" in record:  # this list has all annotators' spans: each is an answer
         golds = [[span] for span in record["answers_spans"]["spans"]]
     else:
         given = [record["answer"], *_read_rows(record["validated_answers"] or [])]

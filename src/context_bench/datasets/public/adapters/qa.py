@@ -107,7 +107,7 @@ def triviaqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     found = _read_column(record["search_results"], "search_context")
     if where.config != "rc.wikipedia":
         pages += found
-    # The joint configurations hold a question once for the web and once for Wikipedia.
+    # The joint configurations have a question once for the web and once for Wikipedia.
     identity = record["question_id"] if where.config.startswith("rc.w") else f"{record['question_id']}-{where.index}"
     yield {
         "id": identity,
