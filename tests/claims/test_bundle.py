@@ -461,6 +461,16 @@ def test_what_is_sealed_again_is_found_by_recomputing(kind: str, sealed: Path, t
     assert code in ((1, 4) if kind == "a number added" else (1,)), found
 
 
+def test_an_explanation_may_have_other_words_but_no_other_numbers(sealed: Path, tmp_path: Path) -> None:
+    for before, after, code in (("examples do", "pairs do", 0), ("examples do", "9 pairs do", 1)):
+        parts = read_parts(sealed)
+        edit_run(lambda run: run["comparison"]["verdicts"][0].update(
+            reason=run["comparison"]["verdicts"][0]["reason"].replace(before, after)  # noqa: B023
+        ))(parts)  # fmt: skip
+        found = verify(write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items())), cwd=tmp_path)
+        assert (found[0], any("other words" in each for each in found[1]["notes"])) == (code, code == 0)
+
+
 def test_rows_that_are_left_out_are_found_though_all_else_agrees(sealed: Path, tmp_path: Path) -> None:
     parts = read_parts(sealed)
     drop_row(parts)

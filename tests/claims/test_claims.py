@@ -111,6 +111,26 @@ def test_claims_on_a_recorded_run_and_on_its_bundle(folder: Path) -> None:
     assert len({each["terms"] for each in found.values()}) == len(found)
 
 
+def test_a_claim_about_one_dataset_is_measured_on_it(tmp_path: Path) -> None:
+    data = ("needle:length=300,n=3", "json-logs:length=800,n=3")
+    systems = ("--system", "passthrough", "--system", "truncate:ratio=0.5")
+    called(*systems, "--dataset", data[0], "--dataset", data[1], "--quiet", cwd=tmp_path)
+    run = json.loads(called("runs", "export", "last", "--output", "json", cwd=tmp_path).stdout)
+    saved = run["summary"]["truncate:ratio=0.5"]
+    more = f'metric = "compression_ratio"\nnumber = 1\ndataset = "{data[1]}"'
+    file = write_claims(
+        tmp_path,
+        ("one", "number", CUT + more),
+        ("none", "number", CUT + more.replace("json-logs", "kv")),
+        ("small", "number", 'system = "truncate:ratio=0.5"\nmetric = "compression_ratio"\nnumber = 0.00005'),
+        ("score", "number", 'system = "passthrough"\nmetric = "mean_score"\nnumber = 1'),
+    )
+    _, found = check(tmp_path, file, "--from", "last")
+    assert math.isclose(found["one"]["measured"], 100 * saved[f"compression_ratio@{data[1]}"])
+    assert (found["none"]["verdict"], found["small"]["verdict"]) == ("not recomputed", "differs")
+    assert found["score"]["validity"] == "not judged"  # a score is never only counted
+
+
 def test_exit_codes(folder: Path) -> None:
     right = ("right", "always", 'system = "minify"\nmetric = "evidence_recall"')
     closed = ("closed", "number", 'number = 1\nmissing = "the data"')
@@ -162,6 +182,7 @@ def test_only_data_that_could_have_shown_a_loss_makes_a_badge_green() -> None:
         decision = decide(make_claim("number", says="loss"), Measured(50.0, 100, validity=validity))
         assert ("#1a7f37" in render_badge(decision, "")) == green, validity
     assert decide(make_claim("number"), Measured(50.0, 100)).green  # of sizes, which are counted
+    assert not decide(make_claim("number"), Measured(50.0, 100, scored=True)).green
 
 
 def test_a_failure_of_the_baseline_too_is_no_counterexample() -> None:
@@ -179,6 +200,8 @@ def test_a_failure_of_the_baseline_too_is_no_counterexample() -> None:
         result = EvalResult.from_summary(rows, summarize(rows, scores, [], config), config, [], {})
         found = measure(claim, result, rows, "here")
         assert (found.n, found.failed) == (3, ["d 1"])
+        own = measure(replace(claim, system="base"), result, rows, "here")
+        assert (own.n, own.failed) == (4, ["d 2"])  # of the baseline itself, every failure counts
         assert decide(claim, found).word == word
 
 

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Claim:
     tolerance: float = math.nan  # allowed deviation; by default half a unit of the last digit
     direction: str = "both"  # `at least` and `at most` leave one side open
     published_n: int | None = None  # published number of examples, if given
-    # `size` for token counts, valid on all data; `loss` needs data that can show losses
+    # `size` for token counts, valid on all data; `loss`, as always for scores, needs data that can show losses
     says: str = "size"
     system: str = ""  # claimed system; `version` is optional
     version: str = ""
@@ -122,13 +123,12 @@ def _read_number(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Read number and tolerance; the printed digits give the default tolerance."""
     printed = str(values.get("number", "")).replace("_", "").replace(",", "")
     try:
-        number = float(printed)
-    except ValueError:
+        exponent = Decimal(printed).as_tuple().exponent
+    except InvalidOperation:
         raise DataError(f"{where}: number must be as printed, such as 32.9 or '50.0'") from None
-    digits = len(printed.partition(".")[2])
-    tolerance = values.get("tolerance", 0.5 * 10.0**-digits)
+    if not isinstance(exponent, int):
+        raise DataError(f"{where}: number must be finite")
+    tolerance = values.get("tolerance", 0.5 * 10.0**exponent)
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
         raise DataError(f"{where}: tolerance must be a number of at least 0")
-    if not math.isfinite(number):
-        raise DataError(f"{where}: number must be finite")
-    return {"number": number, "digits": digits, "tolerance": float(tolerance)}
+    return {"number": float(printed), "digits": max(0, -exponent), "tolerance": float(tolerance)}

@@ -44,6 +44,7 @@ class Measured:
         interval: For an effect: returns the interval at a level.
         failed: For `always`: examples that failed in every repeat, unlike with the baseline.
         once: Whether a model gave the answers, each only once.
+        scored: Whether it is a score, which only data that can show losses makes valid.
         validity: Whether the data can show losses: a word of the blind-spot check.
         data: SHA-256 of the data.
         version: Version of the system.
@@ -57,7 +58,8 @@ class Measured:
     interval: IntervalAt | None = None
     failed: Sequence[str] = ()
     once: bool = False
-    validity: str = ""
+    scored: bool = False
+    validity: str = "not judged"
     data: str = ""
     version: str = ""
     made: str = ""
@@ -118,7 +120,7 @@ def decide(claim: Claim, found: Measured, p_holm: float = math.nan) -> Decision:
         word, reason = _decide_effect(claim, found, p_holm)
     else:
         word, reason = _decide_always(found)
-    validity = COUNTED if claim.says == "size" else found.validity or "not judged"
+    validity = found.validity if claim.says == "loss" or found.scored else COUNTED
     if word not in OPEN[1:] and "" < found.made < claim.decided:
         reason += f"; its terms were set after this run of {found.made}"
     if word not in OPEN[1:] and claim.data and not found.data and not claim.bundle:
@@ -202,6 +204,9 @@ def measure(claim: Claim, result: EvalResult, rows: Sequence[EvalRow], how: str,
     system = claim.system if claim.system in result.summary else None
     if system is None:
         return Measured(problem=f"the run has no system {claim.system!r}; it has {', '.join(result.summary)}")
+    tags = result.settings.datasets
+    if claim.dataset and claim.dataset not in tags:
+        return Measured(problem=f"the run has no dataset {claim.dataset!r}; it has {', '.join(tags)}")
     own = [row for row in rows if row.system == system and claim.dataset in ("", row.dataset)]
     day = (result.settings.run or "").partition("-")[0]  # a run's id begins with its date
     made = f"{day[:4]}-{day[4:6]}-{day[6:]}" if day.isdigit() else ""
@@ -211,23 +216,28 @@ def measure(claim: Claim, result: EvalResult, rows: Sequence[EvalRow], how: str,
     scale = 100.0 if claim.unit == "%" else 1.0
     at: IntervalAt | None
     if claim.kind == "always":
-        return _find_counterexamples(claim, own, usual, found)
+        others = [] if system == baseline else usual
+        return _find_counterexamples(claim, own, others, replace(found, scored=True))
     if claim.metric == "difference":
         field = result.settings.score_field
         answers = gather_answers(own, field), gather_answers(usual, field)
         difference = compare_answers(*answers)
         at = partial(_scale_at, difference.interval, scale)
-        return replace(found, value=scale * difference.value, n=difference.n, interval=at)
+        return replace(found, value=scale * difference.value, n=difference.n, interval=at, scored=True)
     tally = MeanTally(result.settings.score_field if claim.metric == MEAN_SCORE else claim.metric)
     tally.add_all(own)
     if any(claim.metric in (MEAN_SCORE, *row.scores) for row in own):
         at = partial(_scale_at, tally.spread.estimate().interval, scale)
-        return replace(found, value=scale * tally.mean, n=tally.count, interval=at)
-    if claim.metric not in result.summary[system]:
-        return Measured(problem=f"{system!r} has no number and no score {claim.metric!r}")
-    known = result.intervals.get(system, {}).get(claim.metric)
+        return replace(found, value=scale * tally.mean, n=tally.count, interval=at, scored=True)
+    name = f"{claim.metric}@{claim.dataset}" if claim.dataset and len(tags) > 1 else claim.metric
+    if name not in result.summary[system]:
+        return Measured(problem=f"{system!r} has no number and no score {name!r}")
+    value = result.summary[system][name]
+    if math.isnan(value):
+        return Measured(problem=f"{name} of {system!r} is {result.notes.get(system, {}).get(name, 'not measured')}")
+    known = result.intervals.get(system, {}).get(name)
     at = None if known is None else partial(_scale_at, partial(_stretch, known), scale)
-    return replace(found, value=scale * result.summary[system][claim.metric], interval=at)
+    return replace(found, value=scale * value, interval=at)
 
 
 def _find_counterexamples(
@@ -258,10 +268,10 @@ def _find_validity(claim: Claim, result: EvalResult) -> str:
     """Return whether the data could show a loss of this system, if the claim is about the score of the run."""
     compared, field = result.comparison, result.settings.score_field
     if compared is None or claim.metric not in (field, MEAN_SCORE, "difference"):
-        return ""
+        return "not judged"
     by_system = compared.sensitivity_by_dataset.get(claim.dataset, {}) if claim.dataset else compared.sensitivity
     known = by_system.get(claim.system)
-    return "" if known is None else known.word
+    return "not judged" if known is None else known.word
 
 
 def _stretch(interval: Interval, level: float) -> Interval:

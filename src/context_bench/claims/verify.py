@@ -7,6 +7,7 @@ bundle again, the signature shows it or, for examples, the dataset itself (`--da
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -265,6 +266,10 @@ class _Check:
             if part == "notes" and self._bundle.private:
                 continue  # notes quote replies and errors
             unlike = list(find_unlike(made[part] or {}, recorded[part] or {}, part))
+            if worded := [each for each in unlike if _is_worded(*each)]:
+                shown = count_things(len(worded), "explanation")
+                self._found.notes.append(f"{part}: other words, with the same numbers, in {shown}")
+            unlike = [each for each in unlike if each not in worded]
             self._found.differs += [f"{path} is {other!r}, recomputed {one!r}" for path, one, other in unlike]
             if what and not unlike:
                 self._found.recomputed[what] = _count_values(part, recorded[part])
@@ -349,7 +354,14 @@ class _LooksAgain:
 
 
 _END = object()
+_EXPLANATIONS = re.compile(r"^notes\.|\.(reason|notes?)\b")
 _SHOWN = {"summary": "numbers of the summary", "intervals": "intervals", "comparison": "verdicts", "notes": ""}
+
+
+def _is_worded(path: str, one: Any, other: Any) -> bool:
+    """Whether two explanations have the same numbers: another version may choose other words."""
+    sentences = _EXPLANATIONS.search(path) and isinstance(one, str) and isinstance(other, str)
+    return bool(sentences) and re.findall(r"\d[\d,.]*", one) == re.findall(r"\d[\d,.]*", other)
 
 
 def _count_values(part: str, recorded: Any) -> int:
