@@ -223,7 +223,7 @@ def add_a_time(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**messages[0], "content": f"{len(messages)} {messages[0]['content']}"}, *messages[1:]]
 
 
-@pytest.mark.parametrize(("cached", "rate"), [((0, 0, 2176), None), ((None, None, None), 0.75)])
+@pytest.mark.parametrize(("cached", "rate"), [((0, 0, 2176), None), ((0, 0, 0), 0.0), ((None, None, None), 0.75)])
 def test_openai_reads_are_the_best_case_and_stand_beside_the_recorded_hit_rate(
     tmp_path: Path, cached: tuple[int | None, ...], rate: float | None
 ) -> None:
@@ -234,7 +234,7 @@ def test_openai_reads_are_the_best_case_and_stand_beside_the_recorded_hit_rate(
     assert simulated[0] == 0
     assert all(read > 1024 and read % 128 == 0 for read in simulated[1:])
     assert [turn["read"] for turn in outcome.turns] == [0, 0, 0]
-    rate = rate or 2176 / sum(simulated)  # the second request missed
+    rate = 2176 / sum(simulated) if rate is None else rate  # the second request missed
     assert outcome.served_reads == pytest.approx(rate)
     # What is not read costs twice as much, and the system reads nothing: it loses all of the reads that there are.
     lost = sum(simulated) * 1.25 / 1e6
@@ -243,6 +243,14 @@ def test_openai_reads_are_the_best_case_and_stand_beside_the_recorded_hit_rate(
         uncached = outcome.sum_dollars("recorded_uncached") or 0
         assert found == pytest.approx(1 - sent / (uncached - share * lost))
     assert f"when {1 - rate:.0%} of cache reads miss" in conclude(outcome)
+
+
+def test_a_prompt_that_gets_too_short_for_the_cache_is_no_damage(tmp_path: Path) -> None:
+    write_chats(tmp_path, "gpt-4o", 0, 2048, 2304)
+    short = make_arm(lambda messages: [{**messages[0], "content": "one two three"}, *messages[1:]], "shortens")
+    (outcome,) = replay(tmp_path, short, prices=Prices({"gpt-4o": Price(2.5, 10.0, 1.25)}))
+    assert [turn["read"] for turn in outcome.turns] == [0, 0, 0]
+    assert (outcome.broken_turns, outcome.damage_dollars) == (0, 0)
 
 
 def test_newer_models_of_openai_pay_for_what_they_write_to_the_cache(tmp_path: Path) -> None:

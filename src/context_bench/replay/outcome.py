@@ -89,7 +89,7 @@ class ArmOutcome:
         if not reads:
             return None
         recorded = sum(each["recorded"] for each in reads)
-        return min(1.0, recorded / simulated) if simulated and recorded else DEFAULT_HIT_RATE
+        return min(1.0, recorded / simulated) if simulated else DEFAULT_HIT_RATE
 
     def compute_saved_with_misses(self) -> float | None:
         """Return the saved share of dollars if the cache misses as often as on real servers."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from context_bench.errors import ConnectionFailed, SystemFailure
 from context_bench.http.loop import run_sync
+from context_bench.pricing.price import CACHE_MINIMUM
 from context_bench.pricing.price_table import Prices
 from context_bench.pricing.prompt_cache import Block, CacheUse
 from context_bench.replay.arms import Arm, Sent
@@ -350,10 +351,12 @@ def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: P
         first = new.uses[0]
         last[old.thread.id] = old.prompt, first.prompt
         share = old.read / old_before if old_before else 0.0
+        price = prices.of(old.request.model)
         stable = min(round(share * new_before), first.prompt)
+        if stable < (CACHE_MINIMUM if price is None else price.cache_minimum):
+            stable = 0  # too short for any cache
         if stable - first.read >= (BROKEN_TOKENS if old.request.api == "anthropic" else BROKEN_STEPS):
             facts["lost_reads"] = stable - first.read
-        price = prices.of(old.request.model)
         if price is not None:
             facts |= {"recorded_dollars": old.dollars(price), "dollars": new.dollars(price)}
         if price is not None and "lost_reads" in facts:
