@@ -266,7 +266,8 @@ def _find_word(
     word, reason = _find_margin_word(judged.narrow(alpha), margin)
     if difference.known and word != "equivalent" and corrected <= alpha:
         word = "better" if difference.centre > 0 else "worse"
-        return word, f"corrected p {corrected:.2g} is at most {alpha:g}", ALL_GROUPS
+        shown = "< 0.001" if corrected < 0.001 else f"= {corrected:.2g}"
+        return word, f"corrected p {shown} (limit {alpha:g})", ALL_GROUPS
     if word != "undecided":
         here = f" on {name_groups(difference)}, taken as all that matter (--fixed-groups)" if fixed else ""
         return word, reason + here, THESE_GROUPS if fixed else ALL_GROUPS

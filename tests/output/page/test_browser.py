@@ -149,9 +149,10 @@ def test_no_label_of_a_plane_touches_another_and_no_table_scrolls(browser: Brows
             ".headline .system svg path",
             "marks => marks.map(mark => mark.getAttribute('class') + mark.getAttribute('d'))",
         )
-        wide = opened.page.eval_on_selector_all(
-            ".scroll, .plot", "parts => parts.filter(part => part.scrollWidth > part.clientWidth + 1).length"
-        )
+        count_wide = "parts => parts.filter(part => part.scrollWidth > part.clientWidth + 1).length"
+        wide = opened.page.eval_on_selector_all(".scroll, .plot", count_wide)
+        opened.page.set_viewport_size({"width": 390, "height": 844})
+        wide += opened.page.eval_on_selector_all(".scroll:has(.headline), nav", count_wide)
     assert len(boxes) == count
     for number, one in enumerate(boxes):
         for two in boxes[number + 1 :]:
