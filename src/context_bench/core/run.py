@@ -29,10 +29,9 @@ from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.errors import ContextBenchError, DataError, Interrupted, attach_result, describe, warn
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.monitors.budget import Budget
-from context_bench.monitors.followed import Followed
 from context_bench.monitors.limits import ErrorLimit, Limits
 from context_bench.monitors.looks import Decisions, LookOrder
-from context_bench.monitors.monitor import Debug, Monitor
+from context_bench.monitors.monitor import Debug, Followed, Monitor
 from context_bench.monitors.preflight import Preflight
 from context_bench.monitors.progress import Progress
 from context_bench.pricing import Prices
