@@ -364,6 +364,7 @@ def test_dropped_breakpoints_cost_more_than_the_tokens_saved(tmp_path: Path, por
     assert outcome.saved_tokens > 0.05
     assert (outcome.compute_saved_dollars() or 0) < 0
     assert outcome.faults["cache marks"] == 5
+    assert "shortens: a breakpoint of the prompt cache was removed (5 turns)." in render([outcome], None)
     assert all(turn["read"] == 0 for turn in outcome.turns)
 
 

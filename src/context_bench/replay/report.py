@@ -198,12 +198,15 @@ def _describe_mendable(arm: ArmOutcome) -> str:
 
 
 def _list_mishaps(arm: ArmOutcome) -> list[str]:
-    """List failed requests, and everything that a system did besides forwarding each request once."""
+    """List failed requests, faults, and everything that a system did besides forwarding each request once."""
     notes = []
     if arm.errors or arm.failed:
         told = [f"{_count(len(arm.failed), 'session')} could not be replayed"] if arm.failed else []
         told += [f"{_count(arm.errors, 'request')} failed, billed as recorded"] if arm.errors else []
         notes.append(f"{arm.name}: {' and '.join(told)} ({_find_reason(arm)}).")
+    if arm.faults and not arm.is_control:
+        faults = (f"{FAULTS[name]} ({_count(count, 'turn')})" for name, count in arm.faults.items())
+        notes.append(f"{arm.name}: {', '.join(faults)}.")
     if side_calls := arm.count("side_calls"):
         notes.append(f"{arm.name} called a model {_count(side_calls, 'time')} by itself; this is not billed here.")
     if repeated := arm.count("repeated"):
