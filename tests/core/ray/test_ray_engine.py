@@ -37,7 +37,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_a_memory_system_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^_Remembers is a memory system, whose state lives in one place: leave"):
+    with pytest.raises(UsageError, match=r"^_Remembers is a memory system, whose state lives in one place: remove"):
         evaluate(_Remembers(), DATA, progress=False, engine="ray")
 
 

@@ -438,7 +438,7 @@ def test_rows_of_a_run_under_way_are_shown_as_they_come(tmp_path: Path) -> None:
         first = wait(3)
         assert first["under_way"]
         page = Reply(server, f"/{server.token}/run/{run.id}").text
-        assert "The run is under way: 3 rows so far" in page
+        assert "The run is in progress: 3 rows so far" in page
         for place in (0, 2, 3):
             put(place)
         second = wait(6)

@@ -181,7 +181,7 @@ class FollowedRun:
         seen = f"{facts.seen:,} rows"
         if not self.info.summary:
             self.facts.result = _make_result(self.info, self._index.sum_up(self.info.number))
-            ended = "is under way" if self.under_way else f"did not finish ({self.info.status})"
+            ended = "is in progress" if self.under_way else f"did not finish ({self.info.status})"
             facts.state = f"The run {ended}: {seen} so far; there are no intervals and no verdicts before its end."
         else:
             facts.state = ""
