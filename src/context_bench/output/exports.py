@@ -136,15 +136,9 @@ _FIT_WIDTH = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi
 
 
 def _write_tabular(lines: Sequence[Sequence[str]], environment: str) -> list[str]:
-    head, *body = ([_write_latex_cell(cell) for cell in line] for line in lines)
-    written = [f"\\begin{{{environment}}}{{l{'r' * (len(head) - 1)}}}", "\\toprule", f"{' & '.join(head)} \\\\"]
-    return [
-        *written,
-        "\\midrule",
-        *(f"{' & '.join(line)} \\\\" for line in body),
-        "\\bottomrule",
-        f"\\end{{{environment}}}",
-    ]
+    head, *body = (f"{' & '.join(map(_write_latex_cell, line))} \\\\" for line in lines)
+    begin, end = f"\\begin{{{environment}}}{{l{'r' * (len(lines[0]) - 1)}}}", f"\\end{{{environment}}}"
+    return [begin, "\\toprule", head, "\\midrule", *body, "\\bottomrule", end]
 
 
 def _write_latex_cell(cell: str) -> str:
@@ -178,8 +172,7 @@ def _export_text(
     _check_part(part)
     text = writers[part](result)
     if path is not None:
-        with Path(path).open("w", encoding="utf-8", errors="replace", newline="") as file:
-            file.write(text)
+        Path(path).write_text(text, encoding="utf-8", errors="replace", newline="")
     return text
 
 
@@ -201,10 +194,14 @@ def make_frame(columns: Mapping[str, Sequence[Any]]) -> pandas.DataFrame:
     return pandas.DataFrame(columns)
 
 
+def _list_columns(result: EvalResult, part: Part) -> dict[str, list[Any]]:
+    _check_part(part)
+    return list_row_columns(result) if part == "rows" else list_summary_columns(result)
+
+
 def export_frame(result: EvalResult, part: Part) -> pandas.DataFrame:
     """Return the rows or the summary as a frame."""
-    _check_part(part)
-    return make_frame(list_row_columns(result) if part == "rows" else list_summary_columns(result))
+    return make_frame(_list_columns(result, part))
 
 
 def export_parquet(result: EvalResult, path: str | Path, part: Part) -> None:
@@ -212,13 +209,12 @@ def export_parquet(result: EvalResult, path: str | Path, part: Part) -> None:
 
     A column with mixed types becomes text, and one with nested values becomes JSON, so every result can be written.
     """
-    _check_part(part)
+    columns = _list_columns(result, part)
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
         raise MissingExtra("to_parquet()", "parquet") from error
-    columns = list_row_columns(result) if part == "rows" else list_summary_columns(result)
     arrays = {name: pyarrow.array(*_choose_type(pyarrow, name, values)) for name, values in columns.items()}
     parquet.write_table(pyarrow.table(arrays), str(path))
 

@@ -93,12 +93,11 @@ def page_script(*scripts: str) -> Markup:
 
 def banner(links: dict[str, str], home: str | None = None) -> Markup:
     """Make the top line: links to the parts of the page, and the theme switch."""
-    brand = element("a", {"href": home, "class": "brand"}, "context-bench") if home else None
     shown = [element("a", {"href": address}, text) for address, text in links.items()]
     return element(
         "header",
         {"class": "banner"},
-        brand or element("span", {"class": "brand"}, "context-bench"),
+        element("a" if home else "span", {"href": home, "class": "brand"}, "context-bench"),
         element("nav", {"aria-label": "Parts"}, *shown),
         element("button", {"type": "button", "id": "theme", "aria-label": "Switch between light and dark"}, "◐"),
     )
