@@ -22,6 +22,7 @@ class RunSettings(RecordedOptions):
     sample: str | None = None
     seed: int | None = None
     threshold_given: bool = False
+    added_systems: Sequence[str] = ()  # by the command itself
     origins: Mapping[str, str] = {}
     # the run
     version: str | None = None

@@ -279,6 +279,11 @@ def test_a_dry_run_sends_nothing_and_a_gate_fails_the_command(folder: Path) -> N
     assert 6 * 200 + 18 * 10 < int(written.replace(",", "")) < 6 * 200 + 18 * 30
     words = ["--system", "toys.py:Forgetful", "--dataset", "talks.jsonl", "--budget", "500", "--answers", "reader"]
     memory(folder, *words, "--fail-if", "retrieval_recall < 0.9", code=1)
+    # Neither the added bm25 is judged, nor what a memory answers itself while a script reads.
+    gate = ["--system", "last:n=1", *words[2:6], "--fail-if", "verdict is worse", "--fail-if", "retrieval_recall < 0.9"]
+    judged = called("memory", *gate, cwd=folder)
+    assert judged.returncode == 1
+    assert len(re.findall(r"gate: last:n=1\[budget=500\]: ", judged.stderr)) == judged.stderr.count("gate: ") == 2
     assert "'recal' is not a number of this run" in memory(folder, *words, "--fail-if", "recal < 1", code=2).stderr
 
 
@@ -326,6 +331,10 @@ def test_a_file_of_a_vendor_s_own_is_scored_and_what_it_lacks_is_an_error(folder
     (folder / "theirs.jsonl").write_text(json.dumps(line) + "\n")
     words = ["--contexts", "theirs.jsonl", "--dataset", "talks.jsonl", "-n", "1", "--budget", "500", "--output", "json"]
     found = json.loads(memory(folder, *words, code=3).stdout)
+    costs = {"ingest_seconds", "ingest_calls", "query_seconds_median"}
+    assert not costs & {key for values in found["summary"].values() for key in values}, (
+        "a file does not say what writing cost"
+    )
     rows = {row["example_id"]: row for row in found["rows"]}
     assert rows[line["question_id"]]["scores"]["retrieval_recall"] == 1.0
     others = [row["error"] for name, row in rows.items() if name != line["question_id"]]

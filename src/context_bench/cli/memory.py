@@ -132,6 +132,7 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
     if not model_given and reader is not None and not options.silent:
         say(f"no --model was given: the reader asks for {options.model}")
     key = find_key(options.tap_forward, variable=options.api_key_env) if options.tap_forward else None
+    typed = any(re.match(r"(--system=)?bm25\b", word) for word in options.command)
     names = (*EvaluateOptions.declared(), *MemoryParameters.declared())
     given = {name: getattr(options, name) for name in names} | {
         "systems": options.system,
@@ -150,6 +151,7 @@ def _evaluate(options: MemoryOptions, *, model_given: bool) -> EvalResult:
         "config": {
             "command": options.command,
             **({"origins": options.origins} if options.origins else {}),
+            **({} if options.no_bm25 or typed else {"added_systems": ["bm25"]}),
             **({"slices": options.slice} if options.slice else {}),
             **({"volume": options.volume} if options.volume else {}),
             "seed": options.seed,

@@ -116,6 +116,8 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
     systems = [name for name in result.systems if name != result.settings.twin]  # runs only to measure noise
     baseline = choose_baseline(systems, given if given in result.systems else None, controls)
     verdicts = {} if comparison is None else {each.name: each for each in comparison.verdicts}
+    tested = _find_tested(systems, baseline, controls)
+    tested = [name for name in tested if not _is_added(result, name)] or tested
     score = _find_score_key(result.summary, None if comparison is None else comparison.metric)
     numbers = {name: Numbers(result.summary[name], result.intervals.get(name, {})) for name in systems}
     return [
@@ -129,8 +131,15 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
             result.notes.get(name, {}).get(score, "") if name not in verdicts else "",
             comparison.sensitivity[name].reason if comparison is not None and comparison.is_blind(name) else "",
         )
-        for name in _find_tested(systems, baseline, controls)
+        for name in tested
     ]
+
+
+def _is_added(result: EvalResult, name: str) -> bool:
+    """Whether a gate leaves out a memory: the command added it, or it answers itself in a run without a model."""
+    about = (result.settings.reports.get(name) or {}).get("memory") or {}
+    own = about.get("answers") == "own" and result.settings.read_by_script
+    return own or about.get("system") in result.settings.added_systems
 
 
 def _find_score_key(summary: Mapping[str, Mapping[str, float]], compared: str | None) -> str:

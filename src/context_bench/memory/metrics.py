@@ -51,12 +51,14 @@ class MemoryCostTally:
         facts = row.metadata.get("memory")
         if not isinstance(facts, Mapping):
             return
-        if facts.get("ingest"):
+        frozen = (facts.get("ingest") or {}).get("frozen")  # nothing was written or searched: it came from a file
+        if facts.get("ingest") and not frozen:
             self._written.setdefault(str(row.metadata.get("group")), facts["ingest"])
         query = facts.get("query")
         if isinstance(query, Mapping) and row.error is None:
-            self._seconds.append(float(query.get("seconds", 0.0)))
-            self._asked.append(query.get("spent"))
+            if not frozen:
+                self._seconds.append(float(query.get("seconds", 0.0)))
+                self._asked.append(query.get("spent"))
             if "found" in query:
                 self._found.append(int(query["found"]))
             if row.upstream_tokens is not None:

@@ -199,6 +199,8 @@ class Seat:
             "background": self.take_costs("background"),
             **await self.inspection.measure(history),
         }
+        if self.members.is_frozen:
+            written.facts["frozen"] = True
         written.store = written.facts.get("store")
         self._save_note(key, written.facts)
 
