@@ -228,7 +228,7 @@ def _judge_compression(
             notes[key] = "not measured: " + (
                 "for a proxy, prompt_savings measures the compression"
                 if PROMPT_SAVINGS in values
-                else "the tap saw no request of this proxy"
+                else notes.get(PROMPT_SAVINGS, "the tap could count no request of this proxy")
                 if tapped
                 else "a proxy's compression can only be measured with --tap"
             )

@@ -63,7 +63,7 @@ def test_a_model_without_a_price_is_not_priced() -> None:
     assert all(map(math.isnan, values.values()))
     assert all(note.startswith("not priced: no price for 'mine'") for note in counted.notes().values())
     without_usage = tally(make_row(1.0), priced_by=EXACT).notes()
-    assert without_usage["cost_usd"] == "not measured: no row reports its token usage"
+    assert without_usage["cost_usd"] == "not measured: the token usage of no row is known"
 
 
 def test_the_entry_is_named_unless_it_is_the_very_model() -> None:

@@ -135,7 +135,7 @@ def test_a_server_that_reports_no_usage_was_not_free() -> None:
     with Server(completion("c1")) as server:
         result = evaluate(OpenAIProxy(server.url, model="gpt-4o", name="p"), numbered(1))
     assert math.isnan(result.summary["p"]["cost_usd"])
-    assert result.notes["p"]["cost_usd"] == "not measured: no row reports its token usage"
+    assert result.notes["p"]["cost_usd"] == "not measured: the token usage of no row is known"
 
 
 def test_a_system_without_a_model_has_no_dollars() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -130,6 +131,31 @@ def test_a_path_that_cannot_be_counted_is_told() -> None:
     result = run(Strays, DATA, answerer)
     told = "toy: 2 calls to /v1/oracle were not counted: the tap cannot read the prompts of such calls."
     assert told in list_tap_notes(result)
+
+
+class Names(Toy):
+    """Continues a conversation that only the server knows."""
+
+    async def exchange(self, request: web.Request, headers: dict[str, str], body: bytes) -> web.StreamResponse:
+        return await super().exchange(request, headers, json.dumps(json.loads(body) | {"conversation": "c"}).encode())
+
+
+class Remembers(Scripted):
+    """Answers whatever conversation a request names."""
+
+    async def answer(self, request: Incoming) -> Any:
+        return await super().answer(replace(request, body=request.body.replace(b'"conversation"', b'"metadata_"')))
+
+
+def test_a_prompt_that_only_the_server_knows_is_told_and_billed_by_its_usage() -> None:
+    answerer = Remembers(lambda _: Scripted.from_text("text:x")._script({}), "x")  # type: ignore[arg-type]
+    result = run(Names, DATA, answerer)
+    why = "without the rows of 2 calls to /v1/responses, whose prompt cannot be counted"
+    assert result.notes["toy"]["prompt_savings"] == why
+    for row, example in zip(result.rows, DATA):
+        assert row.upstream_tokens is None
+        read = sum(map(count_tokens, (example["context"], example["question"])))
+        assert row.metadata["billed_prompt_tokens"] == read
 
 
 def test_encrypted_items_are_counted_as_items() -> None:

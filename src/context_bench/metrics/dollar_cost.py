@@ -166,7 +166,7 @@ class DollarTally:
     @staticmethod
     def _explain_unpriced(priced_by: Mapping[str, Any]) -> str:
         if priced_by.get("entry") is not None:
-            return "not measured: no row reports its token usage"
+            return "not measured: the token usage of no row is known"
         model = priced_by.get("model")
         what = f"no price for {model!r}" if model else "the model is unknown"
         return f"not priced: {what}; add one to a file for --prices"

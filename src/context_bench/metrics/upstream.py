@@ -37,12 +37,14 @@ class SavingsTally:
         self._rows = self._judged = self._untouched = self._repeated = self._opaque = 0
         self._unjudged = self._maybe_untouched = 0
         self._changes: Counter[str] = Counter()
+        self._uncounted: Counter[str] = Counter()
         self._unknown_sent = self._least = self._most = 0.0
         self._tokens, self._untouched_spread = RatioSpread(), MeanSpread()
 
     def add(self, row: EvalRow) -> None:
         sides = read_sides(row)
         self._changes.update(row.metadata.get("changed_settings") or ())
+        self._uncounted.update(row.metadata.get("uncounted_calls") or ())
         if sides is None:
             self._repeated += was_repeated(row)
             self._add_unknown(row)
@@ -118,6 +120,8 @@ class SavingsTally:
             parts.append(f"without {self._repeated:,} answers that needed no call only because --repeats asked again")
         if self._opaque:
             parts.append(f"without {count_things(self._opaque, 'encrypted or stored item')} that a model read")
+        for path, calls in self._uncounted.most_common(_MAX_CHANGES):
+            parts.append(f"without the rows of {count_things(calls, 'call')} to {path}, whose prompt cannot be counted")
         return notes | ({PROMPT_SAVINGS: "; ".join(parts)} if parts else {})
 
 

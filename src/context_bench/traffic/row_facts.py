@@ -113,6 +113,10 @@ def measure_row(exchanges: Sequence[Exchange], count: Tokenizer, *, repeated: bo
         _add_times(facts, exchanges)
     elif not any(exchange.silent for exchange in exchanges):
         _add_bounds(facts, exchanges, count)
+        if not facts.unmatched_calls and all(call.status for call in calls):  # only a prompt is unreadable
+            paid = [(each, call) for each in exchanges for call in (*each.answered_calls, *each.lost_calls)]
+            facts.billed_usage = bills = read_bills(paid)
+            facts.billed_prompt_tokens = sum(bill["prompt_tokens"] for bill in bills) if bills else None
     _add_answers(facts, exchanges, count)
     return facts
 
