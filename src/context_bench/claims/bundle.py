@@ -10,7 +10,7 @@ import hashlib
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -246,15 +246,10 @@ def _add_part(archive: zipfile.ZipFile, name: str, file: IO[bytes]) -> dict[str,
         raise UsageError(f"{name} of this run has {size:,} bytes; a part of a bundle may have {MAX_PART_BYTES:,}")
     file.seek(0)
     with archive.open(_name_entry(name), "w") as entry:
-        for chunk in _read_chunks(file):
+        for chunk in iter(lambda: file.read(1 << 18), b""):
             digest.update(chunk)
             entry.write(chunk)
     return {"name": name, "bytes": size, "sha256": digest.hexdigest()}
-
-
-def _read_chunks(file: IO[bytes]) -> Iterator[bytes]:
-    while chunk := file.read(1 << 18):
-        yield chunk
 
 
 # --- the signature

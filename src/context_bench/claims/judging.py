@@ -36,35 +36,20 @@ IntervalAt = Callable[[float], Interval]
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurement for a claim.
+    """Measurement for a claim."""
 
-    Attributes:
-        value: Measured number, in the unit of the claim.
-        n: Number of examples.
-        interval: For an effect: returns the interval at a level.
-        failed: For `always`: examples that failed in every repeat, unlike with the baseline.
-        once: Whether a model gave the answers, each only once.
-        scored: Whether it is a score, which only data that can show losses makes valid.
-        validity: Whether the data can show losses: a word of the blind-spot check.
-        data: SHA-256 of the data.
-        version: Version of the system.
-        made: Date of the run.
-        how: Source of the value.
-        problem: Reason for a missing value.
-    """
-
-    value: float = math.nan
-    n: int = 0
-    interval: IntervalAt | None = None
-    failed: Sequence[str] = ()
-    once: bool = False
-    scored: bool = False
-    validity: str = "not judged"
-    data: str = ""
-    version: str = ""
-    made: str = ""
-    how: str = ""
-    problem: str = ""
+    value: float = math.nan  # in the unit of the claim
+    n: int = 0  # examples
+    interval: IntervalAt | None = None  # of an effect, at a level
+    failed: Sequence[str] = ()  # for `always`: examples that failed in every repeat, unlike with the baseline
+    once: bool = False  # whether a model gave the answers, each only once
+    scored: bool = False  # whether it is a score, which only data that can show losses makes valid
+    validity: str = "not judged"  # whether the data can show losses: a word of the blind-spot check
+    data: str = ""  # SHA-256 of the data
+    version: str = ""  # of the system
+    made: str = ""  # date of the run
+    how: str = ""  # source of the value
+    problem: str = ""  # reason for a missing value
 
 
 @dataclass(frozen=True)

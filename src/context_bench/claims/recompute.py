@@ -16,6 +16,7 @@ import orjson
 
 from context_bench.claims.bundle import withhold_texts
 from context_bench.claims.replays import Sessions
+from context_bench.claims.texts import read_flag
 from context_bench.core.call import Outcome
 from context_bench.core.examples import BY_FIELD, Item
 from context_bench.core.judge import Judgement, Scorer
@@ -266,7 +267,8 @@ class Recomputer:
 
     def _make_reader(self, name: str) -> WithReader:
         if name not in self._readers:
-            reader = OpenAIProxy(_UNREACHABLE, model="recorded", system_prompt=_find_prompt(self._settings))
+            prompt = next(read_flag(self._settings, "--system-prompt"), None)
+            reader = OpenAIProxy(_UNREACHABLE, model="recorded", system_prompt=prompt)
             self._readers[name] = WithReader(RecordedSystem(name, None), reader, name)
         return self._readers[name]
 
@@ -276,16 +278,6 @@ def _find_tokenizer(name: str | None) -> Tokenizer | None:
         return None if name is None else get_tokenizer(name)
     except UsageError:
         return None
-
-
-def _find_prompt(settings: RunSettings) -> str | None:
-    """Return the system prompt in the recorded command line."""
-    words = list(settings.command)
-    for place, word in enumerate(words):
-        flag, equals, value = word.partition("=")
-        if flag == "--system-prompt":
-            return value if equals else words[place + 1]
-    return None
 
 
 def find_unlike(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -82,13 +82,13 @@ class Texts:
 
 def list_datasets(settings: RunSettings) -> list[str]:
     """List the datasets in the recorded command line, as given."""
-    return list(_read_flag(settings, "--dataset"))
+    return list(read_flag(settings, "--dataset"))
 
 
 def _open(reference: str, folder: Path, settings: RunSettings) -> Iterable[dict[str, Any]]:
     """Open a whole dataset with the parameters of the run."""
     limit, types, plant, mapping = (
-        next(_read_flag(settings, *flags), None)
+        next(read_flag(settings, *flags), None)
         for flags in (("-n", "--max-examples", "--max-conversations"), ("--types",), ("--plant",), ("--map",))
     )
     most, planted = (None if each is None else int(each) for each in (limit, plant))
@@ -112,7 +112,8 @@ def _is_harmless(name: str, folder: Path, settings: RunSettings) -> bool:
     return not needs_records or any((folder / each).is_dir() for each in (head, head.replace("-", "_")))
 
 
-def _read_flag(settings: RunSettings, *wanted: str) -> Iterator[str]:
+def read_flag(settings: RunSettings, *wanted: str) -> Iterator[str]:
+    """Yield the values of a flag in the recorded command line."""
     before = ""
     for word in map(str, settings.command):
         flag, equals, value = word.partition("=")

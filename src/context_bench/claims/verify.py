@@ -43,14 +43,13 @@ LIMITS = (
     "replies, latencies, prices, versions and settings are taken as recorded: if they were changed and sealed again, "
     "only the signature shows it (--signed-by); changed examples are also found with --data"
 )
-_WRONG_CONTENT = (
+_INVALID_RUN = (
     ContextBenchError,
     RecursionError,
     TypeError,
     ValueError,
-    KeyError,
+    LookupError,
     AttributeError,
-    IndexError,
     ArithmeticError,
 )
 
@@ -131,7 +130,7 @@ def verify_bundle(
             _Check(bundle, found, data, [] if keep_rows else None).run()
         except Damage as error:
             found.differs.append(str(error))
-        except _WRONG_CONTENT as error:
+        except _INVALID_RUN as error:
             found.differs.append(f"the contents are not a valid run: {type(error).__name__}: {error}")
     return found
 

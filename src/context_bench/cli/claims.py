@@ -51,9 +51,10 @@ def main(arguments: Sequence[str]) -> int:
         from context_bench.claims.report import describe, render_badge, render_markdown, render_table
 
         claims = [claim for path in options.files for claim in read_claims(path)]
-        data = options.data or Path(os.environ["CONTEXT_BENCH_DATA"]) if "CONTEXT_BENCH_DATA" in os.environ else None
+        known = os.environ.get("CONTEXT_BENCH_DATA")
+        data = options.data or (Path(known) if known else None)
         given = None if options.source is None else _load(options.source, options.cache_dir or STORE)
-        decided = decide_all(claims, measure_all(claims, Measurer(given, run=options.run, data=options.data or data)))
+        decided = decide_all(claims, measure_all(claims, Measurer(given, run=options.run, data=data)))
         if options.output == "json":
             shown = json.dumps(describe(decided), indent=1, ensure_ascii=False) + "\n"
         elif options.output == "markdown":
