@@ -183,7 +183,7 @@ def test_what_a_chat_cannot_carry_is_left_out_with_its_reason(tmp_path: Path) ->
     (tmp_path / "log.jsonl").write_text(json.dumps(shown) + "\n" + json.dumps(BLOCKS) + "\n")
     findings = Findings()
     assert len(list(read_examples([tmp_path / "log.jsonl"], findings=findings))) == 1
-    assert findings.files[0].skipped == {"it holds 'image', which chat completions cannot represent": 1}
+    assert findings.files[0].skipped == {"it contains 'image', which chat completions cannot represent": 1}
 
 
 def test_e_mail_addresses_are_masked_when_that_is_asked_for(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_what_cannot_be_an_example_is_told(tmp_path: Path) -> None:
     rows = [{"model": "claude", "max_tokens": 9, "system": "Be brief.", "messages": each} for each in (seen, asked)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.warns(
-        UserWarning, match=r"1 line left out \(it holds 'image', which chat completions cannot represent\)"
+        UserWarning, match=r"1 line left out \(it contains 'image', which chat completions cannot represent\)"
     ):
         assert FileDataset(path).check() == 1
     path.write_text(json.dumps(rows[0]) + "\n")

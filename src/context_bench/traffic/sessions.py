@@ -58,6 +58,16 @@ class Usage:
         return cls.of_prompt(prompt, read, written - for_an_hour, for_an_hour, counts.get("completion_tokens"))
 
     @classmethod
+    def of_names(cls, told: Any, names: tuple[str, str, str, str], *, with_cache: bool = False) -> Usage | None:
+        """Read prompt, cache reads, cache writes and output by name; `with_cache` if the prompt includes the cache."""
+        counts = (read_token_count(told.get(name)) for name in names) if isinstance(told, Mapping) else [None] * 4
+        prompt, read, written, output = counts
+        if prompt is None:
+            return None
+        make = cls.of_prompt if with_cache else cls
+        return make(prompt, read, written or 0, 0, output)
+
+    @classmethod
     def of_prompt(
         cls, prompt: int, read: int | None, written_5m: int = 0, written_1h: int = 0, output: int | None = None
     ) -> Usage:

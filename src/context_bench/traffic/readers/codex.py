@@ -12,7 +12,6 @@ from typing import Any
 from context_bench.traffic.readers.api_logs import read_time
 from context_bench.traffic.readers.sources import Head, Source
 from context_bench.traffic.sessions import Request, Thread, Usage
-from context_bench.utils.tokens import read_token_count
 
 _TYPES = {"session_meta", "response_item", "turn_context", "event_msg", "compacted", "world_state"} | {
     *("inter_agent_communication", "inter_agent_communication_metadata", "security_risk_score"),
@@ -88,7 +87,6 @@ class _Rollout:
             return
         self._total = total
         names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
-        prompt, cached, written, output = (read_token_count(last.get(name)) for name in names)
         length = len(self._history) if self._asked is None else self._asked
         self.requests.append(
             Request(
@@ -100,7 +98,7 @@ class _Rollout:
                 settings=self._settings,
                 started=self._started if self._started is not None else at,
                 reply={"output": self._history[length:]},
-                usage=None if prompt is None else Usage.of_prompt(prompt, cached, written or 0, 0, output),
+                usage=Usage.of_names(last, names, with_cache=True),
                 line=line,
             )
         )

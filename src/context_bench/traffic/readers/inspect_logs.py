@@ -10,9 +10,9 @@ from context_bench.traffic.readers.api_logs import build_logged, find_api, parse
 from context_bench.traffic.readers.grouping import Logged, group_requests
 from context_bench.traffic.readers.sources import Head, Record, Source
 from context_bench.traffic.sessions import Message, Request, Thread, Usage
-from context_bench.utils.tokens import read_token_count
 
 _ATTACHED = "attachment://"
+_USAGE = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write", "output_tokens")
 
 
 class InspectLogs:
@@ -85,7 +85,7 @@ class _Sample:
         if isinstance(logged, str):
             logged = Logged(self._build_request(event, output, started), self._session)
         logged.request.model = str(event.get("model") or "").rpartition("/")[2] or logged.request.model
-        logged.request.usage = _read_usage(output.get("usage")) or logged.request.usage
+        logged.request.usage = Usage.of_names(output.get("usage"), _USAGE) or logged.request.usage
         return logged
 
     def _build_request(self, event: Mapping[str, Any], output: Mapping[str, Any], started: float | None) -> Request:
@@ -143,11 +143,3 @@ def _convert(message: Mapping[str, Any]) -> Message:
             for call in calls
         ]
     return converted
-
-
-def _read_usage(told: Any) -> Usage | None:
-    if not isinstance(told, Mapping):
-        return None
-    names = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write", "output_tokens")
-    new, read, written, output = (read_token_count(told.get(name)) for name in names)
-    return None if new is None else Usage(new, read, written or 0, 0, output)

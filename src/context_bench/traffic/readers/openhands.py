@@ -9,7 +9,6 @@ from context_bench.text import dump_json
 from context_bench.traffic.readers.api_logs import read_time
 from context_bench.traffic.readers.sources import Head, Source
 from context_bench.traffic.sessions import Message, Request, Thread, Usage
-from context_bench.utils.tokens import read_token_count
 
 _SILENT = {"change_agent_state", "recall", "null", "agent_state_changed", "condensation", "system"}
 _REBUILT = ("system: not stored", "tools: not stored", "messages: rebuilt from events")
@@ -131,5 +130,4 @@ class _Run:
             found = by_id.get(request.id) or (in_order[place] if in_order else None)
             if request.usage is None and found is not None:
                 names = ("prompt_tokens", "cache_read_tokens", "cache_write_tokens", "completion_tokens")
-                prompt, read, written, output = (read_token_count(found.get(name)) for name in names)
-                request.usage = None if prompt is None else Usage.of_prompt(prompt, read, written or 0, 0, output)
+                request.usage = Usage.of_names(found, names, with_cache=True)

@@ -9,7 +9,7 @@ from context_bench.text import dump_json
 from context_bench.traffic.readers.api_logs import read_time
 from context_bench.traffic.readers.sources import Head, Source
 from context_bench.traffic.sessions import Message, Request, Thread, Usage
-from context_bench.utils.tokens import read_token_count
+from context_bench.wire.prompts import read_text
 
 _SCHEMA = "forge-subagent-transcript/"
 
@@ -51,10 +51,10 @@ class _Run:
         elif anthropic or (self.requests and self.requests[-1].api == "anthropic"):
             _append_block(self._history, message)
         elif message.get("role") == "toolResult":
-            text = _join_texts(message.get("content"))
+            text = read_text(message.get("content"))
             self._history.append({"role": "tool", "tool_call_id": message.get("toolCallId"), "content": text})
         else:
-            self._history.append({"role": "user", "content": _join_texts(message.get("content"))})
+            self._history.append({"role": "user", "content": read_text(message.get("content"))})
 
     def _add_reply(self, message: Mapping[str, Any], number: int, anthropic: bool) -> None:
         said = _write_blocks(message) if anthropic else _write_chat(message)
@@ -69,7 +69,7 @@ class _Run:
                 reply={**said, "stop_reason": message.get("stopReason")}
                 if anthropic
                 else {"choices": [{"message": said}]},
-                usage=_read_usage(message.get("usage")),
+                usage=Usage.of_names(message.get("usage"), ("input", "cacheRead", "cacheWrite", "output")),
                 id=str(message.get("responseId") or ""),
                 line=number,
             )
@@ -77,23 +77,9 @@ class _Run:
         self._history.append(said)
 
 
-def _read_usage(told: Any) -> Usage | None:
-    if not isinstance(told, Mapping):
-        return None
-    names = ("input", "cacheRead", "cacheWrite", "output")
-    new, read, written, output = (read_token_count(told.get(name)) for name in names)
-    return None if new is None else Usage(new, read, written or 0, 0, output)
-
-
 def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     content = message.get("content")
     return [each for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
-
-
-def _join_texts(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(str(each.get("text") or "") for each in content or () if isinstance(each, Mapping))
 
 
 def _write_blocks(message: Mapping[str, Any]) -> Message:
@@ -123,7 +109,7 @@ def _write_chat(message: Mapping[str, Any]) -> Message:
     ]
     said: Message = {
         "role": "assistant",
-        "content": _join_texts([b for b in blocks if b.get("type") == "text"]) or None,
+        "content": read_text([b for b in blocks if b.get("type") == "text"]) or None,
     }
     thought = "".join(str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking")
     if thought:
@@ -133,7 +119,7 @@ def _write_chat(message: Mapping[str, Any]) -> Message:
 
 def _append_block(history: list[Message], message: Mapping[str, Any]) -> None:
     """Append a tool result or user text; the results of one step are one message."""
-    block: dict[str, Any] = {"type": "text", "text": _join_texts(message.get("content"))}
+    block: dict[str, Any] = {"type": "text", "text": read_text(message.get("content"))}
     if message.get("role") == "toolResult":
         block = {
             "type": "tool_result",
