@@ -181,7 +181,7 @@ def test_a_server_that_sends_a_byte_now_and_then() -> None:
         seconds = time.monotonic() - started
     assert facts([result.rows[0], result.rows[2]]) == expected(1, 3)
     assert "TimedOut" in (result.rows[1].error or "")
-    assert "bytes of the reply had come" in (result.rows[1].error or "")
+    assert "bytes of the reply had arrived" in (result.rows[1].error or "")
     assert seconds < 30  # two attempts of half a second; the whole reply would take an hour
 
 
