@@ -132,6 +132,23 @@ def test_long_contents_are_compressed_by_threads_of_their_own(writer: Writer, tm
     assert sum(len(record) for *_, record in kept) < sum(map(len, long)) / 10
 
 
+def test_a_long_log_is_moved_to_the_file_while_the_writer_goes_on(writer: Writer, tmp_path: Path) -> None:
+    contents = [os.urandom(1 << 20) for _ in range(5)]  # nothing in them can be compressed
+    for number, content in enumerate(contents):
+        writer.put(WriteBatch.answer, FIRST + number, key(number), writer.seal(content, FIRST + number))
+    file = tmp_path / FILE_NAME
+    for _ in range(400):  # small batches, which do not bring the log to the limit at which the writer itself moves it
+        if file.stat().st_size > 4 << 20:
+            break
+        put(writer, b"key", b"x")
+        time.sleep(0.01)
+    assert file.stat().st_size > 4 << 20
+    writer.close()
+    with closing(connect(tmp_path, readonly=True)) as connection:
+        kept = table(connection, "responses")
+    assert [unseal(record, about_one(identity)) for identity, record in kept] == contents
+
+
 def test_a_content_that_cannot_be_compressed_is_a_failure_of_the_store(writer: Writer) -> None:
     broken: Future[bytes] = Future()
     broken.set_exception(MemoryError("no room"))
