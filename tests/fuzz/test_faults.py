@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from command import called, environment, shell
-from context_bench.fuzz import Report, fuzz, read_case
+from context_bench.fuzz import Report, fuzz, read_case, replay
 from context_bench.fuzz.relations import RELATIONS
 from context_bench.fuzz.session import list_known
 from context_bench.fuzz.targets import MemoryTarget, SystemTarget
@@ -508,6 +508,17 @@ def test_findings_are_written_as_a_page_and_as_commands_that_work(tmp_path: Path
         len(json.loads(saved.read_text())["relations"][0]["findings"]),
         False,
     )
+
+
+def test_a_finding_whose_evidence_is_now_lost_at_once_is_not_fixed() -> None:
+    chosen = [RELATIONS["position"]]
+    target = SystemTarget(adapt(lambda example: FAULTY["position"](example["context"])))
+    found = asyncio.run(fuzz(target, chosen, n=5)).findings
+    assert found
+    worse = SystemTarget(adapt(lambda example: ""))
+    assert {each.reason for _, each in asyncio.run(replay(worse, found)) if each} == {
+        "the evidence is lost before any change"
+    }
 
 
 @pytest.mark.parametrize(

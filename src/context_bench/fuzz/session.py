@@ -312,7 +312,10 @@ async def shrink(target: AnyTarget, relation: Relation, case: Case, seed: int, b
 
 
 async def replay(target: AnyTarget, findings: Sequence[Finding]) -> list[tuple[Finding, Broken | None]]:
-    """Try findings again; return each with its failure, or None if the relation now holds or does not apply."""
+    """Try findings again; return each with its failure, or None if the relation now holds.
+
+    An input that can no longer be tried, for example because its evidence is lost at once, is a failure.
+    """
     known = list_known(target)
     tried = []
     for finding in findings:
@@ -320,9 +323,7 @@ async def replay(target: AnyTarget, findings: Sequence[Finding]) -> list[tuple[F
             raise DataError(f"{finding.relation!r} is not a relation for {target.name}; choose from {', '.join(known)}")
         try:
             found = await _check(target, known[finding.relation], finding.case, finding.seed)
-        except Skipped:
-            found = None
-        except SystemFailure as error:
+        except (Skipped, SystemFailure) as error:
             found = Broken(str(error), finding.before, str(error))
         tried.append((finding, found))
     return tried
