@@ -204,6 +204,7 @@ class Billed:
     place: int  # index in its thread
     uses: tuple[CacheUse, ...]  # one for each time that the request was sent
     output: int = 0  # tokens of the reply
+    added: int = 0  # tokens of the blocks that this turn added to the conversation
 
     @property
     def prompt(self) -> int:
@@ -293,7 +294,9 @@ class Simulator:
                 output = sum(block.tokens for block in reply)
             uses: list[CacheUse] = []
             answered = _find_answered(thread, place, at)
-            for blocks in self._read_recorded(thread, place) if sent is None else sent[thread.id, place]:
+            bodies = self._read_recorded(thread, place) if sent is None else sent[thread.id, place]
+            added = sum(block.tokens for block in scale.convert(self._cut_added(thread, place, bodies[0])))
+            for blocks in bodies:
                 scaled = scale.scale(blocks, b"agent" if thread.agent else b"main")
                 if isinstance(cache, PrefixCache):
                     uses.append(cache.use(_list_ids(scaled), at, _list_ids(reply)))
@@ -305,8 +308,14 @@ class Simulator:
                 uses.append(
                     cache.use(scaled, answered if uses else at, answered)
                 )  # repeats come after the first answer
-            billed.append(Billed(thread, place, tuple(uses), output))
+            billed.append(Billed(thread, place, tuple(uses), output, added))
         return billed
+
+    def _cut_added(self, thread: Thread, place: int, blocks: Sequence[Block]) -> Sequence[Block]:
+        """Return the last blocks of a request, as many as its turn added in the recording."""
+        before = len(self._read_recorded(thread, place - 1)[0]) if place else 0
+        number = len(self._read_recorded(thread, place)[0]) - before
+        return blocks[-number:] if number > 0 else ()
 
     def _read_recorded(self, thread: Thread, place: int) -> list[list[Block]]:
         key = thread.id, place

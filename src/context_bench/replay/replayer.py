@@ -139,7 +139,7 @@ class Replayer:
     @property
     def fingerprint(self) -> str | None:
         own = self.arm.fingerprint
-        return None if own is None else f"{own}, replay/6 of {self._recording.digest}"
+        return None if own is None else f"{own}, replay/7 of {self._recording.digest}"
 
     def process(self, example: Example) -> Example:
         """Run `aprocess` for callers without an event loop."""
@@ -337,7 +337,8 @@ def _list_given(messages: Iterable[Any]) -> list[Part]:
 def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: Prices) -> Iterator[dict[str, Any]]:
     """Yield the cache use of each request on both sides, its dollars if the model has a price, and the cache damage.
 
-    With a stable prefix, a request reads the same share of its predecessor in the thread as in the recording.
+    With a stable prefix, a request reads the same share of its predecessor in the thread as in the recording, but not
+    what this turn added.
     """
     last: dict[str, tuple[int, int]] = {}  # previous prompt of each thread: recorded, sent
     for old, new in zip(recorded, sent):
@@ -352,7 +353,7 @@ def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: P
         last[old.thread.id] = old.prompt, first.prompt
         share = old.read / old_before if old_before else 0.0
         price = prices.of(old.request.model)
-        stable = min(round(share * new_before), first.prompt)
+        stable = min(round(share * new_before), first.prompt - new.added)
         if stable < (CACHE_MINIMUM if price is None else price.cache_minimum):
             stable = 0  # too short for any cache
         if stable - first.read >= (BROKEN_TOKENS if old.request.api == "anthropic" else BROKEN_STEPS):
