@@ -120,7 +120,7 @@ def verify_bundle(
         try:
             found.signature = bundle.check_signature(signer)
         except Damage as error:
-            found.signature = "its signature is not valid"
+            found.signature = f"not validly signed{f' by {signer.name}' if signer else ''}"
             found.differs.append(str(error))
         if bundle.damage:
             found.notes.append("nothing was recomputed, because the contents differ from the sealed ones")
@@ -265,9 +265,10 @@ class _Check:
             if part == "notes" and self._bundle.private:
                 continue  # notes quote replies and errors
             unlike = list(find_unlike(made[part] or {}, recorded[part] or {}, part))
-            if worded := [each for each in unlike if _is_worded(*each)]:
-                shown = count_things(len(worded), "explanation")
-                self._found.notes.append(f"{part}: other words, with the same numbers, in {shown}")
+            if worded := [each for each in unlike if _EXPLANATIONS.search(each[0])]:
+                path, one, other = worded[0]
+                shown = f"{count_things(len(worded), 'explanation')}, such as {path}: {other!r}, here {one!r}"
+                self._found.notes.append(f"other words in {shown}")
             unlike = [each for each in unlike if each not in worded]
             self._found.differs += [f"{path} is {other!r}, recomputed {one!r}" for path, one, other in unlike]
             if what and not unlike:
@@ -353,14 +354,9 @@ class _LooksAgain:
 
 
 _END = object()
+# Sentences that are written from the numbers; another version may choose other words.
 _EXPLANATIONS = re.compile(r"^notes\.|\.(reason|notes?)\b")
 _SHOWN = {"summary": "numbers of the summary", "intervals": "intervals", "comparison": "verdicts", "notes": ""}
-
-
-def _is_worded(path: str, one: Any, other: Any) -> bool:
-    """Whether two explanations have the same numbers: another version may choose other words."""
-    sentences = _EXPLANATIONS.search(path) and isinstance(one, str) and isinstance(other, str)
-    return bool(sentences) and re.findall(r"\d[\d,.]*", one) == re.findall(r"\d[\d,.]*", other)
 
 
 def _count_values(part: str, recorded: Any) -> int:
