@@ -141,6 +141,11 @@ def test_only_a_call_that_ends_as_recorded_gets_the_recorded_reply(
     assert carries_conversation({"messages": turns}, {"messages": edit(turns)}) is carries
 
 
+def test_a_call_before_the_first_request_is_the_proxys_own() -> None:
+    assert not carries_conversation({}, {"messages": [user("Are you there?")]})
+    assert carries_conversation({"input": []}, {"input": []})  # a recording without any text
+
+
 def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 

@@ -146,7 +146,7 @@ def carries_conversation(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -
     """
     own, given = _read_marks(recorded), _read_marks(sent)
     if not own.ids and not own.said:
-        return own.shares_any(given)
+        return bool(recorded) and own.shares_any(given)  # nothing is recorded before the first request
     last, end = ({"messages": list_messages(body)[-1:]} for body in (recorded, sent))
     return own.shares_turn(given) and (_read_marks(last).shares_any(_read_marks(end)) or shares_text(last, end))
 
