@@ -14,18 +14,7 @@ from context_bench.systems.reference import split
 from context_bench.text.golds import evidence_texts, gold_answers
 from context_bench.types import Example
 
-_SERVICES = (
-    "billing",
-    "catalog",
-    "checkout",
-    "gateway",
-    "ledger",
-    "mailer",
-    "profile",
-    "search",
-    "shipping",
-    "tickets",
-)
+_APPS = ("billing", "catalog", "checkout", "gateway", "ledger", "mailer", "profile", "search", "shipping", "tickets")
 _PEOPLE = ("Amara", "Bruno", "Chidi", "Daria", "Emeka", "Farah", "Goran", "Hana", "Ivo", "Jun", "Kaia", "Lior")
 _CITIES = ("Lisbon", "Kraków", "Bogotá", "Tunis", "Málaga", "Perth", "Zürich", "Dakar", "Lima", "Riga", "Sofia", "Baku")
 
@@ -119,7 +108,7 @@ CHANGES: dict[str, Callable[[str], str]] = {
 
 def make_item(kind: str, source: random.Random) -> str:
     """Make one item of a kind, without evidence."""
-    service, person, city = source.choice(_SERVICES), source.choice(_PEOPLE), source.choice(_CITIES)
+    service, person, city = source.choice(_APPS), source.choice(_PEOPLE), source.choice(_CITIES)
     number, small = source.randrange(10_000, 99_999), source.randrange(2, 99)
     if kind == "logs":
         return f"2026-03-{source.randrange(1, 29):02} INFO {service} served request {number} in {small} ms"
@@ -134,7 +123,7 @@ def make_item(kind: str, source: random.Random) -> str:
 
 def _make_evidence(kind: str, source: random.Random) -> tuple[str, str, str]:
     """Make an item with evidence; return it with its question and answer."""
-    person, city, service = source.choice(_PEOPLE), source.choice(_CITIES), source.choice(_SERVICES)
+    person, city, service = source.choice(_PEOPLE), source.choice(_CITIES), source.choice(_APPS)
     code = f"{source.choice('ABCDEFGH')}{source.randrange(1000, 9999)}-{source.randrange(10, 99)}"
     path = f"/srv/{service}/run-{source.randrange(100, 999)}.log"
     if kind == "logs":
@@ -212,7 +201,7 @@ def _list_records(text: str, wanted: Sequence[str]) -> list[str]:
 def rename_case(case: Case, source: random.Random) -> Case:
     """Replace people, places, services and numbers consistently."""
     names: dict[str, str] = {}
-    for known in (_PEOPLE, _CITIES, _SERVICES):
+    for known in (_PEOPLE, _CITIES, _APPS):
         others = list(known)
         source.shuffle(others)
         names |= dict(zip(known, others))

@@ -207,7 +207,7 @@ async def _check_literals(target: Target, case: Case, _: random.Random) -> None:
 
 def _is_cut(literal: str, text: str) -> bool:
     """Whether a text ends or begins within a literal, as truncated texts do."""
-    return any(text.endswith(literal[:n]) or text.startswith(literal[-n:]) for n in range(1, len(literal)))
+    return any(text.endswith(literal[:n]) or text.startswith(literal[-n:]) for n in range(3, len(literal)))
 
 
 def _find_altered(case: Case, after: str) -> list[str]:
