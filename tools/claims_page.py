@@ -13,7 +13,7 @@ from pathlib import Path
 
 from context_bench.claims.claim import read_claims
 from context_bench.claims.judging import Decision, decide_all
-from context_bench.claims.measuring import Measurer, measure_all
+from context_bench.claims.measuring import Measurer
 from context_bench.claims.report import render_markdown
 
 ROOT = Path(__file__).parent.parent
@@ -38,7 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     """Measure all claims; write the page, or compare it."""
     data = os.environ.get("CONTEXT_BENCH_DATA")
     claims = [claim for path in FILES for claim in read_claims(path)]
-    decisions = decide_all(claims, measure_all(claims, Measurer(run=True, data=Path(data) if data else None)))
+    measurer = Measurer(run=True, data=Path(data) if data else None)
+    decisions = decide_all(claims, [measurer.measure(claim) for claim in claims])
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(START)
     committed, after = rest.split(END)

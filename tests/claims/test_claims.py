@@ -17,7 +17,7 @@ from banks import each_case
 from command import called
 from context_bench.claims.claim import Claim, read_claims
 from context_bench.claims.judging import Measured, decide, decide_all, measure
-from context_bench.claims.measuring import Measurer, measure_all
+from context_bench.claims.measuring import Measurer
 from context_bench.claims.report import render_badge, render_markdown
 from context_bench.claims.self_test import MOST_WRONG, SIMULATED, run_self_test
 from context_bench.errors import DataError
@@ -284,7 +284,8 @@ def load_page_tool() -> Any:
 def test_the_page_is_what_the_bundles_say() -> None:
     """Without the data and without kompact, its claims are computed again from the bundles."""
     claims = [claim for claim in read_claims(ROOT / "claims" / "kompact.toml") if claim.bundle]
-    decisions = decide_all(claims, measure_all(claims, Measurer()))
+    measurer = Measurer()
+    decisions = decide_all(claims, [measurer.measure(claim) for claim in claims])
     lines = render_markdown(decisions, "../claims/REPLY.md").splitlines()[2:]
     assert len(lines) == 5
     assert set(lines) <= {*(ROOT / "docs" / "claims.md").read_text("utf-8").splitlines()}

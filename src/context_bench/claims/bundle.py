@@ -64,19 +64,15 @@ class Window(dict[Any, Any]):
 
     def __init__(self) -> None:
         self._sizes: dict[Any, int] = {}
-        self._bytes = 0
 
     def keep(self, key: Any, value: Any, size: int) -> None:
         """Add an example of `size` bytes, and drop the oldest ones beyond the limits."""
-        self._drop(key)
+        for each in (self, self._sizes):
+            each.pop(key, None)
         self[key], self._sizes[key] = value, size
-        self._bytes += size
-        while len(self) > WINDOW or (self._bytes > WINDOW_BYTES and len(self) > 1):
-            self._drop(next(iter(self)))
-
-    def _drop(self, key: Any) -> None:
-        self.pop(key, None)
-        self._bytes -= self._sizes.pop(key, 0)
+        while len(self) > WINDOW or (len(self) > 1 and sum(self._sizes.values()) > WINDOW_BYTES):
+            oldest = next(iter(self))
+            del self[oldest], self._sizes[oldest]
 
 
 def write_bundle(store: Store, info: RunInfo, out: Path, *, private: bool = False, key: Path | None = None) -> str:

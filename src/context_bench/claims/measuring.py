@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,3 @@ def _load_function(path: Path, name: str) -> Callable[[Path | None], dict[str, A
     if not callable(found):
         raise UsageError(f"{path} has no function {name!r}")
     return found  # type: ignore[no-any-return]
-
-
-def measure_all(claims: Sequence[Claim], measurer: Measurer) -> list[Measured]:
-    return [measurer.measure(claim) for claim in claims]

@@ -41,7 +41,8 @@ class Texts:
         self.problems: list[str] = []  # reasons why datasets could not be read
         if folder is None:
             return
-        for name in dict.fromkeys([*list_datasets(settings), *settings.datasets]):
+        self._named = [*read_flag(settings, "--dataset")]
+        for name in dict.fromkeys([*self._named, *settings.datasets]):
             self._read_dataset(name, folder, settings, wanted)
         for path in sorted(folder.glob("*.ctxb")):
             self._read_bundle(path, wanted)
@@ -49,7 +50,7 @@ class Texts:
     def _read_dataset(self, name: str, folder: Path, settings: RunSettings, wanted: set[str]) -> None:
         own = folder / Path(name).name
         if not own.is_file() and not _is_harmless(name, folder, settings):
-            if name in list_datasets(settings):
+            if name in self._named:
                 self.problems.append(f"{name}: neither a file in {folder} nor a known dataset")
             return
         scorer = Scorer(score_field=settings.score_field)
@@ -60,7 +61,7 @@ class Texts:
                     if (digest := hash_value(plain)) in wanted:
                         self.examples[digest] = plain
         except ContextBenchError as error:
-            if name not in settings.datasets or name in list_datasets(settings):
+            if name not in settings.datasets or name in self._named:
                 self.problems.append(f"{name}: {error}")
         else:
             self.datasets.append(name)
@@ -78,11 +79,6 @@ class Texts:
                         self.answers[hash_value(withhold_answer(answer))] = answer
         except (ContextBenchError, Damage):
             return
-
-
-def list_datasets(settings: RunSettings) -> list[str]:
-    """List the datasets in the recorded command line, as given."""
-    return list(read_flag(settings, "--dataset"))
 
 
 def _open(reference: str, folder: Path, settings: RunSettings) -> Iterable[dict[str, Any]]:

@@ -47,14 +47,15 @@ def main(arguments: Sequence[str]) -> int:
             raise UsageError("no claims given: name a FILE.toml, or pass --self-test")
         from context_bench.claims.claim import read_claims
         from context_bench.claims.judging import decide_all, find_code
-        from context_bench.claims.measuring import Measurer, measure_all
+        from context_bench.claims.measuring import Measurer
         from context_bench.claims.report import describe, render_badge, render_markdown, render_table
 
         claims = [claim for path in options.files for claim in read_claims(path)]
         known = os.environ.get("CONTEXT_BENCH_DATA")
         data = options.data or (Path(known) if known else None)
         given = None if options.source is None else _load(options.source, options.cache_dir or STORE)
-        decided = decide_all(claims, measure_all(claims, Measurer(given, run=options.run, data=data)))
+        measurer = Measurer(given, run=options.run, data=data)
+        decided = decide_all(claims, [measurer.measure(claim) for claim in claims])
         if options.output == "json":
             shown = json.dumps(describe(decided), indent=1, ensure_ascii=False) + "\n"
         elif options.output == "markdown":
