@@ -188,7 +188,9 @@ class Recomputer:
         else:
             self.counted["scores"] += len(judgement.scores)
             yield from _compare("scores", judgement.scores, row.scores)
-            yield from self._compare_texts("unscored", judgement.unscored, row.unscored)
+            made, recorded = (dict.fromkeys(each, "no score") for each in (judgement.unscored, row.unscored))
+            yield from _compare("unscored", made, recorded)
+            row.unscored.update(judgement.unscored)  # the reasons, in the words of this version
         outcome = Outcome(answer["processed"], dict(answer["metadata"]), answer["latency"], returns=answer["returns"])
         yield from self._check_counts(row, item, outcome, judgement)
         if self._count is not None:
@@ -231,7 +233,7 @@ class Recomputer:
         if not self._private:
             yield from _compare(what, made, recorded)
             return
-        unlike = list(_compare(what, *(withhold_texts(each, plain=what == "unscored") for each in (made, recorded))))
+        unlike = list(_compare(what, withhold_texts(made), withhold_texts(recorded)))
         yield from unlike
         if not unlike:
             recorded.update(made)
