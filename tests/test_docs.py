@@ -124,7 +124,11 @@ def _written(command: str) -> list[str]:
     return [*words, "-n", "2"] if "--dataset" in words else words
 
 
-SHOWN = [(page, command) for page in ["CONTRIBUTING.md", *PAGES] for command in commands(page)]
+SHOWN = [
+    pytest.param(page, command, marks=pytest.mark.long if command == "context-bench demo" else ())
+    for page in ["CONTRIBUTING.md", *PAGES]
+    for command in commands(page)
+]
 
 
 @pytest.mark.parametrize(("page", "command"), SHOWN)

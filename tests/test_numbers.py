@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import math
-import re
 from types import ModuleType
 
 import pytest
 
 from banks import each_case
 from context_bench.numbers import (
-    COUNTS,
     FORMATS,
     JUDGE_SCORE,
     MACRO_SCORE,
@@ -27,7 +24,6 @@ from context_bench.numbers import (
 )
 from context_bench.registry import registry
 from pages import ROOT
-from source_tree import read_package
 
 
 def _load_tool() -> ModuleType:
@@ -105,16 +101,3 @@ def test_keys_by_metric_leave_out_what_only_a_second_metric_of_its_kind_gives() 
     assert JUDGE_SCORE in NUMBERS
     assert list_keys("") == ()
     assert list_keys("latency", by_dataset=True) == ()
-
-
-def test_the_text_of_a_shared_key_stands_in_numbers_alone() -> None:
-    keys = {MEAN_SCORE, MACRO_SCORE, *COUNTS}
-    found = {
-        (part, source.file)
-        for source in read_package().values()
-        for node in source.nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        for part in re.split("[:@]", node.value)
-        if part in keys
-    }
-    assert found == {(key, "numbers.py") for key in keys}

@@ -175,10 +175,12 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_built_packages_have_what_they_should(packages: Path) -> None:
     assert load_tool("check_dist").find_faults(packages) == []
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_packages_is_said(packages: Path, tmp_path: Path) -> None:
     check = load_tool("check_dist")
     assert "it holds nothing" in check.find_faults(tmp_path)[0]

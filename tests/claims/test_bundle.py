@@ -489,6 +489,7 @@ def test_a_failed_row_has_no_score_and_costs_what_its_requests_say(tmp_path: Pat
         assert any(each.startswith("p on data 2: ") for each in found), path
 
 
+@pytest.mark.long
 @each_case("name, change", [
     ("order", edit_lines("rows.jsonl", lambda rows: rows.reverse())),
     ("verdict", edit_run(lambda run: set_at(

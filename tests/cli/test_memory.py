@@ -77,6 +77,7 @@ def test_the_systems_that_ship_run_with_no_key_and_no_network(folder: Path) -> N
     assert "recorded as run" in done.stderr
 
 
+@pytest.mark.long
 def test_by_default_four_tables_fit_a_screen_and_the_conclusion_is_last(folder: Path) -> None:
     words = [word for name in ("hybrid", "bm25", "last:n=20") for word in ("--system", name)]
     shown = memory(folder, *words, "--dataset", "synthetic-memory").stdout.splitlines()

@@ -10,8 +10,9 @@ from context_bench.compare.looks import Looks
 from context_bench.compare.pairing import ScoredAnswer
 from context_bench.errors import UsageError
 from context_bench.stats import PairedSums, Verdict, look_boundary, paired_difference
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 
 
 def _add(

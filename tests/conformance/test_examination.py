@@ -177,6 +177,7 @@ class Mumbles(Toy):
         return web.Response(body=self.body, content_type="application/json")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
 @pytest.mark.parametrize(
     "body",

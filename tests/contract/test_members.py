@@ -6,24 +6,19 @@ must give exactly what a run with a part without them gives.
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import context_bench
 from banks import each_case
 from context_bench import evaluate
 from context_bench.cli.output import write_report
-from context_bench.memory.members import _OPTIONAL
 from context_bench.pricing import Price, Prices
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import Store
 from numbered import numbered
-from source_tree import read_package
 
 
 def _raises(*_: Any, **__: Any) -> Any:
@@ -246,78 +241,3 @@ def test_a_method_of_a_users_reporter_with_arguments_of_its_own_means_nothing() 
 
 
 # --- the one place that asks
-
-
-SOURCES = Path(context_bench.__file__).parent
-MODULES = {"os", "sys", "signal", "select", "builtins", "resource", "module", "config"}
-"""Names of things that are no part: modules of Python, and what was loaded from elsewhere."""
-
-OTHERS = {
-    "process": "a system as it is adapted",
-    "aclose": "an asynchronous generator",
-    "add_all": "a tally of ours",
-    "advice": "an exception of ours",
-    "co_exceptiontable": "a code object",
-    "columns": "a data frame",
-    "dtype": "an array",
-    "errno": "an exception",
-    "fill_in_tap": "a proxy of ours",
-    "factory": "a field of attrs",
-    "nbytes": "an array",
-    "reconfigure": "a stream",
-    "response": "an exception of a library",
-    "result": "an exception of ours",
-    "status_code": "a reply of a library",
-    "tapped": "an exception of ours",
-    "to_dict": "a data frame",
-    "to_dicts": "a data frame",
-    "tobytes": "an array",
-    "tolist": "an array",
-    "wrong_form": "an exception of ours",
-}
-"""What may be asked for by name elsewhere, since it is no member of a part."""
-
-
-PLACES = ("traits.py", "memory/members.py")
-"""The one place that asks, for parts and for memory systems."""
-
-
-def _asks() -> Iterator[tuple[str, int, str, str]]:
-    """File, line, object and name of every look-up by a literal name."""
-    for source in read_package().values():
-        asking = {"getattr", "hasattr", "_read_member", *(["partial"] if source.file == "traits.py" else [])}
-        for node in source.nodes:
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) < 2:
-                continue
-            subject, name = node.args[:2]
-            if node.func.id in asking and isinstance(name, ast.Constant):
-                yield source.file, node.lineno, ast.unparse(subject), str(name.value)
-
-
-def test_parts_are_asked_for_optional_members_in_one_place() -> None:
-    wrong = [
-        f"{place}:{line} asks {subject} for {name!r}: `traits.py` is the place for that"
-        for place, line, subject, name in _asks()
-        if place not in PLACES
-        and not place.startswith("sandbox/inside/")
-        and not name.startswith("_")
-        and subject not in MODULES
-        and subject != "options"
-        and name not in OTHERS
-    ]
-    assert wrong == []
-
-
-def test_every_member_that_is_asked_for_is_documented() -> None:
-    text = (SOURCES / "types.py").read_text(encoding="utf-8")
-    text += (SOURCES / "tap" / "answering.py").read_text(encoding="utf-8")
-    documented = set(re.findall(r"^ {8}(\w+)(?:\(.*?\))?: ", text, flags=re.MULTILINE))
-    tree = ast.parse((SOURCES / "traits.py").read_text(encoding="utf-8"))
-    constants = {
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    asked = {name for place, _, _, name in _asks() if place in PLACES} - {"ingest", "name"}
-    asked |= {*_OPTIONAL, "user"}
-    asked |= constants & {"prepare", "finish", "start", "notes", "unmeasured", "intervals", "render_parts"}
-    assert asked - {"score"} <= documented
-    assert documented - asked == {"__len__"}

@@ -338,6 +338,7 @@ PROXIES: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", PROXIES)
 def test_a_faulty_proxy_is_found_by_the_relation_that_it_breaks(relation: str, tmp_path: Path) -> None:
     port = free_port()

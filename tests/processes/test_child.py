@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import signal
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from context_bench.processes.child import LastLines, describe_exit, kill_group, kill_process, start_child, wait_for_end
-from source_tree import read_package
 
 FORKS = """
 import subprocess, sys
@@ -85,16 +83,3 @@ def test_killing_who_has_gone_is_no_error() -> None:
         child.wait()
     kill_process(child.pid)
     assert os.getpid()
-
-
-def test_children_are_started_and_killed_in_one_place() -> None:
-    """`subprocess.run`, which waits for the end and kills by itself, may be used anywhere."""
-    starts = {"Popen", "killpg", "create_subprocess_exec", "create_subprocess_shell", "fork", "posix_spawn", "system"}
-    found = [
-        f"{source.file}:{node.lineno} {node.func.attr}"
-        for source in read_package().values()
-        if source.path.parent.name != "processes" and source.file != "cli/process.py"
-        for node in source.nodes
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in starts
-    ]
-    assert found == []

@@ -153,6 +153,7 @@ def test_code_that_is_called_wrong_comes_after_the_rest(before: str, first: str)
     assert find_code_blocks(f"```python\ngood\n```\n\n{before}\n\n```python\nlast\n```")[0] == first
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "piece", ["`", "x```\n", "~~~\n", "[PYTHON]", ">>> a\n", "1 x\n", "    def f\n", "x = 1\n", "``` a``` b\n"]
 )

@@ -7,8 +7,9 @@ import math
 import pytest
 
 from context_bench.stats import crossing_chance, find_critical, look_boundary
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from context_bench.stats import (
     paired_difference,
     wilson_limits,
 )
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 SOURCE = random.Random(5)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from context_bench.stats import Difference, Setting, area_weights, find_common_range, find_largest_saving
+from later import Later
 
-numpy = pytest.importorskip("numpy")
+numpy = Later("numpy")
 
 
 @pytest.mark.parametrize(("low", "high"), [(100, 900), (150, 820), (350, 380), (200, 500)])

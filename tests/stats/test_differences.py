@@ -18,8 +18,9 @@ from context_bench.stats import (
     paired_difference,
     unpaired_difference,
 )
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 SOURCE = random.Random(11)
 
 

@@ -21,8 +21,9 @@ from context_bench.stats.distributions import (
     t_tail,
     welch_degrees,
 )
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 
 SHARES = (1e-9, 1e-6, 0.0009, 0.025, 0.05, 0.3, 0.5, 0.77, 0.975, 0.9999, 1 - 1e-9)
 DEGREES = (0.3, 1, 2, 3.7, 9, 29, 99, 999, 1e5, 1e7)

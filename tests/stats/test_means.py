@@ -17,8 +17,9 @@ from context_bench.stats import (
     share_interval,
     wilson_limits,
 )
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 
 
 def _moments(*values: float) -> Moments:

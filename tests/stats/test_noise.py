@@ -7,8 +7,9 @@ import math
 import pytest
 
 from context_bench.stats import PairedSums, RepeatSums, noise_of_repeats, noise_of_twins, share_interval
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 
 
 def _twins() -> list[tuple[float, float]]:

@@ -23,11 +23,12 @@ from context_bench.stats import (
     power_of_equivalence,
     power_of_non_inferiority,
 )
+from later import Later
 
 pytestmark = pytest.mark.long
 
-numpy = pytest.importorskip("numpy")
-scipy = pytest.importorskip("scipy.stats")
+numpy = Later("numpy")
+scipy = Later("scipy.stats")
 
 Z80, Z90 = 0.8416212335729143, 1.2815515655446004
 

@@ -9,9 +9,10 @@ import pytest
 
 from banks import each_case
 from context_bench.stats import TOO_FEW, Values, find_ranks, quantile_interval
+from later import Later
 
-numpy = pytest.importorskip("numpy")
-scipy = pytest.importorskip("scipy.stats")
+numpy = Later("numpy")
+scipy = Later("scipy.stats")
 
 
 def _values(numbers: list[float], limit: int = 1000) -> Values:

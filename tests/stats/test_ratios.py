@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from context_bench.stats import ROUGH, TOO_FEW, ClusterSums, RatioSums, clustered_ratio, ratio_interval
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 
 
 def _draw(n: int, tail: float, seed: int) -> list[tuple[int, int]]:

@@ -21,9 +21,10 @@ from context_bench.stats import (
     pass_at_k,
     repeat_share,
 )
+from later import Later
 
-numpy = pytest.importorskip("numpy")
-scipy = pytest.importorskip("scipy.stats")
+numpy = Later("numpy")
+scipy = Later("scipy.stats")
 
 
 def _sums(answers: list[list[float]]) -> RepeatSums:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from later import Later
 from pages import fences, read, table
 
-numpy = pytest.importorskip("numpy")
-scipy = pytest.importorskip("scipy.stats")
+numpy = Later("numpy")
+scipy = Later("scipy.stats")
 PAGES = [f"docs/{name}.md" for name in ("statistics", "verdicts", "stopping")]
 TEXT = " ".join(" ".join(map(read, PAGES)).split())
 

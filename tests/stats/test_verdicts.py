@@ -18,8 +18,9 @@ from context_bench.stats import (
     judge_family,
     paired_difference,
 )
+from later import Later
 
-scipy = pytest.importorskip("scipy.stats")
+scipy = Later("scipy.stats")
 
 
 def _difference(value: float, error: float, n: int = 500) -> Difference:

@@ -18,10 +18,11 @@ from context_bench.tap.answering import Answerer
 from context_bench.tap.forward import Forward
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
+from later import Later
 from small_model import small_model
 
-openai = pytest.importorskip("openai", reason="the official SDKs are not installed (requirements-dev.txt)")
-anthropic = pytest.importorskip("anthropic", reason="the official SDKs are not installed (requirements-dev.txt)")
+openai = Later("openai", "the official SDKs are not installed (requirements-dev.txt)")
+anthropic = Later("anthropic", "the official SDKs are not installed (requirements-dev.txt)")
 
 
 @contextmanager
@@ -253,6 +254,7 @@ def test_all_calls_of_both_sdks(url: str) -> None:
     assert len(got) == 39
 
 
+@pytest.mark.long
 def test_the_local_model_answers_both_sdks() -> None:
     small_model()
     model = LocalModel(context=1024, say=lambda _: None)

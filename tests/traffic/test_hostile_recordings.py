@@ -114,6 +114,7 @@ def use(folder: Path) -> Findings:
     return findings
 
 
+@pytest.mark.long
 def test_a_field_of_another_type_costs_its_record_at_most(tmp_path: Path) -> None:
     chosen = random.Random(5)
     for name in (*RECORDS, *DOCUMENTS):

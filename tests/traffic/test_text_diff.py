@@ -73,6 +73,7 @@ def test_json_that_becomes_a_table_keeps_its_values() -> None:
             assert record["note"] in kept
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["one line", "lines", "table"])
 def test_a_hundred_thousand_tokens_take_two_seconds_at_most(layout: str) -> None:
     rng = random.Random(0)

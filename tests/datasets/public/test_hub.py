@@ -16,10 +16,11 @@ import pytest
 
 from hub import Hub, serve_hub
 from hub_client import LOADING, bench, environment, loaded
+from later import Later
 from terminal import bench_on_terminal
 
-pytest.importorskip("datasets", reason="needs the extra `datasets`")
-pyarrow = pytest.importorskip("pyarrow")
+Later("datasets", "needs the extra `datasets`")
+pyarrow = Later("pyarrow")
 
 README = b"""---
 configs:

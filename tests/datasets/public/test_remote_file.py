@@ -14,9 +14,10 @@ import pytest
 
 from hub import Hub, serve_hub
 from hub_client import loaded, records
+from later import Later
 
-pytest.importorskip("datasets", reason="needs the extra `datasets`")
-pyarrow = pytest.importorskip("pyarrow")
+Later("datasets", "needs the extra `datasets`")
+pyarrow = Later("pyarrow")
 
 MB = 1_000_000
 README = "---\nconfigs:\n- config_name: main\n  data_files:\n  - split: test\n    path: {}\n{}---\n"

@@ -228,6 +228,7 @@ def test_the_rationale() -> None:
     assert read_verdict("4").rationale == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "reply",
     [
