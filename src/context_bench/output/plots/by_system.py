@@ -318,7 +318,7 @@ def draw_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -
             "Each strip is the context from its start to its end; the tall line is the median, the short one is p95.",
             "If the evidence is always at one end, the data cannot show the losses of truncation.",
         ],
-        Rows(Axis("share of the tokens before the evidence", scale, "{:.0%}".format), [Group("", rows)]),
+        Rows(Axis("share of the tokens before the first evidence", scale, "{:.0%}".format), [Group("", rows)]),
         ["dataset", "examples", "earliest", "median", "latest"],
         lines,
     )
