@@ -126,7 +126,7 @@ def test_names_that_a_user_registered_are_suggested_too() -> None:
 
 @pytest.mark.parametrize("call", [lambda: registry.get("sytem", "x"), lambda: registry.register("x", "y", 1)])
 def test_an_unknown_kind_lists_the_kinds(call: object) -> None:
-    with pytest.raises(UsageError, match="there are dataset, system, evaluator, metric, reporter"):
+    with pytest.raises(UsageError, match="choose from dataset, system, evaluator, metric, reporter"):
         call()  # type: ignore[operator]
     with pytest.raises(UsageError):
         registry.list("nothing")
