@@ -213,6 +213,7 @@ def run_more(cwd: Path) -> None:
 
 
 @pytest.mark.parametrize("run", [run_memory, run_agent, run_mapped, run_more])
+@pytest.mark.long
 def test_the_data_and_a_whole_bundle_complete_a_private_one(run: Callable[[Path], None], tmp_path: Path) -> None:
     run(tmp_path)
     private = bundle(tmp_path, "--private", name="private.ctxb")
@@ -572,10 +573,10 @@ def write_hostile(kind: str, path: Path, sealed: Path) -> None:
         os.mkfifo(path)
     elif kind == "an overlap":
         write_zip(path, parts)
-        content = bytearray(path.read_bytes())
-        entry = content.rindex(b"PK\1\2")  # the last one, whose header is said to be the first
-        struct.pack_into("<L", content, entry + 42, 0)
-        path.write_bytes(content)
+        overlapping = bytearray(path.read_bytes())
+        entry = overlapping.rindex(b"PK\1\2")  # the last one, whose header is said to be the first
+        struct.pack_into("<L", overlapping, entry + 42, 0)
+        path.write_bytes(overlapping)
     elif kind == "a large manifest":
         write_zip(path, [*parts[:-1], ("manifest.json", b" " * (70 << 20))])
     else:
