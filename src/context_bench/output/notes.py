@@ -85,7 +85,7 @@ def sum_up_notes(result: EvalResult) -> list[str]:
     if any({MACRO_SCORE, MEAN_SCORE} & own.keys() for own in result.intervals.values()):
         reading.append("[low, high]: 95% interval")
     if _has_best(result, columns):
-        reading.append(f"{BEST} = best in column")
+        reading.append(f"{BEST} = best")
     about_verdicts = []
     if comparison is not None and comparison.verdicts:
         single = "; undecided: too few examples in one dataset" if is_open_by_dataset(comparison) else ""
