@@ -313,10 +313,10 @@ def test_bounds_stand_beside_the_numbers_of_each_dataset_too() -> None:
     summary = summarize(rows, ["s"], [EvidenceShares()])
     for key in ("evidence_survival", "evidence_survival@a", "evidence_survival@b"):
         assert summary.numbers["s"][key] == 1.0
-        assert summary.notes["s"][key].endswith("it lies from 50.0% to 100.0%")
+        assert summary.notes["s"][key].endswith("the value lies from 50.0% to 100.0%")
     nothing = summarize(unknown, ["s"], [EvidenceShares()])
     assert math.isnan(nothing.numbers["s"]["evidence_survival"])
-    assert nothing.notes["s"]["evidence_survival"].endswith("it lies from 0.0% to 100.0%")
+    assert nothing.notes["s"]["evidence_survival"].endswith("the value lies from 0.0% to 100.0%")
 
 
 # --- one name for one score

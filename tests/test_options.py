@@ -149,13 +149,13 @@ def _run(**members: Any) -> Any:
 @pytest.mark.parametrize(
     ("members", "sentence"),
     [
-        ("process", "process() of a Odd must not be `async def`: name it aprocess(), next to a plain process()"),
+        ("process", "process() of a Odd must not be `async def`: name it aprocess(), and add a plain process()"),
         (
             "process_conversation",
-            "process_conversation() of a Odd must not be `async def`: name it aprocess_conversation(), next to a plain "
+            "process_conversation() of a Odd must not be `async def`: name it aprocess_conversation(), and add a plain "
             "process_conversation()",
         ),
-        ("score", "score() of a Odd must not be `async def`: name it ascore(), next to a plain score()"),
+        ("score", "score() of a Odd must not be `async def`: name it ascore(), and add a plain score()"),
         ("compute", "compute() of a Odd must not be `async def`"),
     ],
 )

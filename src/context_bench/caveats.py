@@ -228,7 +228,7 @@ def _judge_compression(
             notes[key] = "not measured: " + (
                 "for a proxy, prompt_savings measures the compression"
                 if PROMPT_SAVINGS in values
-                else notes.get(PROMPT_SAVINGS, "the tap could count no request of this proxy")
+                else notes.get(PROMPT_SAVINGS, "the tap could not count any request of this proxy")
                 if tapped
                 else "a proxy's compression can only be measured with --tap"
             )
@@ -245,11 +245,13 @@ def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
         values.setdefault(key, math.nan)
         known = "not measured" if math.isnan(values[key]) else "uncertain"
         between = f"from {values[worst]:.1%} to {values[best]:.1%}"
-        said = f"{known}: some calls at the tap could not be attributed to it; it lies {between}"
+        said = f"{known}: some calls at the tap could not be attributed to it; the value lies {between}"
         notes[key] = f"{said}; {notes[key]}" if key in notes else said
     if "prompt_savings_worst" in values:
         for key in [key for key in values if key.startswith("prompt_savings@")]:
-            notes.setdefault(key, "uncertain: some calls could not be attributed to it; the pooled number has bounds")
+            notes.setdefault(
+                key, "uncertain: some calls could not be attributed to it; the number for all datasets has bounds"
+            )
 
 
 def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
@@ -277,7 +279,7 @@ def explain_unranked(census: Census, cost_field: str, config: Mapping[str, Any])
         return census.explain_not_applied()
     weak = settings.weak_thresholds
     if weak and not census.unread and not settings.threshold_given and cost_field.endswith(COST_OF_PASS):
-        return f"the cost of a pass means little at the default threshold for {', '.join(weak)}; set --threshold"
+        return f"at the default threshold, the cost of a pass means little for {', '.join(weak)}; set --threshold"
     return ""
 
 

@@ -71,7 +71,7 @@ class RecordedOptions(Options):
         f"largest difference of scores that does not matter (default: {DEFAULT_MARGIN:g})", NUMBER, metavar="X"
     )
     fixed_groups: bool = option(
-        "verdicts by example, valid only for these documents or conversations",
+        "count each example separately; verdicts hold only for these documents or conversations",
         SWITCH,
         False,
     )
@@ -85,7 +85,7 @@ class RecordedOptions(Options):
     )
     threshold: float | None = option(f"lowest score that passes (default: {DEFAULT_THRESHOLD:g})", NUMBER, metavar="X")
     keep_reasoning: bool = option(
-        "score whole replies, with their <think> blocks and the like (default: the answer alone)", SWITCH, False
+        "score whole replies, including <think> blocks (default: only the answer)", SWITCH, False
     )
 
 
@@ -103,7 +103,10 @@ class EvaluateOptions(RecordedOptions):
         metavar="DIR",
     )
     keep_rows: bool = option(
-        "keep rows only in the store: constant memory; json then has only the summary", SWITCH, True, flag="--no-rows"
+        "keep rows only in the store, so memory stays constant; JSON then has only the summary",
+        SWITCH,
+        True,
+        flag="--no-rows",
     )
     store: Any = option(
         "", instance_of("context_bench.store:StoreBackend", "an open Store (for a folder, use cache_dir)"), flag=_PYTHON
@@ -168,7 +171,7 @@ class CommandOptions(EvaluateOptions):
         metavar="URL",
     )
     model: str | None = option(
-        "model to ask for at every --proxy and --reader (default: gpt-3.5-turbo with --api openai, "
+        "model to request from every --proxy and --reader (default: gpt-3.5-turbo with --api openai, "
         "claude-haiku-4-5 with --api anthropic, gpt-4o-mini with --api responses)",
         metavar="NAME",
     )
@@ -195,7 +198,7 @@ class CommandOptions(EvaluateOptions):
         metavar="NAME",
     )
     prices_file: str | None = option(
-        "dollars per million tokens by model (TOML or JSON); other models cost what `context-bench prices` says",
+        "dollars per million tokens by model (TOML or JSON); other models cost what `context-bench prices` lists",
         flag="--prices",
         metavar="FILE",
     )

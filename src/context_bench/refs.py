@@ -260,7 +260,7 @@ def check_plain(part: Any, method: str, instead: str | None = None) -> None:
         return
     name = getattr(function, "__name__", type(part).__name__)
     what = f"the function {name}()" if function is part else f"{method}() of a {type(part).__name__}"
-    advice = f": name it {instead}(), next to a plain {method}()" if instead else ""
+    advice = f": name it {instead}(), and add a plain {method}()" if instead else ""
     raise UsageError(f"{what} must not be `async def`{advice}")
 
 

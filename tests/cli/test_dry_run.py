@@ -287,7 +287,7 @@ def test_a_judge_of_contexts_reads_whole_contexts(dry: DryRun, tmp_path: Path) -
 def test_the_judge_is_priced_where_the_model_is_not(dry: DryRun, tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text('["j"]\ninput = 1000.0\noutput = 2000.0\n')
     lines, _, _ = dry(*PROXY, "--judge-url", "{url}", "--judge-model", "j", "--prices", "prices.toml", "--model", "m-1")
-    assert lines["cost"].startswith("not priced: no price for 'm-1' (--prices FILE); the judge alone about $")
+    assert lines["cost"].startswith("not priced: no price for 'm-1' (--prices FILE); the judge alone costs about $")
 
 
 def test_without_a_bound_on_replies_no_most_is_promised(dry: DryRun, tmp_path: Path) -> None:

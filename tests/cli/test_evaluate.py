@@ -547,7 +547,7 @@ def test_a_form_that_the_ending_contradicts(call: Call, data: str, tmp_path: Pat
     for command in (["--system", "passthrough", "--dataset", data], ["runs", "export", "last"], ["score", "last"]):
         done = call(*command, "--out", f"x.{ending}", "--output", form)
         assert (done.code, done.out) == (2, "")
-        assert f"--out x.{ending} names the form" in done.err
+        assert f"--out x.{ending} means" in done.err
         assert done.err.count("\n") == 1
         assert not (tmp_path / f"x.{ending}").exists()
 

@@ -139,14 +139,14 @@ def test_ten_conversations_show_nothing_of_others() -> None:
     (verdict,) = _must(_compare(rows)).verdicts
     assert (verdict.word, verdict.scope, verdict.not_worse) == ("undecided", "these groups", False)
     assert verdict.reason == (
-        "equivalent on these 10 conversations or documents; to speak of others takes at least 149"
+        "equivalent on these 10 conversations or documents; a verdict beyond these takes at least 149"
     )
     assert verdict.narrow is not None
     assert verdict.narrow.low == pytest.approx(-(1 - 0.05**0.1))  # a loss of 0.26 at best
     assert Verdict.from_dict(verdict.to_dict()) == verdict
     fixed = _must(_compare(rows, fixed_groups=True)).verdicts[0]
     assert (fixed.word, fixed.scope) == ("equivalent", "these groups")
-    assert "on these 10 conversations or documents, taken as all that matter (--fixed-groups)" in fixed.reason
+    assert "on these 10 conversations or documents, ignoring all others (--fixed-groups)" in fixed.reason
     assert fixed.narrow is not None
     assert fixed.narrow.low == pytest.approx(-(1 - 0.05 ** (1 / 500)))  # as 500 questions
     assert fixed.p == verdict.p  # better and worse go by conversation all the same
@@ -367,7 +367,7 @@ def test_examples_that_one_side_alone_has_a_score_of_are_told() -> None:
 def test_scores_on_another_scale_say_what_the_margin_and_a_failure_mean() -> None:
     ratings = _must(_compare([*_rows("a", [1, 5]), *_rows("b", [2, 4])]))
     assert ratings.notes == (
-        "scores lie between 1 and 5, so the margin of 0.02 is in their unit; losses in unseen examples are not "
+        "scores lie between 1 and 5, so the margin of 0.02 is on that scale; losses in unseen examples are not "
         "bounded, because these scores have no known limits",
     )
     # b answers worse (-0.6 against -0.5) and fails on half of the examples, which count as 0: "better" by +0.2
@@ -394,4 +394,4 @@ def test_a_dataset_without_scores_of_both_sides_is_said_to_be_in_no_verdict() ->
     rows += [make_row(None, system="a", dataset="y"), failed_row(system="b", dataset="y")]
     found = _must(_compare(rows))
     assert (found.metric, found.verdicts[0].n) == ("mean_score", 20)
-    assert found.notes == ("y is in no verdict: one side lacks scores",)
+    assert found.notes == ("y is left out of all verdicts: one side lacks scores",)

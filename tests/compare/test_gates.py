@@ -114,7 +114,9 @@ def test_another_number_drops_or_rises_as_if_nothing_were_shared() -> None:
     assert _judge("latency_median rises 0.4", **parts).outcome == "fails"
     assert _judge("latency_median rises 0.6", **parts).outcome == "too few"
     assert _judge("latency_median rises 1.6", **parts).outcome == "holds"
-    assert _judge("latency_median rises 0.4", **parts).sentence.endswith("Both sides count as independent samples.")
+    assert _judge("latency_median rises 0.4", **parts).sentence.endswith(
+        "The two sides are treated as independent samples."
+    )
     bare = {**parts, "intervals": {}}
     assert _judge("latency_median rises 0.4", **bare).outcome == "fails"
     assert "only the value counts" in _judge("latency_median rises 0.4", **bare).sentence

@@ -141,7 +141,7 @@ def test_a_result_from_json_is_grouped_as_the_one_it_was(result: EvalResult, tmp
         loaded.group_by("meta.tags")
     for row in loaded.rows:
         row.meta = {}
-    with pytest.raises(UsageError, match=r"'meta.lang': JSON keeps numbers and texts up to 100 characters of meta"):
+    with pytest.raises(UsageError, match=r"'meta.lang': JSON keeps numbers of meta, and texts of up to 100 characters"):
         loaded.group_by("meta.lang")
 
 

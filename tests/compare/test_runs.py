@@ -243,7 +243,9 @@ def test_contexts_and_answers_have_no_verdict_between_them() -> None:
     assert words == ["undecided", "better"]
     assert found.contests[0].by_dataset["d"].word == "undecided"
     (note,) = found.notes
-    assert note.startswith("no verdict on y: one side returns contexts that no model has read, the other answers")
+    assert note.startswith(
+        "no verdict on y: one side returns contexts that no model has read, the other returns answers"
+    )
     asked = compare_runs([_select(_run("A", systems, unread=["y"], score_field="contains"))], baseline="x")
     assert asked.notes == []
     assert asked.contests[0].verdict is not None

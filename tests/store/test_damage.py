@@ -93,7 +93,7 @@ def test_a_damaged_row_is_named_left_out_and_asked_again(directory: Path, column
     ids, (said,) = read(directory)
     assert ids == [n for n in range(COUNT) if n != 17]
     assert re.fullmatch(r"row 17 of run \d+-\d+-1 in .*store.db is damaged: it is left out; --resume requests .*", said)
-    with pytest.warns(UserWarning, match=r"17 of run .* is damaged: it is asked again"):
+    with pytest.warns(UserWarning, match=r"17 of run .* is damaged: it is requested again"):
         result, asked = run(directory)
     # An answer that is not damaged is judged again, and not asked.
     assert asked == ([17] if column == "answer" else [])
@@ -150,7 +150,7 @@ def test_a_damaged_score_is_judged_again(tmp_path: Path) -> None:
     flip(tmp_path, "scores", "body", 3)
     change(tmp_path, "DELETE FROM keys WHERE kind = 'row'")
     judge = Judge()
-    with pytest.warns(UserWarning, match="score .* is damaged: the evaluator is asked again"):
+    with pytest.warns(UserWarning, match="score .* is damaged: the evaluator is called again"):
         second, asked = run(tmp_path, evaluators=[judge])
     assert asked == []
     assert len(judge.calls) == 1
@@ -253,6 +253,6 @@ def test_a_run_over_a_damaged_store_asks_just_what_is_damaged(tmp_path: Path) ->
     flip(tmp_path / "store", "rows", "answer", 4)
     done = called(*command, cwd=tmp_path)
     assert done.returncode == 0
-    assert [line for line in done.stderr.splitlines() if "is damaged: it is asked again" in line]
+    assert [line for line in done.stderr.splitlines() if "is damaged: it is requested again" in line]
     exported = called("runs", "export", "last", "--output", "csv", "--cache-dir", "store", cwd=tmp_path)
     assert len(exported.stdout.splitlines()) == 21

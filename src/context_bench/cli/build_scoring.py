@@ -162,7 +162,7 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
         for metric in load_metrics(text):
             if metric.name in {each.name for each in metrics}:
                 raise UsageError(
-                    f"the metric {metric.name!r} is computed already: --score-field and --threshold set it"
+                    f"the metric {metric.name!r} is always computed: set it with --score-field and --threshold"
                 )
             metrics.append(metric)
     return metrics

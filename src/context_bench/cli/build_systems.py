@@ -137,7 +137,7 @@ class _Arm:
 def _name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:
     """Return a name for each proxy: the k-th --name is for the k-th of them."""
     if len(names) > proxies:
-        raise UsageError(f"{len(names)} --name for {proxies} --proxy: each names one proxy")
+        raise UsageError(f"{len(names)} --name for {proxies} --proxy: pass at most one --name for each --proxy")
     return [*names, *[None] * (proxies - len(names))]
 
 

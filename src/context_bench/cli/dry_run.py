@@ -167,7 +167,7 @@ def _list_costs(options: RunOptions, total: _Total) -> list[list[str]]:
     costs = [(each, each.cost(prices)) for each in total.asked]
     judging = sum(each.cost(prices) or 0.0 for each in total.judges.values())
     if unpriced := [each.model for each, cost in costs if cost is None]:
-        alone = f"; the judge alone about ${judging:,.2f}" if judging else ""
+        alone = f"; the judge alone costs about ${judging:,.2f}" if judging else ""
         return [["cost", f"not priced: no price for {unpriced[0]!r} (--prices FILE){alone}"]]
     expected = sum(cost or 0.0 for _, cost in costs)
     most = sum((cost or 0.0) * (1 + each.retries) for each, cost in costs)

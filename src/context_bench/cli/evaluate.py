@@ -67,7 +67,7 @@ def _find_recorded_api(options: RunOptions) -> str | None:
     if api is None or api == options.api or api not in {form.name for form in FORMS}:
         return None
     if not options.silent:
-        say(f"--api {api}, as the recording; name another to convert it")
+        say(f"--api {api}, the API of the recording; name another to convert it")
     return api
 
 
@@ -181,7 +181,7 @@ def _check_golds(options: RunOptions) -> None:
         except ContextBenchError:
             continue  # the run itself reports the error
         if check.shares_context and check.examples == CHECKED_GOLDS:
-            say(f"warning: {text}: of the first {check.examples}, {ONE_CONTEXT}")
+            say(f"warning: {text}: of the first {check.examples} examples, {ONE_CONTEXT}")
         if not check.is_sound:
             faults = "; ".join(check.describe_faults())
             say(f"warning: {text}: {faults}; details: context-bench datasets check {shlex.quote(text)}")

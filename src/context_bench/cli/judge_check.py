@@ -33,8 +33,8 @@ example:
 """
 
 _MEMORY_NOTE = (
-    "accepted or not by the rule of the question's type; n = answers that got a verdict. A false accept makes a memory "
-    "look better than it is."
+    "The rule for the question's type accepts or rejects each answer; n = answers that got a verdict. A false accept "
+    "makes a memory look better than it is."
 )
 _NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = rated answers. {1}"
 

@@ -45,7 +45,7 @@ def choose_form(output: str | None, out: str | None, forms: Collection[str] = RE
     if named not in forms:
         named = None
     if output in forms and named and output != named and (named, output) not in _VARIANTS:
-        raise UsageError(f"--out {out} names the form {named}, and --output is {output}: remove one of them")
+        raise UsageError(f"--out {out} means {named}, but --output is {output}: remove one of them")
     if output is None and named is None and ending not in _ANY_FORM and not _is_device(Path(str(out))):
         known = ", ".join([*(each for each, form in _FORMS.items() if form in forms), ".txt"])
         more = "; for Parquet, use result.to_parquet() in Python" if ending == ".parquet" else ""

@@ -177,7 +177,7 @@ def _list_lines(needs: Needs, target: Target) -> list[list[str]]:
         questions.append((f"smallest difference: {needs.detectable:.3f}", needs.n))
     names = [needs.system, *[""] * len(questions)]
     return [
-        [name, question, "none would do" if n is None else f"{n:,}", *_write_costs(needs, n)]
+        [name, question, "no number is enough" if n is None else f"{n:,}", *_write_costs(needs, n)]
         for name, (question, n) in zip(names, questions)
     ]
 

@@ -232,7 +232,9 @@ class Comparer:
         ]
         said += [] if settled else self._explain_one_sided(paired)
         unscored = sorted({tag for sums in self._pairs.values() for tag in sums.datasets}.difference(tags))
-        said += [f"{tag or 'data without a tag'} is in no verdict: one side lacks scores" for tag in unscored]
+        said += [
+            f"{tag or 'data without a tag'} is left out of all verdicts: one side lacks scores" for tag in unscored
+        ]
         if metric in SCORE_NAMES:
             metric = choose_score_key(len(tags))
         elif len(tags) > 1:
@@ -318,7 +320,7 @@ class Comparer:
         if self._least >= 0 and self._most <= 1:
             return []
         said = [
-            f"scores lie between {self._least:.4g} and {self._most:.4g}, so the margin of {margin:g} is in their unit; "
+            f"scores lie between {self._least:.4g} and {self._most:.4g}, so the margin of {margin:g} is on that scale; "
             "losses in unseen examples are not bounded, because these scores have no known limits"
         ]
         if self._failed and self._least < 0:

@@ -291,7 +291,7 @@ def _judge_change(condition: Condition, candidate: Candidate, key: str) -> GateJ
     judged = condition.judge(difference)
     if not difference.known:
         return judged
-    return GateJudgement(judged.outcome, f"{judged.sentence} Both sides count as independent samples.")
+    return GateJudgement(judged.outcome, f"{judged.sentence} The two sides are treated as independent samples.")
 
 
 def subtract_intervals(one: Interval, other: Interval) -> Interval:

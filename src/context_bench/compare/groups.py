@@ -98,7 +98,9 @@ def _explain_unknown(rows: Sequence[EvalRow], field: str) -> str:
     within = [path for path in (*inner, *more) if path.partition(".")[2] == field]
     meant = f"did you mean {within[0]}?" if within else suggest(field, [*inner, *more, *ROW_FIELDS], 0.75)
     if not inner and field.startswith("meta."):
-        meant = f"JSON keeps numbers and texts up to {MAX_META_CHARS} characters of meta, the store keeps all of it."
+        meant = (
+            f"JSON keeps numbers of meta, and texts of up to {MAX_META_CHARS} characters; the store keeps all of it."
+        )
     start = f"no row has the field {field!r}"
     return f"{start}: {f'{meant} There' if meant else 'there'} are {', '.join([*inner, *ROW_FIELDS])}"
 

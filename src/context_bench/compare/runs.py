@@ -149,7 +149,7 @@ def _explain_silence(contest: Contest) -> str:
         return "both sides failed on every example"
     default = all(run.settings.score_field == "score" for run, _ in sides)
     if default and len({name in run.settings.unread for run, name in sides}) > 1:
-        return "one side returns contexts that no model has read, the other answers: no score applies to both"
+        return "one side returns contexts that no model has read, the other returns answers: no score applies to both"
     if contest.source is not contest.baseline and (reason := find_other_score(contest.source, contest.baseline)):
         return reason
     if contest.sensitivity is not None and contest.sensitivity.word == "void":

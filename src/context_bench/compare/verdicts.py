@@ -27,7 +27,7 @@ LOOKED = (
 )
 """Note on verdicts that are computed from such a run later."""
 
-ONLY_ZEROS = "every score is 0 on both sides, so no loss could show: look at some answers (context-bench diff last)"
+ONLY_ZEROS = "every score is 0 on both sides, so no loss can be seen: look at some answers (context-bench diff last)"
 """The reason why a system has no verdict if neither it nor the baseline scored on any example."""
 
 NO_VERDICT = "its score has no verdict"
@@ -215,7 +215,7 @@ class Comparison(ShownComparison):
         notes: Remarks needed to read the verdicts.
         noise: How much the baseline differs from itself: in its second run, else in repeats; None without either.
         savings: Dollars that each other system saves, if costs are known.
-        context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads no context, does
+        context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads none, does
             as well as the baseline. Empty if they can, or if no floor was run.
         sensitivity: Whether the data could have shown a loss, by naive cuts to the size that each system reached.
         sensitivity_by_dataset: The same for each dataset; empty with one dataset.

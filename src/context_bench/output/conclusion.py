@@ -370,7 +370,7 @@ def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
     if needed:
         unsure = "" if any(each.promised for each in verdicts) else "; even these may not be enough"
-        decided = f"; to decide takes at least {sizes}{unsure}"
+        decided = f"; a decision takes at least {sizes}{unsure}"
     worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
     aside = {name: f" (worse on {list_names(tags)})" if tags else "" for name, tags in worse.items()}
     return f"Undecided: {_list_systems(aside)}{decided}."

@@ -291,7 +291,7 @@ def list_tap_notes(result: EvalResult) -> list[str]:
             count = report["unmatched"]
             requests = f"{count_things(count, 'request')} {'fits' if count == 1 else 'fit'}"
             kept = f"; {report['unmatched_kept']:,} of them are kept" if "unmatched_kept" in report else ""
-            notes.append(f"{name}: {requests} no single example and count for none{kept}.")
+            notes.append(f"{name}: {requests} no single example (not counted in any row){kept}.")
         for path, count in report.get("uncounted", {}).items():
             calls = f"{count_things(count, 'call')} to {path} {'was' if count == 1 else 'were'} not counted"
             notes.append(f"{name}: {calls}: the tap cannot read the prompts of such calls.")

@@ -269,13 +269,13 @@ def _find_word(
         shown = "< 0.001" if corrected < 0.001 else f"= {corrected:.2g}"
         return word, f"corrected p {shown} (limit {alpha:g})", ALL_GROUPS
     if word != "undecided":
-        here = f" on {name_groups(difference)}, taken as all that matter (--fixed-groups)" if fixed else ""
+        here = f" on {name_groups(difference)}, ignoring all others (--fixed-groups)" if fixed else ""
         return word, reason + here, THESE_GROUPS if fixed else ALL_GROUPS
     here = "undecided" if difference.rows is None else _find_margin_word(difference.rows.narrow(alpha), margin)[0]
     if here == "undecided":
         return word, "", ALL_GROUPS
     least = least_n(margin, alpha=alpha)
-    return word, f"{here} on {name_groups(difference)}; to speak of others takes at least {least:,}", THESE_GROUPS
+    return word, f"{here} on {name_groups(difference)}; a verdict beyond these takes at least {least:,}", THESE_GROUPS
 
 
 def judge_family(

@@ -52,7 +52,7 @@ _MANY = 200  # rows that one statement reads or copies
 
 _PAUSE = 0.005  # seconds between two checks of the unwritten records
 
-_ASKED_AGAIN = "it is asked again"
+_ASKED_AGAIN = "it is requested again"
 
 
 class Store(Reader):
@@ -202,7 +202,7 @@ class Store(Reader):
             scores: dict[str, Any] = load(found[0], key)
             return scores
         except Damaged:
-            self._damage.tell(f"score {key.hex()}", "the evaluator is asked again")
+            self._damage.tell(f"score {key.hex()}", "the evaluator is called again")
             return None
 
     # -- putting down

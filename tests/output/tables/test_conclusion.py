@@ -103,8 +103,8 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     (verdict,) = result.comparison.verdicts
     assert verdict.word == "undecided"
     assert conclude(result) == (
-        "50 examples are too few to show equivalence within ±0.02: at least 149 are needed. Undecided: third; to "
-        f"decide takes at least {verdict.needed_n:,} examples if the difference stays the same, "
+        "50 examples are too few to show equivalence within ±0.02: at least 149 are needed. Undecided: third; a "
+        f"decision takes at least {verdict.needed_n:,} examples if the difference stays the same, "
         f"{verdict.needed_n_if_equal:,} if there is none; even these may not be enough."
     )
     assert few_notes(result) == ["50 examples are too few to show equivalence within ±0.02: at least 149 are needed."]
@@ -119,7 +119,7 @@ def test_what_holds_for_these_conversations_alone_is_said_so() -> None:
     for row in result.rows:
         row.metadata = {**row.metadata, "cluster": f"c{int(row.example_id) % 10}"}
     known = {"returns": {"whole": "context", "third": "context"}}
-    here = "equivalent on these 10 conversations or documents; to speak of others takes at least 149"
+    here = "equivalent on these 10 conversations or documents; a verdict beyond these takes at least 149"
     again = make_result(result.rows, **known)
     assert conclude(again).startswith(f"third is {here}.")
     assert "undecided (equivalent on these 10 conversations or documents)" in TableReporter(wide=True).render(again)
@@ -154,7 +154,7 @@ def test_several_that_are_undecided_share_a_sentence() -> None:
     assert result.comparison is not None
     few, many = sorted(verdict.needed_n or 0 for verdict in result.comparison.verdicts)
     assert 0 < few < many
-    told = f"Undecided: third and half; to decide takes at least {few:,} to {many:,} examples if the difference stays"
+    told = f"Undecided: third and half; a decision takes at least {few:,} to {many:,} examples if the difference stays"
     assert told in conclude(result)
 
 

@@ -52,7 +52,7 @@ def test_a_note_says_how_many_requests_fit_nobody_and_how_many_of_them_are_kept(
         return list_tap_notes(EvalResult([], {}, {}, {"reports": {"toy": report}}))
 
     assert note(unmatched=0) == []
-    assert note(unmatched=2) == ["toy: 2 requests fit no single example and count for none."]
+    assert note(unmatched=2) == ["toy: 2 requests fit no single example (not counted in any row)."]
     assert note(unmatched=1500, unmatched_kept=1000) == [
-        "toy: 1,500 requests fit no single example and count for none; 1,000 of them are kept."
+        "toy: 1,500 requests fit no single example (not counted in any row); 1,000 of them are kept."
     ]
