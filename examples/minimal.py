@@ -1,4 +1,4 @@
-"""The smallest benchmark: compare a compressor of two lines with `passthrough`, on generated data."""
+"""The smallest benchmark: compare a two-line compressor with `passthrough` on generated data."""
 
 from context_bench import evaluate
 from context_bench.registry import load_dataset

@@ -1,7 +1,7 @@
 """Measure a proxy over HTTP and store its answers, so that the second run sends no request.
 
-The proxy here is a small server on this machine that answers with the last word of the context. Replace it by
-the URL of your proxy.
+The proxy here is a small server on this machine that answers with the last word of the context. Use the
+URL of your proxy in its place.
 """
 
 import json

@@ -1,12 +1,12 @@
-"""LlamaIndex's vector memory as a system of the memory bench: what an adapter of a real package looks like.
+"""LlamaIndex's vector memory as a system of the memory bench: an example of an adapter for a real package.
 
-It needs llama-index-core and llama-index-embeddings-openai beside context-bench. Offline, with hashed words for an
-embedder, which is enough to see that it works and to count its calls:
+It needs llama-index-core and llama-index-embeddings-openai in addition to context-bench. This command runs offline,
+with hashed words as embeddings, which is enough to check that the memory works and to count its calls:
 
     context-bench memory --system llama_index_memory.py:LlamaIndexMemory --tap-reply extract \
         --dataset synthetic-memory:length=4000 -n 1
 
-With `--tap-forward https://api.openai.com` a real embedder answers, and its quality is measured.
+With `--tap-forward https://api.openai.com`, a real embedding model answers, so the run measures the memory's quality.
 """
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -33,7 +33,7 @@ class LlamaIndexMemory:
                 embed_model=self._embedder,
                 retriever_kwargs={"similarity_top_k": self._k},
             )
-            self._users[user].batch_by_user_message = False  # each turn by itself
+            self._users[user].batch_by_user_message = False  # store each turn separately
         return self._users[user]
 
     def ingest(self, turns, user=""):

@@ -1,4 +1,4 @@
-"""Six parts for context-bench, one of each kind, without an import of it."""
+"""Six parts for context-bench, one of each kind, that import nothing from it."""
 
 
 class NoGreetings:
