@@ -468,7 +468,7 @@ def test_an_explanation_in_other_words_is_noted(sealed: Path, tmp_path: Path) ->
     edit_run(lambda run: set_at(run, "comparison", "verdicts", 0, "reason", value="it is so"))(parts)
     code, found = verify(write_zip(tmp_path / "changed.ctxb", list(reseal(parts).items())), cwd=tmp_path)
     assert (code, found["differs"]) == (0, [])
-    assert "other words in 1 explanation, such as comparison.verdicts[0].reason: 'it is so'" in found["notes"][0]
+    assert "different wording in 1 explanation, such as comparison.verdicts[0].reason: 'it is so'" in found["notes"][0]
 
 
 def test_rows_that_are_left_out_are_found_though_all_else_agrees(sealed: Path, tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def test_the_terms_change_with_what_was_decided() -> None:
     ("claim = 1", "one or more \\[\\[claim\\]\\] tables"),
     ("[[claim]]\nid = 'a'", "sentence is missing"),
     (CLAIM.format(id="a", kind="opinion", more=""), "kind must be number, effect or always"),
-    (CLAIM.format(id="a", kind="number", more=""), "number must be as printed"),
+    (CLAIM.format(id="a", kind="number", more=""), "write the number exactly as it is printed"),
     (CLAIM.format(id="a", kind="number", more="number = 1\ntolerance = -1"), "tolerance must be"),
     (CLAIM.format(id="a", kind="number", more="number = 1\ndirection = 'up'"), "direction must be"),
     (CLAIM.format(id="a", kind="number", more="number = 1\nmetrik = 'x'"), "unknown key 'metrik'"),

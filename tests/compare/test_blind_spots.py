@@ -507,7 +507,7 @@ def test_a_run_warns_of_questions_about_one_context_unless_they_name_it(tmp_path
     (tmp_path / "one.jsonl").write_text("".join(json.dumps(each) + "\n" for each in data), encoding="utf-8")
     named = [{**each, "meta": {"group": "one"}} for each in data]
     (tmp_path / "named.jsonl").write_text("".join(json.dumps(each) + "\n" for each in named), encoding="utf-8")
-    said = "share one context, and none names it in meta.group"
+    said = "share one context, but none names it in meta.group"
     for file, warned in (("one.jsonl", True), ("named.jsonl", False)):
         run = called("--system", "passthrough", "--dataset", file, "--no-store", cwd=tmp_path)
         assert (said in run.stderr) is warned, run.stderr

@@ -1,4 +1,4 @@
-"""Writer of bundles: a recorded run as one sealed file: rows, replies, examples and settings, each with its SHA-256.
+"""Writer of bundles: one sealed file with a run's rows, replies, examples and settings, each with its SHA-256.
 
 The same run gives the same bytes. The root hash covers the contents and their order, but not the compression. A private
 bundle has hashes instead of the texts of examples and replies.

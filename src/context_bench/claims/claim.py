@@ -125,7 +125,7 @@ def _read_number(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     try:
         exponent = Decimal(printed).as_tuple().exponent
     except InvalidOperation:
-        raise DataError(f"{where}: number must be as printed, such as 32.9 or '50.0'") from None
+        raise DataError(f"{where}: write the number exactly as it is printed, such as 32.9 or '50.0'") from None
     if not isinstance(exponent, int):
         raise DataError(f"{where}: number must be finite")
     tolerance = values.get("tolerance", 0.5 * 10.0**exponent)

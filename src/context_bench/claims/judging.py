@@ -144,7 +144,7 @@ def _decide_always(found: Measured) -> tuple[str, str]:
             else ("refuted", shown)
         )
     if not found.n:
-        return "not reproducible", "no example applies to it"
+        return "not reproducible", "it applies to no example of the run"
     return "not refuted", f"no counterexample in {found.n:,}; at most {1 - ALPHA ** (1 / found.n):.2%} at 95%"
 
 

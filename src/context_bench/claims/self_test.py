@@ -1,7 +1,7 @@
 """Self-test of the decisions: claims that are true or false by construction, and error rates on simulated effects.
 
-Each simulated claim is at the edge of its tolerance: the true value is the last one that the claim allows. Supporting
-it is an error seen from just outside, refuting it is an error seen from just inside. Neither may happen in more than
+Each simulated claim is at the edge of its tolerance: the true value is the last one that the claim allows. Seen
+from just outside, supporting it is an error; seen from just inside, refuting it is. Neither may happen in more than
 6.5% of 2,000 claims (5%, plus a margin for chance).
 """
 
@@ -36,7 +36,7 @@ def run_self_test(seed: int = 0) -> tuple[list[str], Counter[str]]:
         word = decide(claim, found, 0.0 if outside else 1.0).word
         wrong[word] += 1
     faults += [
-        f"{wrong[word] / SIMULATED:.1%} of the claims at the edge are {word} (limit {MOST_WRONG:.1%})"
+        f"{wrong[word] / SIMULATED:.1%} of the borderline claims are {word} (limit {MOST_WRONG:.1%})"
         for word in ("supported", "refuted")
         if wrong[word] > MOST_WRONG * SIMULATED
     ]

@@ -40,8 +40,8 @@ from context_bench.text.golds import list_scoring_fields
 MAX_SHOWN = 20
 WITHHELD = "(withheld)"  # replaces a withheld reply, because the summary counts empty ones
 LIMITS = (
-    "replies, latencies, prices, versions and settings are taken as recorded: if they were changed and sealed again, "
-    "only the signature shows it (--signed-by); changed examples are also found with --data"
+    "replies, latencies, prices, versions and settings are taken as recorded: only a signature "
+    "(--signed-by) shows whether they were changed and sealed again; --data also finds changed examples"
 )
 _INVALID_RUN = (
     ContextBenchError,
@@ -268,7 +268,7 @@ class _Check:
             if worded := [each for each in unlike if _EXPLANATIONS.search(each[0])]:
                 path, one, other = worded[0]
                 shown = f"{count_things(len(worded), 'explanation')}, such as {path}: {other!r}, here {one!r}"
-                self._found.notes.append(f"other words in {shown}")
+                self._found.notes.append(f"different wording in {shown}")
             unlike = [each for each in unlike if each not in worded]
             self._found.differs += [f"{path} is {other!r}, recomputed {one!r}" for path, one, other in unlike]
             if what and not unlike:
@@ -347,7 +347,7 @@ class _LooksAgain:
     def compare(self) -> Iterator[str]:
         """Yield the differences between the recomputed and the recorded looks."""
         if not self._in_order:
-            yield "the examples are not in the order of the looks' seed"
+            yield "the order of the examples does not follow from the seed of the interim looks"
         made = self._decisions.describe(self._settings.systems, self._settings.stopped_systems)
         made, recorded = (orjson.loads(dump_json(each)) for each in (made, self._settings.looks))
         yield from (f"{path} is {two!r}, recomputed {one!r}" for path, one, two in find_unlike(made, recorded, "looks"))

@@ -186,7 +186,7 @@ def check(name: str, asks: str, api: str | None = None) -> Callable[[Run], Check
 
 
 def require(holds: bool, reason: str, sent: Any, arrived: Any) -> None:
-    """Raise CheckFailed unless it holds."""
+    """Raise CheckFailed unless the condition holds."""
     if not holds:
         raise CheckFailed(reason, sent, arrived)
 

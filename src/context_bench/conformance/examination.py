@@ -94,12 +94,12 @@ async def examine(
     """Run checks on a proxy whose upstream is a tap; `upstream` answers behind it.
 
     Args:
-        proxy: Its URL.
+        proxy: The URL of the proxy.
         upstream: The answerer behind the proxy.
-        tap: Its address, for the error if nothing arrives there.
+        tap: The address of the tap, for the error if nothing arrives there.
         api: The API of the requests.
-        checks: Which ones.
-        model: The model asked for, where the proxy does not take any.
+        checks: The checks to run.
+        model: The model to request, if the proxy does not accept every name.
         timeout: Seconds for one request.
         headers: Sent to the proxy with every request.
         on_check: Called before each check, with its position.

@@ -1,4 +1,4 @@
-"""Check that replies arrive as the model wrote them: texts, streams, errors, and many at once."""
+"""Check that replies arrive as the model wrote them: texts, streams, errors, and concurrent requests."""
 
 from __future__ import annotations
 

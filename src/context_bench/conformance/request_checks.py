@@ -1,4 +1,4 @@
-"""Check that requests reach the model intact: tools, settings, unknown fields, images, headers; and usage back."""
+"""Check that requests (tools, settings, unknown fields, images, headers) reach the model intact, and usage returns."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ async def settings(bench: Bench) -> None:
     upstream = exchange.upstream
     renamed = [name for name in others if upstream.get(name) == sent[limit]]
     if limit not in upstream and renamed:
-        bench.note(f"sends {limit} on as {renamed[0]}")  # the API's own new name for it
+        bench.note(f"forwards {limit} as {renamed[0]}")  # the API's own new name for it
         sent = {name: value for name, value in sent.items() if name != limit}
     _require_fields("settings", exchange, sent)
 

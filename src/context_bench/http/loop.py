@@ -18,13 +18,13 @@ _SWITCH_INTERVAL = 0.0005  # switch interval of the interpreter, in seconds, whi
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A selector loop on every platform: libcurl's sockets need one, and Windows' default is another."""
+    """Return a selector loop on every platform: libcurl's sockets need it, and Windows has another default."""
     return asyncio.SelectorEventLoop()
 
 
 @contextmanager
 def open_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Open such a loop, and close it with everything that is still open on it."""
+    """Open a selector loop, and close it with everything that is still open on it."""
     loop = new_event_loop()
     try:
         yield loop

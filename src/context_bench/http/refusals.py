@@ -84,7 +84,7 @@ def _advise(status: int, url: str, said: str, asked: Asked) -> str | None:
         return _mend_key(url, asked)
     if status == 402:
         return "check the account that the key belongs to"
-    return f"nothing answers at {urlsplit(url).path}, so check the URL: one that ends in /v1 is taken as it is"
+    return f"nothing answers at {urlsplit(url).path}, so check the URL: a URL that ends in /v1 is used unchanged"
 
 
 def _mend_key(url: str, asked: Asked) -> str:

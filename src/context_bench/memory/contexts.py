@@ -1,7 +1,7 @@
-"""Files of retrieved contexts: written after a run, and read by another run to change the reader alone.
+"""Files of retrieved contexts: written after a run, and read by another run that changes only the reader.
 
-Each line has one question to one system: `{"system", "question_id", "retrieved": [{"text", "ids"}]}`, with a `budget`
-if the retrieved items depend on it. `text` with `ids` may replace a list of one item. The id of a question is
+Each line has one system's items for one question: `{"system", "question_id", "retrieved": [{"text", "ids"}]}`, with a
+`budget` if the retrieved items depend on it. `text` with `ids` may replace a list of one item. The id of a question is
 `CONVERSATION/QUESTION`, as in a result.
 """
 

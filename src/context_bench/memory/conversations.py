@@ -152,12 +152,12 @@ AFTER_ALL_TURNS = 1 << 60
 
 
 def mark_claimed(name: str) -> str:
-    """Mark the id of a turn or session that a memory names but does not show, so that it only keeps its rank."""
+    """Mark the id of a turn or session that a memory names but does not show: it keeps its rank but does not count."""
     return f"{name} (claimed)"
 
 
 def rank_sessions(found: Iterable[Retrieved], turns: Mapping[str, Placed], evidence: Collection[str]) -> list[str]:
-    """List the sessions of the retrieved items, best first. An evidence session needs a shown turn."""
+    """List the sessions of the retrieved items, best first. Mark evidence sessions without a shown turn as claimed."""
     shown: dict[str, bool] = {}
     for item in found:
         for _, turn in (turns[name] for name in item.get("ids") or () if name in turns):

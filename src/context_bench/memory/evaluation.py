@@ -93,20 +93,20 @@ async def aevaluate_memory(
         systems: One or several memory systems: objects, classes, or references such as `"last:n=20"`.
         dataset: Conversations: an iterable, a name such as `"synthetic-memory"`, or a JSONL file.
         reader: A system with `aprocess` that answers from the retrieved items; the `extract` script by default.
-        answerer: Answers behind the taps of systems that call models: `Forward`, `LocalModel` or `Scripted`.
+        answerer: What answers the calls that systems make through their taps: `Forward`, `LocalModel` or `Scripted`.
         model: The model that such systems call.
-        embedding_model: Their embedding model.
-        api_key: The API key that they send.
-        granularity: The unit of one `ingest` call: `turn`, `pair` or `session`, the same for all systems. With several,
-            each is measured.
-        budgets: The largest numbers of retrieved tokens that the reader gets.
+        embedding_model: The embedding model of these systems.
+        api_key: The API key that these systems send.
+        granularity: The unit of one `ingest` call: `turn`, `pair` or `session`, the same for all systems. If several
+            are given, each is measured.
+        budgets: Limits on the retrieved tokens that the reader gets, one arm for each.
         top_k: The largest number of retrieved items; None leaves it to each system.
         answers: `reader`, `own` or both.
         max_conversations: The largest number of conversations to read.
         types: The types of questions to ask; all by default.
-        timeout: The limit in seconds of one call of a memory system.
-        quiet: After writing, wait for this many seconds without a call at the system's tap.
-        max_quiet: The limit in seconds of that wait.
+        timeout: The time limit of one call of a memory system, in seconds.
+        quiet: After writing, wait until the system's tap has seen no call for this many seconds.
+        max_quiet: The longest such wait, in seconds.
         data_dir: A folder with the records of public datasets.
         extra: Evaluators in addition to those of the dataset, or to `evaluators`.
         plant: The number of synthetic facts to plant into each conversation and ask for.

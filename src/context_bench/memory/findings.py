@@ -29,7 +29,7 @@ from context_bench.stats.break_even import memory_queries_to_repay
 MIN_UPDATE_SHARE = 0.5
 _MIN_SHOWN_BYTES = 1024
 _EMPTY_STORE_SIGNS = {"memories": "lists no memories", "found_per_question": "retrieved nothing for any question"}
-"""Numbers that are 0 for a memory that stored nothing, with the words of the report."""
+"""Numbers that are 0 for a memory that stored nothing, with their wording in the report."""
 _PROBES = ("probe_leak", "probe_update", "probe_forget", "probe_secret")
 _MAX_ORDER_SHARE, _MIN_WHOLE_SHARE = 0.2, 0.9
 
@@ -144,7 +144,10 @@ def _describe(name: str, system: _System) -> Iterator[str]:
         yield f"{name} leaks between users: it returned another user's text in {1 - leak:.0%} of the probes."
     elif inspected.get("overheard"):
         heard, asked = inspected["overheard"], inspected["strangers"]
-        yield f"{name} leaks between users whose names share a prefix: {heard} of {asked} got another's turn."
+        yield (
+            f"{name} leaks between users whose names share a prefix: "
+            f"{heard} of {asked} searches found another user's turn."
+        )
     if update < MIN_UPDATE_SHARE and finds_facts:
         yield f"{name} does not update: the newest value was missing in {1 - update:.0%} of the probes."
     if forget < 1:

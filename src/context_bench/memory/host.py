@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Host:
     """Gives each conversation an instance of one memory system.
 
-    With `asks_nobody` the system is known to call no model: its costs are 0 although it has no tap. As it works in this
+    If `asks_nobody`, the system is known to call no model: its costs are 0 although it has no tap. As it works in this
     process, its instances take turns, so that their times are comparable.
 
     Args:

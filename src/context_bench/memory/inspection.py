@@ -245,7 +245,7 @@ class Inspection:
                 self.quiet = 0.0  # without a tap, do not wait again in each conversation
             return {"unsearchable": "some turns were not found when searched by their own text"}
         if self._named:
-            return {"unsearchable": "some turns were named, and not shown"}
+            return {"unsearchable": "some turns were named, but their text was not returned"}
         return (
             {"searchable_seconds": ended - started} if turns else {"unsearchable": "its turns are too short to search"}
         )

@@ -171,8 +171,8 @@ class MemoryJudge(LLMJudge):
     """Scores `memory_judge`: 1.0 if the judge accepts the answer by the rule of the question's type.
 
     A question with a `rubric` gets the mean over its criteria, each judged as 0, 0.5 or 1; `official` rounds 0.5 down
-    to 0, as BEAM's own code does. Without a readable verdict there is no score, and a reason. Do not use the model that
-    answered as judge. `prompts` is a TOML file with your own prompts by rule, or a mapping; `settings` are further
+    to 0, as BEAM's own code does. Without a readable verdict there is no score, only a reason. Do not use the model
+    that answered as judge. `prompts` is a TOML file with your own prompts by rule, or a mapping; `settings` are further
     arguments of LLMJudge.
     """
 
@@ -286,8 +286,8 @@ def check_memory_judge(
 ) -> list[MistakeRate]:
     """Judge the whole bank, and count the judge's mistakes.
 
-    Return a rate for each kind of answer, then for all false rejects and all false accepts. Answers that the limits
-    leave unjudged are unscored.
+    Return a rate for each kind of answer, then for all false rejects and all false accepts. Answers that were
+    not judged because of the limits have no score.
     """
     from context_bench.runner import evaluate
 

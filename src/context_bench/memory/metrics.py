@@ -68,7 +68,7 @@ class MemoryCostTally:
         return self._compute({})
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
-        """Return the numbers with late calls, made after a memory counted as written, charged to writing."""
+        """Return the numbers with late calls charged to writing: those made after the memory counted as written."""
         late = (report.get("memory") or {}).get("late") if isinstance(report.get("memory"), Mapping) else None
         if not late:
             return {}

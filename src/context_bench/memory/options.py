@@ -51,16 +51,18 @@ class MemoryParameters(Options):
         "at most N conversations (default: all)", POSITIVE, flag="--max-conversations -n", metavar="N"
     )
     types: Collection[str] | None = option("types of questions to ask (default: all)", WORDS, metavar="A,B")
-    timeout: float = option("seconds for one call of a system (default: %(default)s)", AMOUNT, 600.0, metavar="S")
+    timeout: float = option(
+        "time limit of one call of a system, in seconds (default: %(default)s)", AMOUNT, 600.0, metavar="S"
+    )
     quiet: float = option(
-        "after writing, wait for S seconds without a call by the system (default: %(default)s)",
+        "after writing, wait until the system has made no call for S seconds (default: %(default)s)",
         AMOUNT,
         5.0,
         flag="--flush-quiet",
         metavar="S",
     )
     max_quiet: float = option(
-        "limit of that wait in seconds (default: %(default)s)", AMOUNT, 120.0, flag="--flush-limit", metavar="S"
+        "longest such wait, in seconds (default: %(default)s)", AMOUNT, 120.0, flag="--flush-limit", metavar="S"
     )
     data_dir: str | None = redeclare(CommandOptions, "data_dir")
     extra: Sequence[Any] = option("", ANYTHING, (), flag=_PYTHON)
@@ -106,7 +108,7 @@ class MemoryOptions(MemoryParameters, CommandOptions):
     fixed_groups: bool = redeclare(
         CommandOptions,
         "fixed_groups",
-        help="compare on these conversations only: intervals are computed by question and apply to no others",
+        help="compute intervals by question: they then apply only to these conversations",
     )
     tokenizer: Any = redeclare(
         CommandOptions, "tokenizer", help="tokenizer of the reader, for budgets and counts (default: cl100k_base)"

@@ -50,8 +50,8 @@ KINDS = (*_FINDING, *_HIDING, "instruction")
 class MemoryProbes:
     """Scores `probe_<kind>` on the retrieved text, `answer_<kind>` on the answer, `store_<kind>` on the stored texts.
 
-    Kinds with required texts search the text that the reader got. Kinds with forbidden texts also search all retrieved
-    items. `store_forget` and `store_secret` need `processed["store"]` from `find_leftovers`.
+    Required texts are searched for in the text that the reader got, forbidden texts also in all retrieved items.
+    `store_forget` and `store_secret` need `processed["store"]` from `find_leftovers`.
     """
 
     name = "memory-probes"

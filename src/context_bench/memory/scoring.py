@@ -4,9 +4,9 @@ They read the record of the question (`original["memory"]`), and the fields `ret
 (the reader's), `response` and `store` of the answer.
 
 Recall, precision and nDCG compare the retrieved turns with the evidence. LongMemEval's official retrieval scores are
-computed for turns and for sessions. Their corpus is the user turns; abstention questions and questions without evidence
-there are skipped. As in the authors' code, the first two ranks have the same discount, and the ideal is that of the
-whole corpus. For sessions, the ranking of turns is read until it has k different sessions.
+computed for turns and for sessions. Their corpus is the user turns; abstention questions are skipped, and so are
+questions with no evidence in those turns. As in the authors' code, the first two ranks have the same discount, and the
+ideal ranking is that of the whole corpus. For sessions, the ranking of turns is read until it has k different sessions.
 
 Refusals are scored over matched answerable and unanswerable questions. LoCoMo's scores equal those of the authors'
 code. Categories 2 and 4: F1 of stemmed words. 3: the same, with the gold up to its first ";". 1: gold and answer are
@@ -173,8 +173,8 @@ _MEASURES = ("recall_any", "recall_all", "ndcg_any")
 class LongMemEvalRetrieval:
     """Scores `longmemeval_turn_recall_any_at_<k>`, `_recall_all_`, `_ndcg_any_`, and the same for `session`.
 
-    The ids of turns are the dataset's: `{session}_{number}`, with the suffix `a` for assistant turns. These are
-    ignored, as in the official corpus. A turn that is named but not shown keeps its rank and does not count.
+    The ids of turns are the dataset's: `{session}_{number}`, with the suffix `a` for assistant turns. Assistant
+    turns are ignored, as in the official corpus. A turn that is named but not shown keeps its rank and does not count.
     """
 
     name = "longmemeval-retrieval"

@@ -128,7 +128,7 @@ class Mem0Backend(VendorBackend):
 
 
 class GraphitiBackend(VendorBackend):
-    """graphiti with kuzu in this process. Turns are an episode at the moment of the first one."""
+    """graphiti with kuzu in this process. The turns of one call are an episode, dated by the first turn."""
 
     package = "graphiti-core"
 
@@ -257,7 +257,7 @@ class LangMemBackend(VendorBackend):
 
 
 class CogneeBackend(VendorBackend):
-    """cognee with its files in a directory. Turns are one document."""
+    """cognee with its files in a directory. The turns of one call are one document."""
 
     package = "cognee"
 

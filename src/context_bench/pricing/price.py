@@ -153,7 +153,7 @@ _JUDGES = frozenset({"llm-judge"})
 """Evaluators that pay for a model; the metadata has their details under their names."""
 
 PRICED_BY_CALL = _JUDGES | {"billed_usage", "counted_usage", "least_usage", "most_usage", "embedding_usage"}
-"""Metadata with calls that may have a price of their own where the model of the system has none."""
+"""Metadata with calls whose model may have a price even if the system's model has none."""
 
 
 def price_row(

@@ -71,7 +71,7 @@ class Prices:
         except OSError as error:
             raise UsageError(f"cannot read the prices in {path}: {error.strerror or error}") from error
         except RecursionError:
-            raise UsageError(f"the prices in {path} are broken: its values are nested too deeply") from None
+            raise UsageError(f"the prices in {path} are broken: the values are nested too deeply") from None
         except ValueError as error:
             raise UsageError(f"the prices in {path} are broken: {error}") from error
         models = document.get("models", document) if isinstance(document, Mapping) else None
@@ -95,7 +95,7 @@ class Prices:
         return match.price if match else None
 
     def find(self, model: str | None) -> Match | None:
-        """Find the entry of a model: by its name, without its date, without its provider; else the default, or None."""
+        """Find the entry of a model by its name, with or without date and provider, else the default, or None."""
         if model not in self._found:
             self._found[model] = self._search(model)
         return self._found[model]

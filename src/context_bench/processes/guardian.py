@@ -2,7 +2,7 @@
 
 Usage: `guardian.py DIRECTORY PROGRAM ARGUMENT...`. It starts the program in a new session and ends it with all its
 descendants as soon as its own stdin has input or is closed: by us at the end of the run, or by the system when we are
-killed. Then it removes the directory. When all of the family has ended, it exits with the program's exit code. It
+killed. Then it removes the directory. When the whole family has ended, it exits with the program's exit code. It
 needs only the standard library.
 """
 

@@ -22,7 +22,7 @@ _NODE_DEATH_TIMEOUT = 2.0  # seconds in which the cluster finds out that a node 
 _CONNECT_SECONDS = 5.0  # seconds in which a listening server accepts a connection
 
 _connecting = threading.Lock()
-"""Held by the run that opened this process's connection: Ray allows one per process, which ends with that run."""
+"""Held by the run that opened this process's only Ray connection, until that run closes it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class RayCluster:
     """A running cluster, or one on this machine that is started and stopped.
 
     Args:
-        address: Address of the cluster; None takes that of `RAY_ADDRESS`, or starts a cluster without it.
+        address: Address of the cluster; None uses `RAY_ADDRESS`, or starts a cluster if that is not set.
     """
 
     def __init__(self, address: str | None = None) -> None:

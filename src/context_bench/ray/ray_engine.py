@@ -18,11 +18,10 @@ class RayEngine:
     """Runs systems and slow evaluators on the workers of a Ray cluster, and sends requests from them.
 
     Args:
-        address: Of the cluster; None takes the one that `RAY_ADDRESS` names, else starts one on this machine for the
-            run.
+        address: The address of the cluster; None uses `RAY_ADDRESS`, or starts a cluster on this machine for the run.
         resources: What each worker needs, such as `{"num_gpus": 1, "num_cpus": 2}`; it overrides the systems'
             declarations.
-        workers: The largest number of workers; None takes as many as fit.
+        workers: The largest number of workers; None starts as many as fit.
     """
 
     name = "ray"
@@ -90,7 +89,8 @@ def _check_other_machines(systems: Sequence[System]) -> None:
     tapped = [each.name for each in systems if system_traits(each).list_unmatched is not None]
     if tapped:
         raise UsageError(
-            f"{tapped[0]} is measured through a tap on this machine, and the cluster has others: remove --engine ray"
+            f"{tapped[0]} is measured through a tap on this machine, but the cluster has other machines: "
+            "remove --engine ray"
         )
     if os.environ.get("RAY_USE_TLS", "0") in ("", "0") and any(map(is_endpoint, systems)):
         warn(

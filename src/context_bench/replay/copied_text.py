@@ -272,7 +272,7 @@ class Loss:
 
 
 def count_turns(turns: Iterable[Turn]) -> list[int]:
-    """Count the turns of a session: all, those that copied, those that lost, and the last two by chance."""
+    """Count the turns of a session: all, those that copied, those that lost, and the last two as expected by chance."""
     counts = [0] * 5
     for turn in turns:
         facts = (True, bool(turn.copied), bool(turn.lost), turn.chance_copied, turn.chance_lost)

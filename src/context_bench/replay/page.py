@@ -212,7 +212,9 @@ def _show_errors(sessions: Sequence[SessionOutcome]) -> Markup:
     nearer, farther = (sum(error[key] for _, error in found) for key in ("nearer", "farther"))
     total = sum(error["requests"] for _, error in found)
     if nearer or farther:
-        compared = f"The simulation is closer for the reads of {nearer} of {total} requests, and farther for {farther}."
+        compared = (
+            f"The simulation is closer to the recorded reads in {nearer} of {total} requests, and farther in {farther}."
+        )
     else:
         compared = (
             "Here both agree: sessions that only append have no cache misses, so they cannot show whether misses are "

@@ -3,8 +3,8 @@
 A web page could send requests to loopback, and by DNS rebinding even read the answers. Browsers reveal pages by
 `Origin`, `Sec-Fetch-Site` and the name in `Host`.
 
-Headers, query parameters and body fields are secret by their names, other values because they are known secrets. These
-values are never stored, not even if a body or a reply repeats them.
+Headers, query parameters and body fields count as secret by their names; so does every value that is a known secret.
+Secrets are never stored, even if a body or a reply repeats them.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _is_local(host: str) -> bool:
 _FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')  # a text field of a JSON body whose value may be a key
 
 _NAME = re.compile(r'"([\w.-]{2,60})"\s*:\s*"')
-"""The name of such a field. It begins with a quotation mark, which few letters are: a long text is passed over fast."""
+"""The name of such a field. The pattern starts with a rare character, so long texts are searched fast."""
 
 _PIECE_BYTES = 256 * 1024
 

@@ -1,8 +1,8 @@
 """The tap's server: accepts requests like a model's API, passes them to its answerer, and records both.
 
 By default it listens on this machine alone. It answers programs, not web pages. Replies are passed on as they arrive: a
-stream chunk by chunk, a broken one as broken. When a client disconnects, its request is cancelled; a client that sends
-or reads too slowly is disconnected. Records have no secrets.
+stream chunk by chunk, and a broken one stays broken. When a client disconnects, its request is cancelled; a client that
+sends or reads too slowly is disconnected. Records have no secrets.
 """
 
 from __future__ import annotations

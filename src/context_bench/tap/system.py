@@ -66,7 +66,7 @@ class Tapped:
 
     Args:
         system: An OpenAIProxy or AnthropicProxy for the proxy under test.
-        answerer: Answers behind the tap: `Forward`, `LocalModel` or `Scripted`.
+        answerer: What answers behind the tap: `Forward`, `LocalModel` or `Scripted`.
         port: The port of the tap; 0 takes a free one, which requires that the proxy is started here.
         host: The address of the tap; loopback by default.
         launch: Start the proxy, and stop it at the end.
@@ -88,7 +88,7 @@ class Tapped:
         hosts: Sequence[str] = (),
     ) -> None:
         if isinstance(system.endpoint, WatchedEndpoint):
-            raise UsageError(f"{system.name!r} has a tap already: make a system of its own for this one")
+            raise UsageError(f"{system.name!r} has a tap already: create a separate system for this one")
         self.system, self.answerer, self.launch = system, answerer, launch
         self._matcher = Matcher()
         # A proxy that we start is the same one at any port.
@@ -149,7 +149,7 @@ class Tapped:
         """Report facts of the run that are in no row, with tokens counted by `count`.
 
         `late_tokens` are the prompt tokens of calls that arrived after their request was answered, so that no row has
-        them. With these, `prompt_savings` has a worst case, and with `late_usage` so have dollars.
+        them. They give `prompt_savings` a worst case, and `late_usage` gives dollars one.
         """
         report: dict[str, Any] = {
             "answered_by": describe_answerer(self.answerer),

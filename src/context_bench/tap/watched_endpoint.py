@@ -40,7 +40,7 @@ _gathered: ContextVar[list[dict[str, Any]] | None] = ContextVar("exchanges of th
 
 @contextmanager
 def gather_exchanges() -> Iterator[list[dict[str, Any]]]:
-    """Collect the exchanges of this task in a list, also of an example that fails later."""
+    """Collect the exchanges of this task in a list, including those of an example that later fails."""
     gathered: list[dict[str, Any]] = []
     token = _gathered.set(gathered)
     try:

@@ -6,7 +6,7 @@
         check_system(MySystem())
 
 Each check uses the part as a run would, and raises `ContractError` (an AssertionError) with one sentence for each rule
-that the part breaks. The parts that ship with the package are held to the same checks.
+that the part breaks. The parts that ship with the package must pass the same checks.
 """
 
 from context_bench.testing.contract import ContractError, sample_examples, sample_results, sample_rows

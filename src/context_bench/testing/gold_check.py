@@ -38,9 +38,7 @@ COUNTS = {
 }
 """Properties that make an example easier or harder than it looks."""
 
-ONE_CONTEXT = (
-    "all examples share one context, and none names it in meta.group: verdicts count them as if they were about many"
-)
+ONE_CONTEXT = "all examples share one context, but none names it in meta.group, so verdicts treat them as independent"
 
 _NONSENSE = "qwzx vkjh"
 """A reply that shares no word with any answer."""
@@ -52,10 +50,10 @@ class GoldCheck:
 
     Attributes:
         examples: The number of examples read.
-        scored: The number with a gold answer that can be a reply, and a score for it.
+        scored: The number of examples whose gold answer can be a reply and got a score.
         found: For each fault or count, the ids of the examples.
         depths: For each example whose context contains its evidence, the share of the tokens before it.
-        grouped: The number that name their document or conversation in `meta`.
+        grouped: The number of examples that name their document or conversation in `meta`.
     """
 
     examples: int = 0

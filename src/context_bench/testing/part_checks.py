@@ -30,7 +30,7 @@ _GOLD = ("answer", "answers", "relevant_ids", "evidence")
 def check_system(system: Any, examples: Iterable[Example] | None = None) -> None:
     """Check that a system, an object or a function of an example, keeps its contract; else raise ContractError.
 
-    It is tried on `sample_examples()` by default. Pass your own `examples` for a system that needs more.
+    By default, it is tried on `sample_examples()`. Pass your own `examples` for a system that needs more.
     """
     rules = ContractRules("a system")
     adapted = rules.take(adapt, system, "System")
@@ -161,7 +161,7 @@ def check_metric(metric: Any, rows: Sequence[EvalRow] | None = None) -> None:
         try:
             check_metric_members(metric)
         except ContextBenchError as error:
-            rules.check(False, f"must have optional members that work ({error})")
+            rules.check(False, f"must keep the contract of its optional members ({error})")
     if rules.broken:
         rules.finish()
     tried = list(sample_rows() if rows is None else rows)
@@ -194,7 +194,7 @@ def _check_numbers(rules: ContractRules, metric: Any, what: str, rows: list[Eval
         for row in rows:
             rules.call("add() of its tally", tally.add, row)
         given = rules.call("result() of its tally", tally.result)
-        rules.check(given == values, "must return the same numbers by start() as by compute()")
+        rules.check(given == values, "must return the same numbers from start() as from compute()")
 
 
 def check_reporter(reporter: Any) -> None:

@@ -15,7 +15,7 @@ from context_bench.text.words import STOP_WORDS, normalise, undo_escapes
 
 State = Literal["verbatim", "recoverable", "lost"]
 STATE_SCORES = ("evidence_survived", "evidence_verbatim")
-"""The two scores of a row that give its state: no passage is lost; all passages are verbatim."""
+"""The two scores that give a row's state: whether no passage is lost, and whether all are verbatim."""
 
 NOT_IN_CONTEXT = "no gold answer occurs in the original context, so none can be lost"
 """Why an example has no `answer_in_context`."""

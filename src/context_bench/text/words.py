@@ -1,7 +1,7 @@
 """Words in any script, for comparison and retrieval.
 
-`split_words` gives plain words, for retrieval. `normalise` serves to tell whether two texts state the same: it keeps
-the signs that change the meaning of a number or a name.
+`split_words` gives plain words, for retrieval. `normalise` is for deciding whether two texts say the same, so it
+keeps the signs that change the meaning of a number or a name.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _find_unique(pieces: Sequence[str]) -> dict[str, int]:
 
 
 def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest increasing subsequence by the second number of pairs sorted by the first."""
+    """Return the longest subsequence of pairs, sorted by their first numbers, whose second numbers increase."""
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []

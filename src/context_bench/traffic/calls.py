@@ -26,7 +26,7 @@ from context_bench.wire.prompts import Prompt, read_document
 class Call:
     """A request at the tap, in flight or stored.
 
-    Times are of `time.perf_counter` in flight, and seconds since our request was sent in a stored record.
+    Times are values of `time.perf_counter` while the call is in flight; stored, they are seconds since our request.
     """
 
     path: str  # such as `/v1/chat/completions`
@@ -127,7 +127,7 @@ _SAVED = ("x-kompact-tokens-saved", "x-headroom-tokens-saved", "x-tokens-saved")
 _CLAIM = re.compile(r"\b(?:tokens|saved|savings|compress\w*|transforms)\b")
 _LIMIT = re.compile(r"rate-?limit")
 _SUM = re.compile(r"\b(?:session|total|cumulative|lifetime|overall|aggregate|global|all|day|daily|today|month\w*)\b")
-"""Words in names of headers that count more than one request."""
+"""Words in the names of headers whose numbers cover more than one request."""
 
 
 def claim_headers(headers: Mapping[str, str]) -> dict[str, str]:

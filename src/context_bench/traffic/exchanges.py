@@ -28,7 +28,7 @@ def find_sources(returned: Completion, replies: Sequence[Completion | None]) -> 
 
     Returns:
         The places of the replies, and whether they are parts of one answer. If not, several places mean equal
-        replies, and the answer may be any of them. No places if the origin is unknown.
+        replies, and the answer may be any of them. No places are returned if the origin is unknown.
     """
     known = [(place, reply) for place, reply in enumerate(replies) if reply is not None]
     named = [place for place, reply in known if returned.id and reply.id == returned.id]
@@ -205,7 +205,8 @@ class Exchange:
         """The calls that gave the answer to the client; None if unknown, empty if no call was answered.
 
         They are found by the answer's id, text and tool calls. If a proxy sends a prompt in parts and joins the
-        answers, there are several. If the proxy rewrote the answer beyond recognition, a single answered call counts.
+        answers, there are several calls. If the proxy rewrote the answer beyond recognition, a single answered call
+        counts.
         """
         calls = self.answered_calls
         if self.returned is not None:
@@ -228,7 +229,7 @@ class Exchange:
 
 
 _recent: list[tuple[tuple[Mapping[str, Any], ...], list[Exchange]]] = []
-"""The last records: row facts and each evaluator read the same large ones."""
+"""Cache of the last records, since row facts and each evaluator read the same large ones."""
 
 
 def read_exchanges(records: Sequence[Mapping[str, Any]]) -> list[Exchange]:

@@ -24,12 +24,12 @@ DEFAULT_ENCODING = "cl100k_base"
 _MARKED = frozenset({"cl100k_base", "o200k_base"})  # encodings whose special tokens all begin with `<|`
 
 LONG_TEXT = 16_384
-"""Characters from which a text is worth a thread: to count, judge and pack it takes longer than to hand it over."""
+"""Longer texts are processed in a thread: counting, judging and packing them takes longer than the handover."""
 
 PIECE_CHARS = 65_536  # characters of a long text that are encoded in one call that keeps other Python threads waiting
 
 _MAX_WHOLE_CHARS = 1_000_000
-"""Characters from which any text is encoded in pieces: each thread keeps room for the longest that it has encoded."""
+"""Longer texts are encoded in pieces, because each thread keeps memory for the longest text it has encoded."""
 
 _MAX_UNBROKEN_CHARS = 2_097_152
 """Characters without a place to cut that are encoded in one call, which takes 70 bytes for each of them."""
@@ -44,7 +44,7 @@ PROMPT_FIELDS = ("context", "question", "turns", "tools", "choices")
 _UNUSUAL_FIELDS = frozenset(PROMPT_FIELDS[2:])
 
 MAX_TOKEN_COUNT = 100_000_000
-"""The most tokens that one request is believed to have: ten times the longest context of any model."""
+"""Larger token counts of a request are not believed: this is ten times the longest context of any model."""
 
 _current: str | Tokenizer = DEFAULT_ENCODING
 _count: Tokenizer | None = None

@@ -17,7 +17,7 @@ from context_bench.utils.tokens import MAX_TOKEN_COUNT, Tokenizer
 from context_bench.wire.prompts import Message, Prompt
 
 MAX_COMPLETION_CHARS = 100_000
-"""Limit on the text that is kept from a reply to the client, and that comparisons of answers use."""
+"""Limit on the text of a reply that is stored and compared with other answers."""
 
 _MAX_REFUSED_CHARS = 40
 

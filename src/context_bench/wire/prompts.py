@@ -28,7 +28,7 @@ _OPAQUE = ("reasoning", "redacted_thinking", "compaction", "compaction_summary",
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The part of a request that a model reads. Two prompts are equal if their JSON is.
+    """The part of a request that a model reads. Two prompts are equal if their JSON is equal.
 
     `as_read()` gives all prompts with the same meaning for a model the same normalized form.
     """

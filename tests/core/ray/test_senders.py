@@ -115,8 +115,9 @@ def test_a_tap_is_refused_when_the_cluster_has_other_machines(three_nodes: Any, 
     finally:
         three_nodes.remove_node(other)
     assert run.returncode == 2
-    assert "mine is measured through a tap on this machine, and the cluster has others: remove --engine ray" in (
-        run.stderr
+    assert (
+        "mine is measured through a tap on this machine, but the cluster has other machines: remove --engine ray"
+        in (run.stderr)
     )
 
 

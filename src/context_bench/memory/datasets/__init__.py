@@ -1,7 +1,7 @@
 """Datasets for memory systems: each is an iterable of conversations, generated or read one at a time, and checked.
 
-Public ones are read from local files in `DIR/<dataset>/`. Nothing is downloaded, since the authors publish files and
-not tables of a hub.
+Public ones are read from local files in `DIR/<dataset>/`. Nothing is downloaded, since the authors publish files,
+not hub tables.
 """
 
 from __future__ import annotations
@@ -135,10 +135,10 @@ def _key(name: str) -> str:
 def match_pairs(questions: Sequence[Question]) -> None:
     """Give each unanswerable question of a conversation and its partner the same `pair`.
 
-    The partner is the most similar free answerable question: first by common evidence (LoCoMo's false questions were
-    made from true ones about the same turns), then by common words, then by position. Pairs are assigned from the best
-    match down, so that the result does not depend on the order of the questions. Unanswerable questions without a
-    partner do not count.
+    The partner is the most similar answerable question that has no partner yet: first by common evidence (LoCoMo's
+    false questions were made from true ones about the same turns), then by common words, then by position. Pairs are
+    assigned from the best match down, so that the result does not depend on the order of the questions. Unanswerable
+    questions without a partner do not count.
     """
     open_questions = [question for question in questions if question.get("unanswerable")]
     answerable = [question for question in questions if not question.get("unanswerable")]

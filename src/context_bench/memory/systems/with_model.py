@@ -4,7 +4,7 @@ The summary is rewritten after each batch of turns. It is the simplest memory th
 batch, or several for a long batch, and forgets everything that the model omits.
 
 The recursive model searches the history for words, reads ranges of turns, and passes a range with a question to another
-call of itself with the same tools. Nothing is written: questions have all the cost.
+call of itself with the same tools. Nothing is written, so all costs arise when questions are asked.
 """
 
 from __future__ import annotations

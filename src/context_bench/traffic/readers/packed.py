@@ -1,4 +1,4 @@
-"""Compressed recordings (gzip, zstd and zip): unpacked to disk within limits; of damaged ones, the intact part."""
+"""Compressed recordings (gzip, zstd and zip): unpacked to disk within limits, damaged ones as far as intact."""
 
 from __future__ import annotations
 

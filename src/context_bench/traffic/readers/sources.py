@@ -1,8 +1,8 @@
 """Files of traffic for readers: unpacked, value by value, with every unusable line counted and named.
 
-Plain, gzip, zstd and zip; JSON lines, JSON lists, pretty-printed or not, and single documents. Of a damaged file, the
-values before and after the damage are read. Memory holds one session or one JSON document; values needed twice are on
-disk.
+A file may be plain, gzip, zstd or zip, and contain JSON lines, a JSON list (pretty-printed or not) or one document. Of
+a damaged file, the values before and after the damage are read. Memory holds one session or one JSON document; values
+needed twice are on disk.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class Source:
             return []
 
     def document(self) -> Any:
-        """Read a file that is one JSON value; from a damaged one all readable parts, or None.
+        """Read a file that is one JSON value. If it is damaged, return all readable parts, or None.
 
         Objects after the damage are added to the list that contains similar ones.
         """

@@ -44,9 +44,9 @@ class SweAgent:
             history = [each for each in held if isinstance(each, Mapping)] if isinstance(held, list) else []
             asked = (place for place, each in enumerate(history) if not each.get("is_demo"))
             requests = list(_split(map(_keep_fields, history), model, set(asked)))
-            reconstructed.append("messages: the whole history, of which the agent may have sent less")
+            reconstructed.append("messages: the whole history; the agent may have sent less")
         elif not any(isinstance(step, Mapping) and step.get("query") for step in document["trajectory"]):
-            reconstructed.append("messages: the state after each step, without its own")
+            reconstructed.append("messages: the state after each step, without that step's messages")
         if requests:
             yield Thread(source.path.stem, source.path.stem, requests, self.name, source.name, "", tuple(reconstructed))
 
