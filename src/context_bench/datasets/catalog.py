@@ -73,7 +73,7 @@ class Card:
     cluster: str = ""  # the field of `meta` that names the document or conversation shared by examples, if any
 
     def config(self, name: str | None = None) -> Config:
-        """Return a configuration, the default one without a name; the error for a wrong name lists the right ones."""
+        """Return the named configuration, or the default one; the error for a wrong name lists the known names."""
         wanted = name or self.default_config
         key = _fold_name(wanted)
         for known, config in self.configs.items():

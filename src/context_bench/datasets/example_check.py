@@ -15,13 +15,13 @@ FIELDS = (
     *("id", "context", "question", "prompt", "answer", "answers", "evidence", "documents", "relevant_ids", "turns"),
     *("tools", "choices", "correct_letter", "framing", "instruction", "dataset", "meta", "test"),
 )
-"""The fields of an example that a run knows; others are kept, for systems and evaluators of one's own."""
+"""The fields of an example that a run knows; others are kept for the user's own systems and evaluators."""
 _IDS = frozenset({str, int})
 _LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "evidence"})
 MAX_DEPTH = 100  # levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it.
 
 PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
-"""Types of values that hold no others, and that nobody can change."""
+"""Types of immutable values that contain no other values."""
 
 
 class ExampleCheck:

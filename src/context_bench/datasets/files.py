@@ -30,7 +30,7 @@ _ADVICE = (
     "with it, a missing id is the record's number and a missing context is empty, so --map context=COLUMN is enough"
 )
 MIN_TYPO_LIKENESS = 0.75
-"""How alike two names are that are taken for one and the same: `contxt` is a context, `answer_text` no answer."""
+"""Similarity from which a name counts as a typo: `contxt` is taken for `context`, `answer_text` not for `answer`."""
 _TEXTS = {"id", "context", "question", "prompt", "answer", "test", "instruction", "dataset"}
 
 
@@ -65,9 +65,9 @@ def _strip_gz(path: Path) -> Path:
 class FileDataset:
     """The examples of one local file, or of a folder with recorded sessions; can be iterated any number of times.
 
-    The suffix of the file says how it is read; `.gz` after it is unpacked. `dataset` is the tag for examples that carry
-    none. `mapping` names the columns of a file with other names: `{"question": "prompt"}`. With a mapping, a record
-    without an id gets its number, and one without a context an empty one.
+    The suffix of the file decides how it is read; a `.gz` file is unpacked first. `dataset` is the tag of examples that
+    have none. `mapping` gives the column of each field: `{"question": "prompt"}`. With a mapping, a record without an
+    id gets its number as id, and one without a context gets an empty context.
     """
 
     def __init__(self, path: str | Path, dataset: str | None = None, mapping: Mapping[str, str] | None = None) -> None:

@@ -104,10 +104,10 @@ class Reread:
 SAMPLES = ("first", "random", "stratified")
 
 _STRATA = ("group", "category", "subject", "task", "domain", "type", "config")
-"""The entries of `meta` that can say which category an example belongs to, the first that is there."""
+"""The entries of `meta` that may name the category of an example; the first that exists counts."""
 
 Ranked = tuple[int, int, Example | None]
-"""(minus the draw, place in the source, example where it is kept): in a heap the worst draw comes first."""
+"""(minus the draw, place in the source, example if it is kept); in a heap, the worst draw comes first."""
 
 
 def sample(

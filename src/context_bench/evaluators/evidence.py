@@ -26,11 +26,11 @@ class ContextRecall:
     """Scores `evidence_recall` and `answer_in_context`; for rerankers `recall_at_k`, `ndcg` and `mrr`.
 
     `evidence_recall` is the share of the evidence spans that are not lost; `answer_in_context` is 1.0 when an accepted
-    answer is there in whole words (for an answer in parts the share of its parts). If the example has `turns` and the
-    system made no context of them, the conversation is searched. Text in a repetition of the question does not count.
-    Evidence that the original context lacks cannot be lost and does not count; an example with only such answers, or
-    with `yes` or `no`, has no `answer_in_context`. The rank scores compare returned `documents`, of which `recall_at_k`
-    looks at the first `k`, with `relevant_ids`.
+    answer is there in whole words (for an answer in parts, it is the share of its parts). If the example has `turns`
+    and the system made no context of them, the conversation is searched. Text in a repetition of the question does not
+    count. Evidence that the original context lacks cannot be lost and does not count; an example with only such
+    answers, or with `yes` or `no`, has no `answer_in_context`. The rank scores compare the returned `documents` with
+    `relevant_ids`; `recall_at_k` looks at the first `k`.
     """
 
     name = "context-recall"

@@ -167,7 +167,7 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
 
 
 def _list_stated(gold: Gold) -> list[str]:
-    """List the parts of an answer that a context can state; `yes` or `no` would be there by chance."""
+    """List the parts of an answer that a context can state; not `yes` or `no`, which would occur by chance."""
     return [part for part in gold if normalise(part).strip() not in _CONCLUSIONS]
 
 

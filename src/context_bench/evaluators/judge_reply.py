@@ -65,7 +65,7 @@ _OPENING = re.compile(
     rf"^[\s#>*_`(\[]*{_DIGITS}(?=[\s*_`\])]*(?:$|[:=–—✅✔]|\s-\s|(?<=/5)\s+(?:because|since|as|for)\b)(?!\s*[0-9]))"
 )
 _FIVES = re.compile(rf"(?<![\w./-])(?=[0-9]\s*(?:/|out\s+of)\s*5){_DIGITS}")
-"""A share of five anywhere; where none of the other forms is there."""
+"""A share of five anywhere, used if no other form is found."""
 _LONE = re.compile(rf"\b(?:an?|is|be)\s+{_DIGITS}", re.IGNORECASE)
 """The only number of a short reply: "It's a 4 for me."."""
 _UNDECIDED = re.compile(

@@ -1,6 +1,6 @@
-"""A language model as judge: it rates an answer from 1 to 5, and `judge_score` is that on a scale from 0 to 1.
+"""A language model as judge: it rates an answer from 1 to 5, and `judge_score` is the rating scaled to 0 to 1.
 
-If the judge is down, fails or cannot be read, there is no score but a reason, never a 0; the next run asks it again.
+If the judge is down, fails or cannot be read, there is no score (never a 0), only a reason; the next run asks it again.
 `context-bench judge-check` measures how far a judge can be trusted.
 
 The prompt puts the judged texts between marks that none of them can contain. The code in the marks is a digest of the
@@ -157,7 +157,8 @@ MAX_REPLY_CHARS = 20_000
 class LLMJudge:
     """Scores `judge_score`: a model rates the answer against the gold answers, (rating - 1) / 4.
 
-    Without a gold answer it rates how well the answer serves the question; without a question too, there is no score.
+    Without a gold answer it rates how well the answer serves the question; if the question is missing as well, there is
+    no score.
 
     `base_url` is a server that speaks OpenAI's chat completions, with or without `/v1`, or the whole URL. Without an
     `api_key`, `OPENAI_API_KEY` is used over https or on this machine. `timeout` is for one attempt; `retry_base_delay`

@@ -289,7 +289,7 @@ def _find_last_word(words: Mapping[NliVerdict, re.Pattern[str]], reading: _Readi
 class NLILabelMatch:
     """Scores `nli_accuracy`: 1.0 when the reply gives the gold verdict.
 
-    Gold labels come in the spellings of Contract NLI, SciFact and their kin, and map to three classes:
+    Gold labels come in the spellings of Contract NLI, SciFact and similar datasets, and map to three classes:
     entailment, contradiction, neutral. A refusal is none of them. The details contain the class that was read.
     """
 

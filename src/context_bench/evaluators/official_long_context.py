@@ -127,7 +127,7 @@ def task_of(example: Mapping[str, Any]) -> str:
 class LongBenchScore:
     """Scores `longbench_score` by the rule of the example's task, the best over its answers.
 
-    Tasks of LongBench-E (`hotpotqa_e`) have the rules of their namesakes. Classification needs the list of
+    Tasks of LongBench-E (`hotpotqa_e`) follow the rules of the tasks of the same name. Classification needs the list of
     classes in `meta.all_classes`. Reasoning in think tags is left out.
 
     Two differences from the published script avoid its packages. Chinese text is cut into characters (and runs of Latin
@@ -184,7 +184,7 @@ def _match_first_number(response: str, gold: str) -> float:
 
 
 def _score_prefix(response: str, wanted: Sequence[str]) -> float:
-    """Return the share of a list of numbers that is right from its start on."""
+    """Return the share of a list of numbers that is right before the first wrong one."""
     right = 0
     for given, number in zip(re.findall(r"[0-9]+", response), wanted):
         if int(given) != _read_integer(number):
@@ -255,7 +255,7 @@ def _score_choice(original: dict[str, Any], processed: dict[str, Any]) -> Scores
 
 
 class MRCRScore:
-    """Scores `mrcr_score`: the ratio of Python's SequenceMatcher, or 0 where `meta.prefix` does not come first."""
+    """Scores `mrcr_score`: the ratio of Python's SequenceMatcher, or 0 unless the reply begins with `meta.prefix`."""
 
     name = "mrcr"
     version = 2

@@ -209,8 +209,8 @@ class _Text:
         return [form for form in forms if form.strip()]
 
     def has_whole(self, span: _Text) -> bool:
-        """Whether a span of this text occurs there in whole words. Its first place nearly always fits. For a few spans,
-        checking around that place is cheaper than normalising a long text.
+        """Whether a span of this text occurs there in whole words. Its first occurrence nearly always does. For a
+        few spans, checking around that place is cheaper than normalising a long text.
         """
         self._looked += len(span.raw) + 2 * CONTEXT_CHARS
         if "plain" not in self.__dict__ and 2 * self._looked < len(self.raw):
@@ -230,13 +230,13 @@ def _cut_around(text: str, start: int, length: int) -> str | None:
 
 @lru_cache(maxsize=8)
 def _read_text(text: str) -> _Text:
-    """Return a text to look in. The evaluators of a row look in the same few, and they are large."""
+    """Return a text to search in; cached, because the evaluators of a row search the same few large texts."""
     return _Text(text)
 
 
 @lru_cache(maxsize=256)
 def _read_span(span: str) -> _Text:
-    """Return a text to look for. Several evaluators, systems and repeats ask for the same one."""
+    """Return a text to search for; cached, because evaluators, systems and repeats search for the same one."""
     return _Text(span.strip())
 
 

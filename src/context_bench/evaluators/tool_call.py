@@ -3,7 +3,7 @@
 Gold is a list of {function: {parameter: [accepted values]}}; an empty string among the values means that
 the parameter may be left out, unless the function declares it as required. Texts are compared without
 case, spaces and the signs ,./-_*^ and with one kind of quote. Beyond the published checker, parallel calls are
-paired so that as many as possible match, a Python tuple passes for a list, and objects within objects are read.
+paired so that as many as possible match, a Python tuple counts as a list, and objects within objects are read.
 
 Where the function declares the parameter's type, the rules are those of the published checker (bfcl-eval 2026.3.23), to
 the letter: an int passes for a number, but not inside a list; floats pass for ints in a list of numbers. If a text was
@@ -48,7 +48,7 @@ def is_same_name(one: str, other: str) -> bool:
 
 
 def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[ParsedCall]:
-    """Return all calls in the output of a system; `tool_calls` go before the text of the `response`."""
+    """Return all calls in the output of a system; `tool_calls` take precedence over the text of the `response`."""
     structured = processed.get("tool_calls")
     if structured:
         return list(_read_json(structured, ()))

@@ -34,7 +34,7 @@ def open_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 class _Background:
-    """An event loop in a thread of its own, started on first use; connections stay pooled between calls."""
+    """An event loop in a separate thread, started on first use; connections stay pooled between calls."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Many libcurl transfers on one event loop, driven through an epoll set of their own.
+"""Many libcurl transfers on one event loop, driven through a separate epoll set.
 
 The loop watches one file descriptor instead of one per connection, and handles all ready sockets at once: at a high
 rate this costs a third of one watcher per socket. Without epoll, `open_multi` returns pycurl's own asyncio multi.

@@ -107,7 +107,7 @@ class Transport:
     async def _wait_for_room(self) -> float:
         """Wait until a connection may be opened, and return the seconds that it took.
 
-        libcurl has a queue of its own, but counts the time in it as the server's.
+        libcurl has its own queue, but counts the time in it as the server's time.
         """
         before = monotonic()
         warn_of_few_files()

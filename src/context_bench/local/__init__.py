@@ -173,7 +173,7 @@ def _cores() -> int:
 
 
 def _check_port(host: str, port: int) -> None:
-    """Check the port first: the native server only says that it failed."""
+    """Check that the port is free: the native server would fail without naming the reason."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as probe:

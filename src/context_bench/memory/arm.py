@@ -43,7 +43,7 @@ class ExtractReader:
 
 
 def _describe_found(found: list[Retrieved], history: History, example: Example) -> dict[str, Any]:
-    """Count the retrieved items, also as a share of the user's turns; check whether a planted instruction leads."""
+    """Count the retrieved items, also as a share of the user's turns; check if a planted instruction ranks first."""
     texts, about = [item["text"] for item in found if item["text"].strip()], example["memory"]
     facts: dict[str, Any] = {"found": len(texts)}
     turns = history.count_turns(about.get("user"))

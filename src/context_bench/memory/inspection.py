@@ -372,7 +372,7 @@ class Inspection:
 
 
 def _sample(history: History) -> list[Turn]:
-    """Choose turns to probe: the last, which is searchable last, and some at random (every n-th may be one role)."""
+    """Choose turns to probe: the last, which becomes searchable last, and random ones (roles may alternate)."""
     said = Counter(turn["content"] for turn in history.turns)  # a repeated text cannot identify its turn
     turns = [turn for turn in _list_searchable(history, history.turns) if said[turn["content"]] == 1]
     drawn = sorted(turns[:-1], key=lambda turn: crc32(f"{history.name} {turn['id']}".encode()))

@@ -113,7 +113,7 @@ class MemoryCostTally:
         return values
 
     def _measure_spent(self, spent: list[Any], prefix: str) -> dict[str, float]:
-        """Average the costs; NaN with a reason if they were not counted."""
+        """Average the costs; they are NaN, with a reason, if they were not counted."""
         keys = ("calls", "tokens", "embed_calls", "embed_tokens", "usd")
         if not all(isinstance(each, Mapping) for each in spent):
             self._unmeasured |= {f"{prefix}_{key}": _UNCOUNTED for key in keys}

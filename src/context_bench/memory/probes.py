@@ -229,7 +229,7 @@ class _Tally:
             self._unmeasured |= dict.fromkeys(_STORED_SHARES, written.get("unlisted") or UNSEEN)
 
     def _count_missed(self, row: EvalRow) -> None:
-        """Count failed rows, and rows without turn ids, as 0 in recall: else failing on hard questions would pay."""
+        """Count failed rows and rows without turn ids as 0 in recall, so that failing on hard ones is no gain."""
         unnamed = row.unscored.get(MemoryRetrieval.name) == NO_IDS
         if row.metadata.get("evidence_count") and (row.error is not None or unnamed):
             self._missed.append(_find_conversation(row))
@@ -256,7 +256,7 @@ class _Tally:
         return {key: clustered_mean(sums).interval() for key, sums in self._list_known()}
 
     def _list_known(self) -> list[tuple[str, ClusterSums]]:
-        """List the measured scores. Without any turn ids, a 0 for an empty result is no recall."""
+        """List the measured scores. Without any turn ids, the 0 of an empty result is not a recall."""
         unnamed = "retrieval_recall" in self._unmeasured
         return sorted(each for each in self._sums.items() if not (unnamed and each[0].startswith("retrieval_")))
 

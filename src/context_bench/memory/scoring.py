@@ -156,7 +156,7 @@ def _count_found(groups: Sequence[set[str]]) -> int:
 
 
 def _measure_ndcg(groups: Sequence[set[str]], relevant: int) -> float:
-    """Compute nDCG: each item gains by evidence turns that are new in it; the ideal has one at each rank."""
+    """Compute nDCG: each item gains for its new evidence turns; the ideal ranking has one at each rank."""
     seen: set[str] = set()
     gain = 0.0
     for place, group in enumerate(groups):

@@ -179,7 +179,7 @@ class DollarCost(RunningMetric):
     Failed rows and rows that did not pass count too. Rows with unknown cost are left out, and a note says so. If calls
     fit no single row, or came late, `cost_per_1k_usd_best` counts none of them, and `cost_per_1k_usd_worst` all. If a
     proxy asked another model, that model's price applies; `cost_per_1k_as_asked_usd` uses the price of the requested
-    model. The costs of a judge and of embeddings are separate numbers. A model without a price is not priced, which is
+    model. The costs of a judge and of embeddings are separate numbers. The cost of a model without a price is unknown,
     not 0. If the API reports its prompt cache, there are also the hit rate and the dollars without a cache. For
     conversations behind a tap, the cache-adjusted dollars assume a cache that hits every repeated prefix.
     """

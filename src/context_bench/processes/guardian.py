@@ -138,7 +138,7 @@ def _reap(program: subprocess.Popen[bytes]) -> None:
 
 
 def _find_family(program: subprocess.Popen[bytes]) -> set[int]:
-    """Find the living processes of the family; without /proc only the leader, which represents its group."""
+    """Find the living processes of the family; without /proc, only the leader, which stands for its group."""
     _reap(program)
     if os.path.isdir("/proc/self"):
         marked = find_carriers(os.environ[MARK]) if MARK in os.environ else set()

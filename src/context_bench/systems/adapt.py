@@ -214,7 +214,7 @@ def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **setti
 
 
 _DONE_ONCE = ("prepare", "finish")
-"""Members of the original system: its tap and process are shared by both."""
+"""Members that are called only on the original system, because both share its tap and process."""
 
 
 class Again(Named):

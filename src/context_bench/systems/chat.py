@@ -271,24 +271,24 @@ class OpenAIProxy(ChatProxy):
     """Sends each example as a chat completion and returns the reply.
 
     Args:
-        base_url: The server, with or without `/v1`; one that ends in `/chat/completions` is used unchanged.
+        base_url: The server, with or without `/v1`; a URL that ends in `/chat/completions` is used unchanged.
         model: The name of the model, sent unchanged.
         name: `host:port` by default.
-        api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
+        api_key: Without one, `OPENAI_API_KEY` is used, but only over https or on this machine.
         system_prompt: Put before the context.
-        build_messages: Makes the messages from an example, instead of the built-in framing.
+        build_messages: A function that makes the messages from an example, instead of the built-in framing.
         timeout: Seconds for one attempt.
-        extra_body: More fields for the request, over the ones that are set here; None removes one.
+        extra_body: Further request fields, which override those set here; a field set to None is removed.
         max_retries: Attempts after the first.
         retry_base_delay: Seconds before the first retry; doubled each time.
         temperature: None leaves it to the server.
         max_tokens: The longest reply; sent as `max_completion_tokens` to a server that asks for that.
         stream: Receive the reply as a stream, and time its first and later tokens.
-        headers: More headers, over the ones that are set here.
-        max_rpm: The most requests in a minute.
-        max_tpm: The most tokens in a minute.
-        max_connections: The most requests in flight.
-        deadline: Seconds for one example, retries and waits included; ten time-outs by default.
+        headers: Further headers, which override those set here.
+        max_rpm: The largest number of requests per minute.
+        max_tpm: The largest number of tokens per minute.
+        max_connections: The largest number of requests in flight.
+        deadline: Seconds for one example, including retries and waits; ten times `timeout` by default.
     """
 
 
@@ -296,23 +296,23 @@ class AnthropicProxy(ChatProxy):
     """Sends each example to `/v1/messages` and returns the reply.
 
     Args:
-        base_url: The server, with or without `/v1`; one that ends in `/messages` is used unchanged.
+        base_url: The server, with or without `/v1`; a URL that ends in `/messages` is used unchanged.
         model: The name of the model, sent unchanged.
         name: `host:port` by default.
-        api_key: Without one, `ANTHROPIC_API_KEY` is used over https or on this machine.
+        api_key: Without one, `ANTHROPIC_API_KEY` is used, but only over https or on this machine.
         system_prompt: Put before the context.
         timeout: Seconds for one attempt.
-        extra_body: More fields for the request, over the ones that are set here; None removes one.
+        extra_body: Further request fields, which override those set here; a field set to None is removed.
         max_retries: Attempts after the first.
         retry_base_delay: Seconds before the first retry; doubled each time.
         temperature: None leaves it to the server.
         max_tokens: The longest reply; this API requires a limit.
         stream: Receive the reply as a stream, and time its first and later tokens.
-        headers: More headers, over the ones that are set here.
-        max_rpm: The most requests in a minute.
-        max_tpm: The most tokens in a minute.
-        max_connections: The most requests in flight.
-        deadline: Seconds for one example, retries and waits included; ten time-outs by default.
+        headers: Further headers, which override those set here.
+        max_rpm: The largest number of requests per minute.
+        max_tpm: The largest number of tokens per minute.
+        max_connections: The largest number of requests in flight.
+        deadline: Seconds for one example, including retries and waits; ten times `timeout` by default.
     """
 
     def __init__(

@@ -36,8 +36,8 @@ class MessagesSystem:
 
     Args:
         function: The function, or a reference to one, such as `my_file.py:edit`.
-        name: The function's by default.
-        framing: The place of the context in an example without `framing` that is not a conversation: "system" (the
+        name: The function's name by default.
+        framing: Where the context goes if the example has no `framing` and is not a conversation: "system" (the
             default), "user" or "tool".
     """
 

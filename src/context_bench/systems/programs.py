@@ -29,7 +29,7 @@ class ClaudeCLI:
     """Runs `claude -p` once for each example. A time-out or a reported error is an error, not an answer.
 
     Args:
-        model: Passed on when given.
+        model: The model, passed on if given.
         timeout: Seconds for one example; then the program and its child processes are killed.
         command: The program.
         name: "claude-cli" by default.

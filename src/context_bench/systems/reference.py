@@ -134,7 +134,7 @@ def shuffle_indices(count: int, seed: str) -> list[int]:
 
 
 class Budget:
-    """Either `ratio` (the share of tokens that is kept) or `budget` (their number)."""
+    """Either `ratio` (the share of tokens to keep) or `budget` (the number of tokens to keep)."""
 
     def __init__(self, ratio: float | None, budget: int | None, default_ratio: float = 0.5) -> None:
         if ratio is not None and budget is not None:
@@ -168,9 +168,9 @@ class Truncate:
     """Keeps one stretch of the context and drops the rest.
 
     Args:
-        ratio: The share of tokens that is kept (0.5 by default).
-        budget: The number of tokens that is kept, instead of a share.
-        keep: Which stretch: "head", "tail" or "middle".
+        ratio: The share of tokens to keep (0.5 by default).
+        budget: The number of tokens to keep, instead of a share.
+        keep: The stretch to keep: "head", "tail" or "middle".
     """
 
     reads_gold = False
@@ -184,7 +184,7 @@ class Truncate:
 
     @property
     def fingerprint(self) -> str:
-        """The settings that make its output differ."""
+        """The settings that affect its output."""
         return f"truncate/1 keep={self.keep} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:
@@ -227,9 +227,9 @@ class RandomDrop:
     """Drops random sentences or lines; the same ones for the same seed and example.
 
     Args:
-        ratio: The share of tokens that is kept (0.5 by default).
-        budget: The number of tokens that is kept, instead of a share.
-        seed: Another seed drops other sentences.
+        ratio: The share of tokens to keep (0.5 by default).
+        budget: The number of tokens to keep, instead of a share.
+        seed: Different seeds drop different sentences.
     """
 
     reads_gold = False
@@ -241,7 +241,7 @@ class RandomDrop:
 
     @property
     def fingerprint(self) -> str:
-        """The settings that make its output differ."""
+        """The settings that affect its output."""
         return f"random-drop/1 seed={self.seed} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:
@@ -258,8 +258,8 @@ class BM25:
     Documents are ranked. With an explicit ratio or budget, only the best that fit are kept.
 
     Args:
-        ratio: The share of tokens that is kept (0.5 by default).
-        budget: The number of tokens that is kept, instead of a share.
+        ratio: The share of tokens to keep (0.5 by default).
+        budget: The number of tokens to keep, instead of a share.
         k1: The saturation of repeated words.
         b: The penalty for long sentences, from 0 to 1.
     """
@@ -276,7 +276,7 @@ class BM25:
 
     @property
     def fingerprint(self) -> str:
-        """The settings that make its output differ."""
+        """The settings that affect its output."""
         cuts = " cuts documents" if self._cuts_documents else ""
         return f"bm25/1 k1={self.k1} b={self.b} {self.budget.fingerprint}{cuts}"
 

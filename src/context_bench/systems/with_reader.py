@@ -53,7 +53,7 @@ class WithReader:
     Args:
         compressor: A system or function that returns a context.
         reader: A system with `aprocess` that answers, such as an OpenAIProxy.
-        name: The compressor's by default.
+        name: The compressor's name by default.
     """
 
     def __init__(self, compressor: Any, reader: Any, name: str | None = None) -> None:

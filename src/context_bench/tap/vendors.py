@@ -106,7 +106,7 @@ _HEADROOM_ENV = {
 
 
 def _find_tokenizer_files(program: Path) -> dict[str, str]:
-    """Find the vocabularies in its dependency: it would download them, and without them it compresses nothing."""
+    """Find the vocabularies in its dependency: else it would download them, and it compresses nothing without them."""
     found = sorted(_find_environment(program).glob("lib/python*/*-packages/litellm/litellm_core_utils/tokenizers"))
     return {"TIKTOKEN_CACHE_DIR": str(found[0])} if found else {}
 

@@ -144,7 +144,7 @@ class WatchedEndpoint:
             self._matcher.close(tickets[-1])
 
     def _record(self, path: str, exchange: Exchange, sending: _Sending) -> dict[str, Any]:
-        """Make the record for the row. A tap without any call proves nothing, not even that no call was needed."""
+        """Make the record for the row. If the tap has seen no call at all, it is unknown whether one was needed."""
         *earlier, last = sending.tickets
         since = exchange.sent + time.perf_counter() - time.monotonic()  # calls use the finer clock
         before = _sort([call for ticket in earlier for call in ticket.calls])

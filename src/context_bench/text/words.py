@@ -74,7 +74,7 @@ _NEXT_TO_A_NUMBER = re.compile(rf"[$€£¥₹](?=\s?{_MINUS}?\d)|[€£¥₹](?
 
 
 def _pattern(sign: str) -> re.Pattern[str]:
-    """Build a pattern whose lookbehinds follow the sign and include it, because searching for a sign first is fast."""
+    """Build a pattern; its lookbehinds follow the sign and include it, because searching for a sign first is fast."""
     return re.compile(sign, re.DOTALL)
 
 

@@ -233,7 +233,7 @@ class _OpenAIResponses:
         return True
 
     def _add_item(self, stream: StreamedReply, place: int, item: Mapping[str, Any], *, done: bool) -> None:
-        """Add a tool call when it begins; when it is done, add its arguments if no event has brought them."""
+        """Add a tool call when it begins; when it is done, add its arguments unless an event has delivered them."""
         field = _CALLS.get(str(item.get("type")))
         if field is None:
             return

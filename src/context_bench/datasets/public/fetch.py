@@ -5,7 +5,7 @@ ever run. Every failure is one sentence that says what to do: no network, terms 
 `fetch` writes what the hub has as files that `--data-dir` reads:
 
 DIR/<dataset>/<config>/<split>.jsonl    a table, one record a line
-DIR/<dataset>/<file>                    a repository's own files, as they are
+DIR/<dataset>/<file>                    a repository's own files, unchanged
 DIR/<dataset>/SOURCE                    repository and revision of each configuration, as JSON
 """
 
@@ -159,7 +159,7 @@ class HubFiles(_Hub):
 
 
 def _open_rows(builder: Any, split: str) -> Iterable[Any]:
-    """Open the rows of a split, with our own readers if they give the same rows, because they read nothing ahead."""
+    """Open the rows of a split; prefer our own readers, which read nothing ahead, if they give the same rows."""
     config, declared = builder.config, builder.info.features
     found = [RemoteFile.at(address) for address in (config.data_files or {}).get(split, ())]
     files = [file for file in found if file]
@@ -174,7 +174,7 @@ def _open_rows(builder: Any, split: str) -> Iterable[Any]:
 
 
 def _is_broken_off(error: ContextBenchError) -> bool:
-    """Whether the hub failed while a file was read, rather than the file being wrong."""
+    """Whether reading a file failed because of the hub, not because of the file."""
     kinds = {kind.__name__ for each in _list_causes(error) for kind in type(each).__mro__}
     return bool(kinds & {"HfHubHTTPError", "HTTPError", *_NETWORK})
 
@@ -229,7 +229,7 @@ def fetch(
     n: int | None = None,
     on_record: Callable[[], None] = lambda: None,
 ) -> Iterator[Path]:
-    """Write the records of `name`, `name:config` or `name:*` under the folder; each path once it is complete."""
+    """Write the records of `name`, `name:config` or `name:*` under the folder; yield each path once it is complete."""
     name, _, wanted = reference.partition(":")
     card = find_public_card(name)
     folder = to / card.name

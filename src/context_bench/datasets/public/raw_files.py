@@ -77,7 +77,7 @@ class RawFile:
             raise DataError(f"{self}: broken JSON (nested too deeply)") from error
 
     def _open_stored(self, stack: ExitStack) -> BinaryIO:
-        """Open the stored bytes; put anything else that must be closed afterwards on the stack."""
+        """Open the stored bytes; register anything else that must be closed on the stack."""
         if self.member:
             return cast(BinaryIO, stack.enter_context(zipfile.ZipFile(self.path)).open(self.member))
         return self.path.open("rb")

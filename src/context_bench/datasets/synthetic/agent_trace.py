@@ -1,7 +1,7 @@
 """`agent-trace`: an agent's history of tool calls, in which an older result contains the value for the next call.
 
 The agent reads source files, queries records and searches logs. It makes a plan and updates it, reads some things
-twice, and mends calls that failed. All other results state the same kind of fact of other names.
+twice, and mends calls that failed. All other results state the same kind of fact about other names.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def agent_trace(
     """Yield histories of `turns` calls with their results (`length` tokens together) that end with a question.
 
     The answer is in one result, `age` turns before the end (1 is the newest result); without `age`, spread evenly
-    from the newest to the oldest. The next action is to hand it in: `ground_truth` has that call. `kind` says what
-    holds it, as for `json-logs`.
+    from the newest to the oldest. The next action is the call that hands it in, given in `ground_truth`. `kind` is
+    the kind of result that contains it, as for `json-logs`.
     """
     check_whole("turns", turns, 2)
     check_cell(length, FLOOR + FLOOR_PER_TURN * turns, n, seed, what=f"turns={turns}")

@@ -4,7 +4,7 @@ Choices give the same result in every process and on every Python version. Only 
 string: the standard library promises a stable sequence for it, but not for `choice`, `shuffle` or `sample`.
 
 `assemble` puts facts at given depths in filler, to an exact length in cl100k_base tokens. Filler comes in units (a
-sentence, a log line, a record) that carry what separates them. Each is counted once on its own, and the last few of a
+sentence, a log line, a record) that include their separators. Each is counted once on its own, and the last few of a
 stretch are chosen by subset sum to meet its budget. Then the whole text is counted, and the difference from the sum of
 its parts is corrected. The result is never longer than requested, and at most 2% shorter.
 """
@@ -257,7 +257,7 @@ class Stretch:
     tail_used: int = 0
 
     def grow(self, more: int, stock: Stock, slop: int) -> None:
-        """Refill so that about `more` tokens come in (or go, if negative): bulk first, then a new tail."""
+        """Refill with about `more` tokens more (or fewer, if negative): bulk first, then a new tail."""
         room = self.tail_used + more
         self.used -= self.tail_used
         while room < 0 and self.bulk:

@@ -135,7 +135,7 @@ def tracking(
 ) -> Iterator[dict[str, Any]]:
     """Yield examples that ask for all variables with a given value, directly or through other variables.
 
-    A chain sets one variable to a number of its own and copies it `hops` times, always forwards in the text. One of the
+    A chain sets one variable to its own number and copies it `hops` times, always forwards in the text. One of the
     `chains` is asked for, the others distract. The gold answer has `hops + 1` parts: the variables, in the order of
     assignment. `evidence` is every assignment of the asked chain.
     """

@@ -2,7 +2,7 @@
 
 Logs have time stamps that only go forward, levels, services and request ids. A line is made before its place is known,
 so time stamps are filled in at the end; all have the same number of tokens. Source code always parses, and no name is
-defined twice. Other lines and constants state the same of other names.
+defined twice. Other lines and constants state similar facts about other names.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class _Page:
         self.verdicts = self._find_line_verdicts(labels)
 
     def _find_line_verdicts(self, labels: Sequence[re.Match[str]]) -> dict[int, Weight]:
-        """Lines that judge the option that they start with ("B. Oranges - correct"), by where its name ends."""
+        """Find lines that begin with an option and judge it ("B. Oranges - correct"), keyed by the end of its name."""
         ends = [label.end(1) for label in labels]
         ends += [quote.end for quote in self.quotes.values() if self._opens_line(quote)]
         found: list[tuple[int, bool]] = []

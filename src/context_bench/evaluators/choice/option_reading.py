@@ -249,7 +249,7 @@ def _take_only(letters: set[str]) -> str | None:
 
 
 def _choose_letter(mention: OptionMention, rejected: set[str]) -> str | None:
-    """Return the letter of a mention; if it has several, the one that was not ruled out elsewhere."""
+    """Return the letter of a mention; if it has several, choose the one that was not ruled out elsewhere."""
     letters = {*mention.letters}
     return _take_only(letters) or _take_only(letters - rejected)
 

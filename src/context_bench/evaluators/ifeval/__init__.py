@@ -249,7 +249,7 @@ def describe_provenance(names: Iterable[str]) -> dict[str, str]:
 
 
 class IFEvalChecker:
-    """Scores `ifeval_strict`, all instructions hold, and `ifeval_loose`, more than half of them do.
+    """Scores `ifeval_strict` (all instructions are followed) and `ifeval_loose` (more than half are).
 
     `ifeval_strict` is the published prompt-level strict accuracy. The published loose accuracy differs from this
     `ifeval_loose`; `IFEvalOfficial` computes it. An empty reply follows no instruction.
@@ -284,8 +284,8 @@ class IFEvalOfficial:
     Loose ignores text that a chat model adds around its answer: an instruction holds when any of eight readings
     of the reply follows it, with and without the first line, the last line, both, and the asterisks.
 
-    The instruction-level accuracy of a benchmark is a ratio of sums over all prompts, which a mean of
-    the rows' ratios is not: `details` keep `followed` and `total` under `strict` and `loose`.
+    The instruction-level accuracy of a benchmark is a ratio of sums over all prompts, not a mean of
+    the rows' ratios, so `details` keep `followed` and `total` under `strict` and `loose`.
     """
 
     name = "ifeval-official"

@@ -184,7 +184,7 @@ def count_sentences(text: str) -> int:
 
 
 def count_capitals(text: str) -> int:
-    """Tokens whose letters are all capitals; a single letter (`I`, `A`) is one too."""
+    """Count the tokens whose letters are all capitals; a single letter (`I`, `A`) counts too."""
     sentences = (each for each in _split_sentences(text) if any(map(str.isupper, each)))
     return sum(token.isupper() for sentence in sentences for token in _get_tokenizer().tokenize(sentence))
 

@@ -1,9 +1,9 @@
 r"""Finds where a reply says its final answer.
 
-In this order: the last `\boxed{}`, unless a "final answer" follows it; the last `#### X`; the last "the answer is X",
-in the languages of MGSM; the whole reply, when it is nothing but an expression; the bold text of the last paragraph;
-else its last value. Reasoning in `<think>` is ignored if text follows it; otherwise only an answer stated in it counts.
-Offers of further help, a check of the result and given numbers are ignored too: see `mentions`.
+It looks for, in this order: the last `\boxed{}`, unless a "final answer" follows it; the last `#### X`; the last "the
+answer is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; the bold text of the last
+paragraph; else its last value. Reasoning in `<think>` is ignored if text follows it; otherwise only an answer stated in
+it counts. Offers of further help, a check of the result and given numbers are ignored too: see `mentions`.
 """
 
 from __future__ import annotations

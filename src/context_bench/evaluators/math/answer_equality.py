@@ -34,7 +34,7 @@ def split_brackets(text: str) -> tuple[str, str]:
 
 
 def _measure_depth(text: str) -> int | None:
-    """0 when all brackets close; None when one closes that was not opened."""
+    """Return the number of open brackets; None if one closes that was not opened."""
     depth = 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")

@@ -215,7 +215,7 @@ def _convert_beam(record: Mapping[str, Any], place: str, *, size: str) -> Iterab
 
 
 def _read_beam_turns(chat: Any) -> Iterator[Turn]:
-    """Yield the messages of all batches; those of 10M lie one level deeper, by plan."""
+    """Yield the messages of all batches; in 10M they are one level deeper, grouped by plan."""
     for batch in chat:
         if "turns" not in batch:  # {"plan-1": [batch, ...], "plan-2": null}
             for part in batch.values():

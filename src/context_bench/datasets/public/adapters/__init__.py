@@ -1,9 +1,9 @@
-"""Adapters: from one record of a public dataset to examples, one function for each dataset.
+"""Adapters: functions that turn a record of a public dataset into examples, one for each dataset.
 
     def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]
 
 An adapter is pure: the same record gives the same examples. It leaves `dataset` and (unless it differs by task)
-`instruction` to the loader, and raises `KeyError` for a missing column: the loader says where.
+`instruction` to the loader, and raises `KeyError` for a missing column; the loader adds the place.
 A dataset whose files are not one record after another also has a reader, `(paths: list[Path]) -> Iterator[record]`.
 """
 

@@ -1,7 +1,7 @@
 """Programs and function calls: a task with the tests that a program must pass, or `tools` with the wanted calls.
 
-The functions are sent as tools and nowhere else, so the context is empty. Names lose their dots, which most
-endpoints do not take; the scorer takes both spellings for the same.
+The functions are sent as tools and nowhere else, so the context is empty. Dots in names are replaced, because most
+endpoints reject them; the scorer treats both spellings as equal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tasks on a document: summaries of news, dialogues, meetings, television episodes and reports, and inference.
 
-Inference asks whether a text entails a statement, contradicts it, or says nothing of it. Evidence is kept as spans.
+Inference asks whether a text entails a statement, contradicts it, or says nothing about it. Evidence is kept as spans.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def multi_news(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def dialogsum_rows(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
-    """One record for each dialogue: the hub's test rows `test_0_1` to `test_0_3` are three summaries of one."""
+    """Yield one record per dialogue: the hub's test rows `test_0_1` to `test_0_3` are summaries of the same one."""
     dialogues: dict[str, dict[str, Any]] = {}
     for row in read_rows(paths[:1]):  # of copies in several layouts the first
         if not {"id", "summary", "topic"} <= row.keys():  # the authors' layout, or for the adapter to complain of
@@ -194,7 +194,7 @@ def _read_contract_label(label: str) -> str:
 
 
 def scifact_claims(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
-    """Return the claims, each with the abstracts that it cites: claims and corpus are files of their own.
+    """Return the claims, each with the abstracts that it cites: claims and corpus are separate files.
 
     The hub has a row for each piece of evidence; here they are put together, in the authors' layout.
     """

@@ -102,7 +102,7 @@ def _join_question(wording: Wording, question: str) -> str:
 
 
 def longbench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """One of LongBench's tasks; those of LongBench-E are worded as their namesakes."""
+    """One of LongBench's tasks; those of LongBench-E are worded like the tasks of the same name."""
     wording = LONGBENCH[where.config.removesuffix("_e")]
     answers = record["answers"]
     meta = {"task": where.config, "length": record["length"], "language": record["language"]}
@@ -225,7 +225,7 @@ def _draw_characters(names: Sequence[str], seed: int) -> list[str]:
 
 
 class _Case(NamedTuple):
-    """One question on one needle, with what fills the blanks of both."""
+    """One question about one needle, with the words that fill the blanks of both."""
 
     needle: Mapping[str, Any]
     kind: str

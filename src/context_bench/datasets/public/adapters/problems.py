@@ -201,7 +201,7 @@ def mt_bench(record: Record, where: Where) -> Iterator[Example]:
 
 
 def mt_bench_files(paths: list[Path]) -> Iterator[Record]:
-    """Return the authors' questions, with GPT-4's answers as references where their file is there."""
+    """Return the authors' questions, with GPT-4's answers as references if their file exists."""
     questions: list[dict[str, Any]] = []
     answers: dict[Any, list[str]] = {}
     for path in paths:
