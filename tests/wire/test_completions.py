@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -38,6 +39,16 @@ def test_the_first_token_of_a_stream_comes_after_its_opening(form: ApiForm) -> N
     token = FirstToken()
     come = [token.came_with(half) for half in halves]
     assert come == [place > 2 * first for place in range(len(halves))]
+
+
+def test_a_body_without_lines_is_not_kept_while_its_first_token_is_awaited() -> None:
+    token = FirstToken()
+    tracemalloc.start()
+    for _ in range(64):
+        assert not token.came_with(bytes(1 << 18))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1 << 20
 
 
 def test_several_choices_were_all_written() -> None:

@@ -201,6 +201,9 @@ def read_bill(reply: str) -> Bill:
 # --- streams that our own client reads
 
 
+_MAX_TOKEN_BYTES = 256 * 1024  # longer lines contain no first token, and may be whole replies
+
+
 class FirstToken:
     """Detector of the first token in a passing stream: some APIs open a stream long before it."""
 
@@ -211,6 +214,8 @@ class FirstToken:
     def came_with(self, chunk: bytes) -> bool:
         """Take the next chunk, and return whether a token has arrived so far."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > _MAX_TOKEN_BYTES:
+            self._rest = b""
         for line in lines:
             if line.startswith(b"data:") and not self._stream.spoke:
                 with suppress(ValueError, AttributeError, TypeError, KeyError):

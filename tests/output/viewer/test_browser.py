@@ -172,7 +172,7 @@ def test_a_page_follows_a_run_that_is_under_way(browser: Browser, tmp_path: Path
                 for place in (2, 1):
                     put(place)
                 opened.wait_for("of 3 rows")
-                opened.page.locator(".answer", has_text="under way: 3 rows so far").wait_for()
+                opened.page.locator(".answer", has_text="in progress: 3 rows so far").wait_for()
                 assert opened.said == []
             listed.page.locator("#rows tr", has_text="under way").locator("td", has_text="3").first.wait_for()
 
