@@ -8,7 +8,7 @@ ContextBenchError
 │   └── DataError               a file or an example that cannot be used: where, and why
 ├── StoreError                  the store cannot be read or written: a full disk, a damaged file
 ├── ScoreClash                  two evaluators emitted one key, or a score is not a number
-└── SystemFailure               a system did not answer; becomes `EvalRow.error`, the run goes on
+└── SystemFailure               a system did not answer; becomes `EvalRow.error`, the run continues
     ├── BadOutput               it returned something that is not a result
     └── RequestFailed           an HTTP request failed; carries status and body
         ├── ConnectionFailed    no connection, or it was cut
@@ -89,7 +89,7 @@ class StartFailed(UsageError):
 
 
 class StoreError(ContextBenchError):
-    """The store cannot be used, or no longer; earlier results stay readable."""
+    """The store cannot be used, or can no longer be used; earlier results stay readable."""
 
 
 class ScoreClash(ContextBenchError):
@@ -135,7 +135,7 @@ class RequestFailed(SystemFailure):
 class ConnectionFailed(RequestFailed):
     """No connection could be made, or it broke before the reply was complete.
 
-    `never_connected` means the former: nothing was sent. `reason` is the message without the server's address.
+    `never_connected` is set in the first case: nothing was sent. `reason` is the message without the server's address.
     """
 
     never_connected = False
@@ -166,7 +166,7 @@ def attach_result(error: Exception, result: Any) -> Exception:
 
 
 def find_result(error: BaseException) -> Any:
-    """Return the result that `attach_result` attached; None for none."""
+    """Return the result that `attach_result` attached, or None."""
     return getattr(error, "result", None)
 
 

@@ -228,7 +228,7 @@ class Option:
 
     @property
     def is_read_elsewhere(self) -> bool:
-        """Whether its environment variable has another name, which the package itself reads, also in Python."""
+        """Whether its environment variable has another name; the package reads that one itself, also in Python."""
         return self._variable is not None
 
     @property
@@ -283,7 +283,7 @@ class Options:
         }
 
     def check(self) -> None:
-        """Check every value; None passes if it is the default, and for switches.
+        """Check every value; None is allowed if it is the default, and for switches.
 
         Raises:
             UsageError: A value is invalid; the message has option, rule and value.

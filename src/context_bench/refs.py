@@ -39,7 +39,7 @@ class Ref:
 
 
 def parse(kind: str, text: str) -> list[Ref]:
-    """Split a reference into target and parameters; several when it is a sweep."""
+    """Split a reference into target and parameters; a sweep gives several."""
     target, arguments = _split(kind, text)
     if arguments and ":" not in target:
         factory = registry.get(kind, target)
@@ -82,7 +82,7 @@ def _split(kind: str, text: str) -> tuple[str, str]:
 
 
 def _importable(module: str) -> bool:
-    """Whether this can name a module whose package exists, found out without running any code."""
+    """Whether this may name a module of an existing package; no code is run to find out."""
     names = module.split(".")
     try:
         return all(name.isidentifier() for name in names) and importlib.util.find_spec(names[0]) is not None
@@ -233,7 +233,7 @@ def check_arguments(function: Any, count: int, rule: str) -> None:
     """Refuse a function that cannot be called with this number of arguments, before it fails on every row.
 
     Raises:
-        UsageError: With the rule that it breaks.
+        UsageError: The message states the rule that the function breaks.
     """
     try:
         inspect.signature(function).bind(*[None] * count)
@@ -253,7 +253,7 @@ def check_plain(part: Any, method: str, instead: str | None = None) -> None:
         instead: The name of the asynchronous variant, if there is one.
 
     Raises:
-        UsageError: With the method, and what to do.
+        UsageError: The message names the method, and says what to do.
     """
     function = part if inspect.isroutine(part) else getattr(part, method, None)
     if not inspect.iscoroutinefunction(function):

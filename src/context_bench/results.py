@@ -76,7 +76,7 @@ class _ExampleFacts:
 class EvalRow(_ExampleFacts):
     """One system on one example.
 
-    `output_tokens` counts the text that a model would now receive if the system returned a context, else the response;
+    If the system returned a context, `output_tokens` counts the text that a model would now receive, else the response;
     `metadata["output"]` says which. `upstream_tokens` counts the text that the model behind the system received; None
     if not measured. `error` is "Type: message"; such a row has no scores. `unscored` maps an evaluator to the reason
     for a missing score.

@@ -101,7 +101,7 @@ def evaluate(
         prices: Prices of models, for the cost of requests; None takes the dated table of the package.
         config: Recorded in the result's `config`.
         score_field: The primary score: the `score` of each row and of the default metrics. None takes the score that
-            the dataset reports, or that fits the fields of an example.
+            the dataset reports, or the one that fits the fields of an example.
         threshold: The lowest score that passes, in the default metrics; None takes `config.DEFAULT_THRESHOLD`.
         keep_reasoning: Score whole replies. By default, `<think>` blocks and the like are not part of an answer.
         preflight: Send the first request of each endpoint alone, and stop its system if all others would fail too; the
@@ -113,16 +113,16 @@ def evaluate(
             random order. All examples are read before the run. `config["looks"]` lists the examples that were not run.
         fixed_groups: Judge only the documents or conversations of this run: "equivalent" and "not worse" then count
             examples, and say nothing about other documents.
-        seed: The seed of that order.
+        seed: The seed of the random order.
         engine: Where to run: `"local"`, in this process; `"ray"`, on a Ray cluster; or a `RayEngine(...)`.
         debug: Stop at the first exception of a system's own code, keep the finished part, and open the debugger there.
 
     Raises:
         UsageError: An argument is wrong; nothing was sent.
         DataError: An example cannot be used. The error's `result` has the finished part.
-        StoreError: The store cannot be used, or no longer. `result` has the finished part, if any.
+        StoreError: The store cannot be used, or can no longer be used. `result` has the finished part, if any.
         ScoreClash: Two evaluators emitted the same score. `result` has the finished part.
-        Interrupted: Ctrl-C; `result` has the finished part.
+        Interrupted: The user pressed Ctrl-C; `result` has the finished part.
     """
     given = dict(locals())
     return run_to_end(lambda: aevaluate(**given))

@@ -178,7 +178,7 @@ find_model = partial(_read_text, "model")  # return the name of the model that a
 find_score_field = partial(_read_text, "score_field")  # return the score that a metric is computed from, if declared
 read_notes = partial(_call_method, "notes")  # return the sentences that a tally has on its values
 read_unmeasured = partial(_call_method, "unmeasured")
-"""Return the keys of a tally that stand on no row, with the reason."""
+"""Return the keys of a tally that are based on no row, each with the reason."""
 read_intervals = partial(_call_method, "intervals")  # return the intervals that a tally gives for its values
 
 
@@ -205,7 +205,7 @@ def find_fingerprint(part: Any) -> Any:
 
 
 def declares_fingerprint(kind: type) -> bool:
-    """Whether a class says itself what makes the answers of its objects differ."""
+    """Whether a class itself declares what its objects' answers depend on."""
     return hasattr(kind, "fingerprint")
 
 
@@ -229,9 +229,9 @@ def find_resources(part: Any) -> dict[str, float]:
 
 
 def remembers(part: Any) -> bool:
-    """Whether a part is a memory system: it takes conversations in, and answers from them later.
+    """Whether a part is a memory system: it takes in conversations, and answers from them later.
 
-    A system that has `process` is one to be run on examples, whatever else it has.
+    A system that has `process` is run on examples, even if it has these methods too.
     """
     asked = {method: callable(_read_member(part, method, None)) for method in ("ingest", "query", "process")}
     return asked["ingest"] and asked["query"] and not asked["process"]

@@ -53,7 +53,7 @@ class System(Protocol):
 class Dataset(Protocol):
     """Any iterable of dicts with `id` and `context`, such as a list or a generator.
 
-    It is read lazily, once, and never further than needed. A loader is a function that returns a dataset. A reference
+    It is read once, lazily, and no further than needed. A loader is a function that returns a dataset. A reference
     passes parameters to it after its name; `-n` and `--seed` set its parameters `n` and `seed`.
 
     Optional members:
@@ -79,7 +79,7 @@ class Evaluator(Protocol):
         model: The model that it asks; its requests then count against the spending limits of the run.
         write_request(original, processed): Return the body of the request that it would send, or None. It is used to
             estimate the cost; its `max_tokens` bounds the reply.
-        version: A value that changes with its verdicts; version and attributes are the cache key.
+        version: A value that changes whenever its verdicts change; version and attributes are the cache key.
         fingerprint: A text used as the cache key instead.
         prepare(): As for a system, if the user chose the evaluator.
         finish(): As for a system, if the user chose the evaluator.
@@ -96,7 +96,7 @@ class Metric(Protocol):
     """Turns all the rows of one system into summary numbers.
 
     Optional members:
-        start(): Return a `Tally`, so that no row must be kept. It takes no arguments.
+        start(): Return a `Tally`, so that rows need not be kept. It takes no arguments.
         by_dataset: The keys that a run over several datasets also reports as `<key>@<dataset>`; needs `start`.
         keys: The keys of all numbers that it may return. A gate on any other number is then refused before the run,
             not after it.
@@ -150,7 +150,7 @@ class Reporter(Protocol):
 class MemorySystem(Protocol):
     """Takes in a conversation once, then answers questions about it.
 
-    `reset()` empties it before each conversation, `ingest(turns)` passes some turns (`role`, `speaker`, `content`,
+    `reset()` empties it before each conversation, `ingest(turns)` adds some turns (`role`, `speaker`, `content`,
     `timestamp`, `session`, `id`, in order of time), and `query(question)` returns an answer. The text of a question
     contains its date. Each method may be `async def`, or have an asynchronous variant (`aingest`, `aquery` and so on),
     which is then awaited instead. An object gets one call at a time; parallel conversations have separate objects.
@@ -166,11 +166,11 @@ class MemorySystem(Protocol):
             deletion is ingested like any other.
         restore(key): Called before a conversation is written, with a text that identifies it. Return True if the
             memory of that conversation has survived an earlier process and is loaded now; the turns ingested next
-            belong to it. Return the number of its turns instead to continue after them. With True, an interrupted
+            belong to it. To continue after its stored turns, return their number instead. With True, an interrupted
             conversation may be written again from its beginning.
         user: A parameter of `ingest`, `query` and `retrieve`: the user whose memory is meant. Without it, leaks between
             users are not measured.
-        takes_dates: True if it reads the `timestamp` of turns; for others the date precedes their text.
+        takes_dates: True if it reads the `timestamp` of turns; otherwise the date is put before their text.
         is_control: True for a control: it has no budget, and is not ranked.
         is_frozen: True if it retrieves from a file, regardless of its input; it is then not probed.
         point_to(ids): Called before each `retrieve`: for a control with the ids of the evidence, for a frozen system

@@ -1,7 +1,7 @@
 """The command line: `context-bench [COMMAND] ...`. One file for each command; a run needs no command.
 
 The result goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a gate failed, 2 wrong usage
-or input, 3 too many errors or a limit reached, 4 too few examples for a gate to tell, 130 interrupted.
+or input, 3 too many errors or a limit reached, 4 too few examples for a gate to decide, 130 interrupted.
 Heavy modules are imported only when needed, so `--help` is almost as fast as argparse itself.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; a user's mistake gives one sentence, not a traceback."""
+    """Run one command and return its exit code; a user's mistake prints one sentence, not a traceback."""
     if argv is None and os.getpid() == 1:
         from context_bench.cli.process import stand_in_as_init
 

@@ -187,7 +187,8 @@ class Comparer:
             metric: The name of the compared number; by default that of the score.
             margin: The largest difference that does not matter.
             controls: Systems that never win.
-            settled: Verdicts of systems that interim looks stopped. They replace all others, also by dataset.
+            settled: Verdicts of systems that interim looks stopped. They replace all other verdicts,
+                also by dataset.
             fixed_groups: Judge only the documents or conversations of this run, not others like them.
         """
         if self._pairing.is_open:
@@ -271,7 +272,7 @@ class Comparer:
         return set().union(*(seen.kinds for (name, _), seen in self._seen.items() if name == system))
 
     def is_unlike(self, system: str) -> bool:
-        """Whether one of a system and the baseline answers, and the other returns unread contexts."""
+        """Whether only one of the system and the baseline answers; the other returns unread contexts."""
         return self._keep_apart and len(self._find_kinds(system) | self._find_kinds(self.baseline)) > 1
 
     def explain_unlike(self) -> dict[str, str]:
@@ -302,7 +303,7 @@ class Comparer:
         return found
 
     def _find_unchanged(self, paired: Mapping[str, Pairs], controls: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Find the systems that left every example unchanged on which they did not fail: they tested nothing.
+        """Find the systems that changed no example on which they did not fail: they tested nothing.
 
         Returns:
             For each name, the number of unchanged examples and of all examples.

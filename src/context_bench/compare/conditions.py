@@ -1,7 +1,7 @@
 """Conditions of a gate, such as `score drops 0.02`: parsed from text, judged by intervals.
 
 A gate *fails* if the whole interval meets the condition and *holds* if no part does; else there are *too few* examples
-to tell. A difference is judged by its 90% interval: each side of it is wrong in 5% of cases.
+to decide. A difference is judged by its 90% interval: each of its limits is wrong in 5% of cases.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Condition:
         return f"{name} is {shown} (required: {_REQUIRED[self.kind]} {self.number:g}"
 
     def _never_tells(self, interval: Interval) -> bool:
-        """Whether more examples of this kind cannot help: the limit is no drop at all, or the end of the range."""
+        """Whether more examples like these cannot decide: the limit is no change at all, or an end of the range."""
         limit = -self.number if self.kind == "drops" else self.number
         at_the_end = interval.value in (interval.low, interval.high)
         return interval.value == limit and (at_the_end or (self.needs_baseline and limit == 0))

@@ -255,7 +255,7 @@ def _judge(condition: Condition, candidate: Candidate) -> GateJudgement:
 
 
 def _doubt(condition: Condition, candidate: Candidate, judged: GateJudgement, accept_blind: bool) -> GateJudgement:
-    """Leave a claim of equal quality open if the data could not have shown a loss; only note it for a number."""
+    """Leave a claim of equal quality open if the data could not have shown a loss; for a number, add a note."""
     why = f"{candidate.name} is {candidate.blind}"
     if condition.kind == "verdict" and condition.negated and not accept_blind:
         return condition.leave_open(f"{why} (--accept-blind accepts the verdict)")

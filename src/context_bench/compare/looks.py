@@ -41,7 +41,7 @@ class Looks:
         looks: The number of looks.
         margin: The margin of equivalence.
         alpha: The level of the whole family of comparisons.
-        comparisons: The size of the family: each system stops by itself, at alpha / comparisons.
+        comparisons: The size of the family: each system stops separately, at alpha / comparisons.
         sizes: The number of examples at each look; by default equal parts. If examples come in groups, the order must
             keep each group together, and each look must end with a whole group.
         name: The system.
@@ -92,7 +92,7 @@ class Looks:
         return self._take(place, None)
 
     def finish(self) -> Verdict:
-        """Return the verdict after the last example; if fewer came than planned, by the next look's boundary."""
+        """Return the verdict after the last example; with fewer than planned, use the next look's boundary."""
         if self.verdict is None:
             self._judge(last=True)
         assert self.verdict is not None

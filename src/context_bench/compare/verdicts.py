@@ -243,7 +243,7 @@ class Comparison(ShownComparison):
         return known is not None and known.word == "none"
 
     def explain_blindness(self, system: str) -> str:
-        """Say why "not worse" proves nothing: a naive cut of the same size is not worse either; "" if it does."""
+        """Say why "not worse" proves nothing, if a naive cut of the same size is not worse either; else ""."""
         verdict = self.of(system)
         blind = verdict is not None and verdict.not_worse and self.is_blind(system)
         return self.sensitivity[system].reason if blind else ""

@@ -113,7 +113,7 @@ class Cache:
         return self._rows[wiring]
 
     def find_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
-        """Find the stored row of each job; None for none, or if anything that it depends on has changed."""
+        """Find the stored row of each job; None if there is none, or if anything that it depends on has changed."""
         for job in jobs:  # step by step for all jobs, which takes half the time
             self.digest(job.item)
         rows: list[EvalRow | None] = []

@@ -71,11 +71,11 @@ class Outcome:
 
 
 class Stopped(SystemFailure):
-    """A limit or Ctrl-C stopped the run in the middle of an example: it gets no row."""
+    """A limit or Ctrl-C stopped the run in the middle of an example, which therefore gets no row."""
 
 
 class Caller:
-    """Calls one system; reads traits that cannot change within a run once."""
+    """Calls one system; reads once those traits that cannot change within a run."""
 
     def __init__(self, system: Any, threads: Executor, clock: Callable[[], float] = time.perf_counter) -> None:
         self._system, self._threads, self._clock = system, threads, clock
@@ -230,7 +230,7 @@ def _resolve_documents(processed: Example, system: System, example: Example) -> 
 
 
 def _check_texts(context: Any, response: Any, system: System) -> None:
-    """Refuse results without an answer and a context, or with something else in their place."""
+    """Refuse results that have neither an answer nor a context, or that have other types in their place."""
     if context is None and response is None:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
     for key, value in (("context", context), ("response", response)):

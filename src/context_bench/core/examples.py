@@ -1,7 +1,7 @@
 """Examples as a run reads them: checked, and each with the evaluators and the score that fit it.
 
-The card of its dataset says how an example is judged; without a card, the fields that it has. All of that is decided
-once for each dataset.
+The card of its dataset says how an example is judged; without a card, the fields that it has. This is decided once for
+each dataset.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ BY_FIELD = {
     "instruction_id_list": ("ifeval-checker", "ifeval_strict"),
     "ground_truth": ("tool-call-match", "tool_call_match"),
 }
-"""For such data: a field that an example has, the evaluator that reads it, and the score that is then primary."""
+"""For each field that an example may have: the evaluator that reads it, and the score that is then primary."""
 
 
 class Wiring:
     """The evaluators of one kind of example, with facts about them that are known before the run.
 
     Attributes:
-        evaluators: All that judge it.
+        evaluators: All evaluators that judge it.
         slow: Whether one of them takes so long that an endpoint should not wait for it.
-        card: The dataset's, if it has one.
-        threshold: From which score on an answer passes, by the card.
+        card: The dataset's card, if it has one.
+        threshold: The lowest score that passes, by the card.
         cluster_field: The field of `meta` that names the document or conversation which examples share.
-        asks: Each evaluator, whether it is slow, and the only kind of output that it judges, if any.
-        emits: The scores that the evaluators say they give.
+        asks: Each evaluator, with whether it is slow and the only kind of output that it judges, if any.
+        emits: The scores that the evaluators declare.
     """
 
     __slots__ = ("asks", "card", "cluster_field", "emits", "evaluators", "slow", "threshold")
@@ -225,7 +225,7 @@ class Evaluators:
 
     @property
     def chosen(self) -> list[Evaluator]:
-        """The evaluators that the user chose, which may want to prepare themselves."""
+        """The evaluators that the user chose; they may have `prepare` and `finish`."""
         return [*(self._given or ()), *self._extra]
 
     @property
@@ -240,7 +240,7 @@ class Evaluators:
 
     @property
     def versions(self) -> dict[str, str | None]:
-        """The fingerprint of each evaluator that has judged something: runs whose evaluators differ do not compare."""
+        """The fingerprint of each evaluator that has judged something: if they differ, runs are not comparable."""
         judged = {each.name: each for wiring in self._wirings.values() for each in wiring.evaluators}
         return {name: self.fingerprint(judged[name]) for name in sorted(judged)}
 
@@ -259,7 +259,7 @@ class Evaluators:
 
     @property
     def wirings(self) -> list[Wiring]:
-        """The wirings that are made so far."""
+        """The wirings made so far."""
         return list(self._wirings.values())
 
     def _evaluator(self, name: str) -> Evaluator:

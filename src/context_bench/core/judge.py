@@ -75,7 +75,7 @@ def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, pr
 
 
 def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement:
-    """Leave an answer unjudged that states why it cannot be judged."""
+    """Leave an answer unjudged because it states why it cannot be judged."""
     judgement = Judgement()
     judgement.unscored = {each.name: str(processed["unscorable"]) for each in evaluators}
     return judgement
@@ -190,9 +190,9 @@ class Scorer(Evaluators):
         """Ask every evaluator that applies; a failed one leaves a reason and no score.
 
         Args:
-            threads: For slow evaluators that are not asynchronous.
+            threads: The threads for slow evaluators that are not asynchronous.
             memory: The scores of slow evaluators for this answer in an earlier run.
-            long: For all other evaluators, if the texts are long; None calls them on the event loop.
+            long: The threads for all other evaluators if the texts are long; None calls them on the event loop.
             spending: Asks a slow evaluator once its request fits into the limit.
         """
         judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
@@ -236,7 +236,7 @@ class Scorer(Evaluators):
         return judgement
 
     def note_known(self, item: Item, row: EvalRow) -> bool:
-        """Set the primary score of a row that an earlier run judged, if it now is another one.
+        """Set the primary score of a row that an earlier run judged, if it is a different one now.
 
         Returns:
             Whether the row has changed.

@@ -305,7 +305,7 @@ class Pipeline:
             raise failure
 
     def _keep(self, cache: Cache, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> EvalRow:
-        """Store a row with its answer and return the row, as an error if the answer cannot be stored."""
+        """Store a row with its answer, and return it; if the answer cannot be stored, the row is an error."""
         try:
             cache.keep_row(job, outcome, row, final=final and outcome.error is None)
         except (TypeError, ValueError, RecursionError) as error:

@@ -98,7 +98,7 @@ def open_cache(
         plan: The plan of the run.
         config: The settings to record.
         store: An open store, or its folder. If closing that fails, the result still has its rows.
-        reuse: Whether to use stored results, or to ask again.
+        reuse: Whether to use stored results; otherwise all requests are repeated.
         tag: Separates answers from those of the same system under another tag.
     """
     record = None
@@ -188,7 +188,7 @@ def _replace_scores(row: EvalRow, run: RunInfo, wiring: Wiring, judgement: Judge
 
 
 def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
-    """Load a recorded run as a result; of an unfinished run, the recorded part.
+    """Load a recorded run as a result; of an unfinished run, load the recorded part.
 
     Without `rows`, the rows of a finished run stay in the store.
     """

@@ -188,7 +188,7 @@ class RowMaker:
     def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
         """Set the cost of a row by the prices of this run, even if an earlier run had other prices.
 
-        A failed row costs as much as its usage, if known.
+        The cost of a failed row is that of its usage, if known.
 
         Returns:
             Whether the row has changed.

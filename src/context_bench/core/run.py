@@ -133,7 +133,7 @@ class Facts(Monitor):
                 span[1] = ended
 
     def add_up(self, done: Sequence[Done]) -> None:
-        """Pass rows to the metrics, unless that waits for the end. If a metric raises, the rows are already kept."""
+        """Pass rows to the metrics, unless that is done at the end. If a metric raises, the rows are already kept."""
         if not self._sums_up_at_end:
             self._summarizer.add([row for _, row, _ in done])
 

@@ -102,7 +102,7 @@ def _draw_order(plan: Plan, source: Iterator[Item], seed: int) -> LookOrder:
 
 
 def _tell_doing(systems: Iterable[System]) -> str:
-    """Say what systems are at that take long for a row; those that share the work say it once."""
+    """Return the progress texts of systems that take long for a row; equal texts appear once."""
     told = (system_traits(each).status_text for each in systems)
     return ", ".join(dict.fromkeys(doing for tell in told if tell is not None and (doing := tell())))
 

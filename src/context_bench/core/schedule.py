@@ -1,8 +1,8 @@
 """The scheduler: reads examples lazily and keeps all slots of all lanes busy.
 
-A lane is a queue with a number of slots, the most jobs at a time. Each endpoint has its own lane. Systems in this
-process share one lane, usually with one slot: they run one at a time, so their latency is meaningful. Lanes stay within
-a few examples of each other, so systems are interleaved and memory does not grow with the dataset.
+A lane is a queue with a number of slots, the most jobs that run at a time. Each endpoint has its own lane. Systems in
+this process share one lane, usually with one slot: they run one at a time, so their latency is meaningful. Lanes stay
+within a few examples of each other, so systems are interleaved and memory does not grow with the dataset.
 
 An engine decides where systems and slow evaluators run: in this process or on a cluster. Order, interleaving, limits
 and the store stay in the process that started the run.
@@ -248,7 +248,7 @@ class Workers:
 
 
 async def run_examples(examples: Iterator[Item], slots: int, work: Callable[[Job], Awaitable[object]]) -> None:
-    """Run work that asks no system once for each example, `slots` at a time.
+    """Run `work`, which asks no system, once for each example, `slots` at a time.
 
     If reading `examples` raises, raise that after the work on the earlier examples.
     """

@@ -107,7 +107,7 @@ _given_up: WeakSet[asyncio.Future[Any]] = WeakSet()
 
 
 def give_up(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel tasks of a run, which is the only way to do so: any other CancelledError is a failure of foreign code."""
+    """Cancel tasks of a run. Only this function does so: any other CancelledError is a failure of foreign code."""
     for task in tasks:
         _given_up.add(task)
         task.cancel()

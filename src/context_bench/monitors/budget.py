@@ -1,8 +1,8 @@
 """The spending limit of a run: each request reserves its largest possible cost before it is sent.
 
-Requests of systems and judges share the limit. A request that might exceed it, together with those in flight, waits for
-them. If it still might when nothing is in flight, the run stops. So the total in the message is final, and exceeds the
-limit by at most one request.
+Requests of systems and judges share the limit. A request waits if it might exceed the limit together with the requests
+in flight. If it might exceed the limit even with nothing in flight, the run stops. So the total in the message is
+final, and exceeds the limit by at most one request.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Budget(Monitor):
         return cost
 
     def _price_of(self, sender: Any) -> Price | None:
-        """Return the price of the model that a system or judge asks; None for one that asks none."""
+        """Return the price of the model that a system or judge asks; None if it asks none."""
         if self._prices is None or not (is_endpoint(sender) or asks_model(sender)):
             return None
         return self._prices.of(find_model(sender))

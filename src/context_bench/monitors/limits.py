@@ -24,7 +24,7 @@ class Limits:
     Attributes:
         max_cost: Dollars that this run may spend.
         max_total_tokens: Prompt and completion tokens by the servers' count, else by ours.
-        max_errors: Errors of one system: a number ("20") or a share of its rows ("10%").
+        max_errors: Errors allowed for one system: a number ("20") or a share of its rows ("10%").
     """
 
     max_cost: float | None = None

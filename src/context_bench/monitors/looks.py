@@ -5,7 +5,7 @@ with their answers. The order of the examples is random, by seed, and fixed befo
 
 The clusters of each dataset (a document, a conversation, or an example that shares nothing) are put in random order.
 Each dataset is then cut into one part per look, at ends of clusters. A look has the same parts of all datasets, so each
-dataset has its share in it. The order depends only on the seed and on ids: a resumed run takes the same looks.
+dataset is in it in proportion. The order depends only on the seed and on ids: a resumed run takes the same looks.
 """
 
 from __future__ import annotations

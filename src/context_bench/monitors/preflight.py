@@ -24,10 +24,10 @@ A resumed run first repeats the examples that failed, and a few of these may alw
 
 
 class Preflight(Monitor):
-    """Holds the jobs of a system back until its first request is answered; stops the system if that fails for good.
+    """Holds the jobs of a system back until its first request is answered; stops the system if it fails permanently.
 
     Args:
-        systems: Those of the run. Only our own endpoints are held back: failures of other systems prove nothing.
+        systems: The systems of the run. Only our own endpoints are held back: failures of other systems prove nothing.
         drop: Called with the name of a system that must be stopped.
     """
 

@@ -175,8 +175,8 @@ class _Part(NamedTuple):
 class Progress(Monitor):
     """Counts rows and shows rate, time left, errors, retries, tokens and money on one line of stderr.
 
-    Stored rows count as done, but not for the estimate of time and not as spending. `total` is None if unknown; `doing`
-    returns the text to show while no rows arrive.
+    Stored rows count as done, but affect neither the time estimate nor the spending. `total` is None if unknown;
+    `doing` returns the text to show while no rows arrive.
     """
 
     def __init__(

@@ -242,7 +242,7 @@ def render_summary(report: str, outcomes: Sequence[GateOutcome]) -> str:
     """Write the summary.
 
     Args:
-        report: Tables in Markdown with lines of notes between them; all of it is escaped but the bars of the tables.
+        report: Tables in Markdown with lines of notes between them; all of it is escaped except the bars of the tables.
         outcomes: The outcomes of the gate; empty without a gate.
     """
     parts = ["## context-bench", *_separate_lines(report)]
@@ -256,7 +256,7 @@ _LEVELS = {FAILS: "error", TOO_FEW: "warning"}
 
 
 def render_annotations(outcomes: Sequence[GateOutcome]) -> str:
-    """Write all outcomes but passed as workflow commands, which GitHub shows on the page of the job."""
+    """Write all outcomes except passed ones as workflow commands, which GitHub shows on the page of the job."""
     return "".join(
         f"::{_LEVELS[each.outcome]} title=context-bench::{printable(each.sentence).replace('%', '%25')}\n"
         for each in outcomes

@@ -1,6 +1,6 @@
 """Lay out text for a terminal: escaped names, tables whose columns line up, and tables that fit a width.
 
-Names come from users and servers. None may end its cell, open a link, load an image, become HTML, or control the
+Names come from users and servers. No name may end its cell, open a link, load an image, become HTML, or control the
 terminal. Only active characters are escaped: `headroom[level=low]` and `my_system` stay unchanged.
 
 Without a width nothing is cut. With a width, a table of systems leaves out its least important columns and names

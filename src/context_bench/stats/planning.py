@@ -53,7 +53,7 @@ def pass_fail_spread(discordant: float, difference: float = 0.0) -> float:
 @lru_cache(maxsize=10_000)
 def least_n(margin: float, losses: int = 0, alpha: float = 0.05) -> int:
     """Return the smallest number of examples that can show "equivalent" with these net losses: 149 at margin 0.02
-    without any."""
+    if there are none."""
     found = find_least(lambda n: n > losses and beta_cdf(margin, losses + 1, n - losses) > 1 - alpha)
     assert found is not None
     return found

@@ -49,7 +49,7 @@ class RepeatSums:
     squares: float = 0.0
     between: float = 0.0  # sum over examples of (sum of scores)² / number of answers
     counts: dict[str, int] = field(default_factory=dict)
-    """How many examples had so many answers, of which so many passed: `"answers:passed"`."""
+    """The number of examples for each number of answers and of passed ones: `"answers:passed"`."""
 
     def add(self, scores: Sequence[float], passed: int) -> None:
         """Add one example: the scores of its answers, and how many of them passed."""
@@ -79,7 +79,7 @@ class RepeatedAnswers:
         self._open: dict[Hashable, list[float | None]] = {}
 
     def add(self, example: Hashable, value: float | None) -> None:
-        """Add one answer to an example; None stands for a missing score."""
+        """Add one answer to an example; None means that the score is missing."""
         answers = self._open.setdefault(example, [])
         answers.append(value)
         if len(answers) >= self._repeats:

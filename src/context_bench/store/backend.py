@@ -15,10 +15,10 @@ from context_bench.results import EvalResult, EvalRow
 from context_bench.settings import RunSettings, read_settings
 
 FoundRow = tuple[int, EvalRow, bytes]
-"""The id of an answer, the row that was made of it, and the answer as it stands in the store."""
+"""The id of an answer, the row that was made of it, and the stored answer."""
 
 FIRST_FAILED = 1 << 31
-"""The place from which on a run keeps the requests of rows that failed, in the order of the rows."""
+"""The first place that a run uses for the requests of failed rows, which are in the order of the rows."""
 
 
 def identify_row(row: EvalRow) -> dict[str, Any]:
@@ -159,13 +159,13 @@ class StoreBackend(Protocol):
 
         Args:
             run: The run of the result.
-            place: In the run.
+            place: The place in the run.
             keys: Keys of the example and the answer; the id of the answer is added to them.
-            example: As the dataset has it.
+            example: The example, as the dataset has it.
             example_id: Its id, if it was kept before.
             answer: The system's answer; None if it is stored already, or there is none.
-            row: What became of it.
-            key: The key for look-ups of the row; None for none.
+            row: The row of the result.
+            key: The key under which look-ups find the row; None if they must not find it.
 
         Returns:
             The id of the example.
@@ -193,7 +193,7 @@ class StoreBackend(Protocol):
         """
 
     def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
-        """Copy a row that `find_rows` found last into this run."""
+        """Copy a row from the last `find_rows` result into this run."""
 
     def flush_copies(self) -> None:
         """Write the copies that `copy_row` has gathered, if it gathers them."""

@@ -151,7 +151,7 @@ def _address(path: Path, readonly: bool) -> str:
 
 
 def _make_shareable(connection: sqlite3.Connection) -> None:
-    """Switch to WAL, so that many can read while one writes. SQLite does not wait for others that switch."""
+    """Switch to WAL, so that many can read while one writes. SQLite's busy timeout does not cover this, so we retry."""
     give_up = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
     while True:
         try:

@@ -100,7 +100,7 @@ def fingerprint_of(component: Any) -> str | None:
 def may_read_gold(system: Any) -> bool:
     """True unless the system declares `reads_gold = False`; our wrappers declare what is in them.
 
-    A declaration of one of our classes does not apply to a user's subclass that changes it.
+    If a user's subclass changes one of our classes, the class's declaration does not apply to the subclass.
     """
     kind = type(system)
     if is_ours(kind):
@@ -308,7 +308,7 @@ def _is_left_out(kind: type, name: str, member: Any) -> bool:
 
 
 def _find_state(value: Any) -> Iterator[tuple[str, Any]]:
-    """List the attributes of an object, those in slots included."""
+    """List the attributes of an object, including those in slots."""
     yield from getattr(value, "__dict__", {}).items()
     for kind in type(value).__mro__:
         for name, member in vars(kind).items():

@@ -228,7 +228,7 @@ def unseal(record: Any, about: bytes) -> bytes:
 
 
 def load(record: Any, about: bytes) -> Any:
-    """Read the JSON in a record; raise Damaged without any."""
+    """Read the JSON in a record; raise Damaged if it has none."""
     try:
         return orjson.loads(unseal(record, about))
     except orjson.JSONDecodeError:

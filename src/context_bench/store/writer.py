@@ -50,7 +50,7 @@ _KEEP_ANSWER = (
     "WHERE NOT EXISTS (SELECT 1 FROM rows WHERE id = ? AND answer IS NOT NULL)"
 )
 _MENDED = "ON CONFLICT (id) DO UPDATE SET key = excluded.key, body = excluded.body WHERE body != excluded.body"
-"""Keep an existing example unless it is damaged: an id never stands for two examples."""
+"""Keep an existing example unless it is damaged: an id never belongs to two examples."""
 
 
 class Copy(NamedTuple):
