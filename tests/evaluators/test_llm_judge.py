@@ -124,7 +124,7 @@ def test_a_model_that_takes_no_temperature() -> None:
     refusal = reply(400, {"error": {"message": "Unsupported value: 'temperature' does not support 0"}})
     with Server(refusal, verdict(4)) as server:
         one = judge(server)
-        with pytest.warns(UserWarning, match="the judge m takes no temperature"):
+        with pytest.warns(UserWarning, match="the judge m accepts no temperature"):
             assert one.score(EXAMPLE, ANSWER) == {"judge_score": 0.75}
         assert one.score(EXAMPLE, ANSWER) == {"judge_score": 0.75}
     assert ["temperature" in chat.json for chat in server.chats] == [True, False, False]

@@ -177,5 +177,5 @@ def test_what_never_read_a_real_record_says_so_wherever_it_is_shown(tmp_path: Pa
         assert (said in " ".join(TableReporter().render(result).split())) is doubted
         assert (said in list_outcomes(result)) is doubted
     for name in DATASETS:
-        listed = "never read on real records" in summarize_component("memory_dataset", name)
+        listed = "not tested on real records" in summarize_component("memory_dataset", name)
         assert listed is (name in UNVERIFIED)

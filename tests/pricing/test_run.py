@@ -260,7 +260,7 @@ def test_embeddings_stand_apart() -> None:
         unpriced = run_tapped(Embeds, server.url)
     assert [row.metadata["cost_usd"] for row in unpriced.rows] == [pytest.approx(COST)] * 2
     assert math.isnan(unpriced.summary["p"]["embedding_cost_usd"])
-    said = "not priced: 2 calls for embeddings (embedder; 10,000 tokens); no other cost has them"
+    said = "not priced: 2 calls for embeddings (embedder; 10,000 tokens); they are in no other cost"
     assert unpriced.notes["p"]["embedding_cost_usd"] == said
     assert f"* embedding $: {said}." in TableReporter(wide=True).render(unpriced)
     prices = Prices({"gpt-4o": Price(2.5, 10.0, 1.25), "embedder": Price(0.02, 0.0)})

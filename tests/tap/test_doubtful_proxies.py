@@ -87,7 +87,7 @@ def test_dollars_have_bounds_where_calls_come_late() -> None:
     assert late >= 2
     assert values["cost_per_1k_usd_best"] == values["cost_per_1k_usd"] < values["cost_per_1k_usd_worst"]
     assert values["cost_per_1k_usd_worst"] == pytest.approx(bill / 4 * 1000)
-    assert "$ / 1k lies from" in result.notes["toy"]["cost_per_1k_usd"]
+    assert "$ / 1k is between" in result.notes["toy"]["cost_per_1k_usd"]
     # A late call may be one more of any row.
     assert (values["untouched_share"], values["untouched_share_best"]) == (1.0, 1.0)
     assert values["untouched_share_worst"] == (4 - late) / 4

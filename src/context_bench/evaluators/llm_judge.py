@@ -249,7 +249,7 @@ class LLMJudge:
             if not refused or "temperature" in self.extra_body:
                 raise
             if self._takes_temperature:
-                warn(f"the judge {self.model} takes no temperature: it judges with its own")
+                warn(f"the judge {self.model} accepts no temperature, so it judges with its default")
             self._takes_temperature = False
             return (await self._endpoint.post(self._path, self._body(messages))).document
 

@@ -82,9 +82,9 @@ class MemoryRetrieval:
     Only items that fit whole into the reader's budget count. An item counts for a turn in its `ids` if it shows the
     words of that turn, or enough of them to recover its meaning. Recall is the share of evidence turns that are shown;
     precision is the share of items that show one. Recall at k counts the first k items. `retrieval_recall_claimed` is
-    the share of evidence turns that are named, shown or not: if a memory keeps facts in its own words, its recall lies
-    between the two. Controls have no ranking, so they have only recall and precision. Questions without evidence have
-    no score; LoCoMo's official code counts them as 1.
+    the share of evidence turns that are named, shown or not: if a memory keeps facts in its own words, its true recall
+    lies between these two scores. Controls have no ranking, so they have only recall and precision. Questions without
+    evidence have no score; LoCoMo's official code counts them as 1.
 
     `retrieval_any_at_<k>` is 1 if one of the evidence turns is among the first k different turns named, and
     `retrieval_all_at_<k>` if all are. `retrieval_session_any_at_<k>` and `retrieval_session_all_at_<k>` are the same
@@ -277,8 +277,8 @@ def is_refusal(answer: str) -> bool:
 class Abstention:
     """Scores `abstention` on questions with a partner: refusing is right for the unanswerable question of a `pair`.
 
-    Refusing is wrong for the answerable one. So the mean over matched pairs is the balanced accuracy: always refusing,
-    or never, scores 0.5. `refused` is 1 for every refused question.
+    Refusing is wrong for the answerable one. So the mean over matched pairs is the balanced accuracy: a system that
+    always or never refuses scores 0.5. `refused` is 1 for every refused question.
     """
 
     name = "abstention"
@@ -334,7 +334,7 @@ class LocomoScore:
     """Scores `locomo_f1` (categories 1 to 4), `locomo_refusal` (5), each category by name, and `locomo_official`.
 
     `locomo_f1_clean` is `locomo_f1` without the questions whose gold is known to be wrong. `locomo_official` is the
-    authors' mean over all five categories; as always refusing scores 0.228 there, it is not the primary score.
+    authors' mean over all five categories; because always refusing scores 0.228, it is not the primary score.
     """
 
     name = "locomo"

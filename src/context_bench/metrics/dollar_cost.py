@@ -140,7 +140,7 @@ class DollarTally:
         priced_by = self._priced_by or {}
         if bounds := self._bounds():
             low, high = (f"${bounds[key]:,.4g}" for key in _BOUNDS)
-            said.append(f"uncertain: some calls fit no single row; $ / 1k lies from {low} to {high}")
+            said.append(f"uncertain: some calls fit no single row; $ / 1k is between {low} and {high}")
         if self._swapped and self._known:
             models = ", ".join(f"{model} ({count_things(rows, 'row')})" for model, rows in self._swapped.most_common(3))
             asked = f"${self._asked / self._known * 1000:,.4g}"
@@ -222,7 +222,7 @@ class _Embeddings:
             return {}
         many = count_things(self._unknown, "call")
         calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
-        said = f"without {calls} of unknown price" if self._known else f"not priced: {calls}; no other cost has them"
+        said = f"without {calls} of unknown price" if self._known else f"not priced: {calls}; they are in no other cost"
         return {EMBEDDING_COST_USD: said}
 
 

@@ -267,8 +267,8 @@ class OfficialScore(RunningMetric):
     """`official_score`, or `official:<tag>` for each of several datasets; empty if rows are simply averaged. This is
     the number that a benchmark's authors report, if it is not a mean of rows. Rows say in their metadata how they
     count. `group` is a path such as `live/simple`: rows are averaged within it, then paths level by level (the mean of
-    BBH's tasks, BFCL's groups). `weight` units of the score `weight_field` make a ratio of sums (IFEval's
-    instructions). Errored rows count 0, as everywhere.
+    BBH's tasks, BFCL's groups). With `weight` and `weight_field`, the number is a ratio of sums (IFEval's
+    instructions): each row has `weight` units of that score. Errored rows count 0, as everywhere.
     """
 
     score_field: str = "score"

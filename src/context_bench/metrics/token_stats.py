@@ -47,8 +47,8 @@ class TokenTally(BatchTally):
 class CompressionRatio(RunningMetric):
     """1 - output/input over summed tokens: positive is smaller, negative is larger.
 
-    Sums, not a mean of ratios, so that a long example weighs as much as it costs. Errored rows are left out. Without
-    rows all numbers are 0.0.
+    It divides sums instead of averaging ratios, so that a long example weighs as much as it costs. Errored rows are
+    left out. Without rows all numbers are 0.0.
     """
 
     name = "compression-ratio"

@@ -331,7 +331,7 @@ class PrefixStability(RunningMetric):
     """The share of a request that is a prefix of the conversation's next request, so that a provider's cache can serve
     it.
 
-    Means over the rows with several turns.
+    The numbers are means over the rows with several turns.
     """
 
     name = "prefix-stability"

@@ -69,7 +69,7 @@ class BreakpointCache:
         """Return the cache use of a request, and store its writes.
 
         Args:
-            blocks: Of the whole prompt.
+            blocks: The blocks of the whole prompt.
             at: When the request started, in seconds.
             answered: When its answer began, and its writes become readable; None means `at`.
         """

@@ -1,4 +1,4 @@
-"""Matched controls: a model answers from cuts at the size that a system reached, made without the question.
+"""Matched controls: a model answers from contexts cut to the size that a system reached, without reading the question.
 
 Each waits for the system's row of the same example, and removes the same number of tokens.
 """

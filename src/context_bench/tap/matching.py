@@ -177,11 +177,11 @@ class Ticket:
 class Matcher:
     """Assigns each call at a tap to the request that caused it; all other calls are in `unmatched`.
 
-    Unmatched calls that came too late for any request in flight are also in `late`, and in no row. Of both, the first
-    ones are kept and all are counted (`unmatched_count`, `late_count`). `late_bytes` is the size of the bodies that a
-    model may have read in late calls that were not kept. `reached` has the digests of the requests that caused a call.
-    `uncounted` counts calls with unreadable prompts by path. `probe` is a text that identifies our own probe request,
-    which the tap answers itself.
+    Unmatched calls that came too late for any request in flight are also in `late`, and in no row. In both lists, only
+    the first calls are kept, but all are counted (`unmatched_count`, `late_count`). `late_bytes` is the size of the
+    bodies that a model may have read in late calls that were not kept. `reached` has the digests of the requests that
+    caused a call. `uncounted` counts calls with unreadable prompts by path. `probe` is a text that identifies our own
+    probe request, which the tap answers itself.
     """
 
     def __init__(self) -> None:

@@ -56,8 +56,8 @@ class Segment(NamedTuple):
     """A stretch of both texts.
 
     `text` is its text in the first one, empty if added; `new` is its text in the second, empty if dropped. All `text`
-    in order are the first text, all `new` the second one. Moved text is two segments: one with `text` at the old place,
-    one with `new` at the new place.
+    joined in order is the first text, all `new` the second one. Moved text has two segments: one with `text` at the old
+    place, one with `new` at the new place.
     """
 
     kind: Literal["kept", "dropped", "added", "changed", "moved"]

@@ -4,9 +4,9 @@ Choices give the same result in every process and on every Python version. Only 
 string: the standard library promises a stable sequence for it, but not for `choice`, `shuffle` or `sample`.
 
 `assemble` puts facts at given depths in filler, to an exact length in cl100k_base tokens. Filler comes in units (a
-sentence, a log line, a record) that include their separators. Each is counted once on its own, and the last few of a
-stretch are chosen by subset sum to meet its budget. Then the whole text is counted, and the difference from the sum of
-its parts is corrected. The result is never longer than requested, and at most 2% shorter.
+sentence, a log line, a record) that include their separators. Each unit is counted once on its own, and the last few
+units of a stretch are chosen by subset sum to meet its budget. Then the whole text is counted, and the difference from
+the sum of its parts is corrected. The result is never longer than requested, and at most 2% shorter.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class Stock(NamedTuple):
     """A source of filler.
 
     `unit` returns a usual piece, `scrap` a small one for gaps that no usual piece fills; `glue` is how a
-    piece typically ends, as tokens run across the seam; `render` puts a frame around the pieces.
+    piece typically ends, because tokens may span two pieces; `render` puts a frame around the pieces.
     """
 
     unit: Callable[[], str]

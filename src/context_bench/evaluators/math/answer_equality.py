@@ -1,7 +1,7 @@
 r"""Decides without algebra whether an answer equals the gold answer: numbers, tuples, intervals, inequalities, ratios,
 matrices, sets and words. The result is None if algebra is needed.
 
-Order matters in tuples and intervals, as do the kinds of their brackets; it does not in sets and bare lists.
+Order and kind of brackets matter in tuples and intervals; order does not matter in sets and bare lists.
 `x = 5` is 5, `x \in [1, 2]` is the interval, and so is `1 \leq x \leq 2`. Units and currencies are ignored. An
 exact value with its approximation (`1/3 \approx 0.33`) is right when either of them is.
 """

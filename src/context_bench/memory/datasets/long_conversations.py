@@ -4,8 +4,8 @@
 Captions of shared pictures are included; the search `query` of a picture is not, because it contains gold words.
 Summaries and observations of the file are omitted too: a model that knew the conversation made them. Known wrong golds,
 by sample and index in `qa`, come from the audit dial481/locomo-audit (commit 9493fb4, CC BY-NC 4.0; by a model with
-human review, categories 1 to 4). 99 golds score answers wrongly, so that no honest system can exceed 93.57%; 57 have
-the right answer with wrong evidence.
+human review, categories 1 to 4). 99 wrong golds make right answers score as wrong, so no honest system can exceed
+93.57%; 57 golds have the right answer with wrong evidence.
 
 `beam` has chats of 100 thousand to 10 million tokens, twenty questions each, judged by rubric (Tavakoli et al., 2025).
 Some golds of its repository contradict its rubrics; the rubric counts.
@@ -179,7 +179,7 @@ _MARK = re.compile(r"\s*->->[\s\d,.]*$")
 def load_beam(
     size: str = "100K", data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
-    """Chats of 100 thousand to 10 million tokens, judged by rubric (never read on real records)."""
+    """Chats of 100 thousand to 10 million tokens, judged by rubric (not tested on real records)."""
     if size not in SIZES:
         raise UsageError(f"beam has the sizes {', '.join(SIZES)} (got {size!r})")
     chosen = choose_types(types, ABILITIES, "beam")
@@ -273,7 +273,7 @@ def load_halumem(
     types: Types = None,
     file: str | None = None,
 ) -> ConversationFiles:
-    """Twenty users with dialogues of months, and memory points for each (never read on real records).
+    """Twenty users with dialogues of months, and memory points for each (not tested on real records).
 
     `medium` has about 160,000 tokens for each user, `long` a million.
     """

@@ -65,7 +65,7 @@ def load_longmemeval(
     types: Types = None,
     file: str | None = None,
 ) -> ConversationFiles:
-    """500 questions, each with its own history (never read on real records).
+    """500 questions, each with its own history (not tested on real records).
 
     Files of gigabytes are read one record at a time.
     """
@@ -146,7 +146,7 @@ _CONVOMEM_SOURCE = "https://huggingface.co/datasets/Salesforce/ConvoMem (core_be
 def load_convomem(
     size: int = 10, data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
-    """Questions with evidence in one to six of many conversations (never read on real records).
+    """Questions with evidence in one to six of many conversations (not tested on real records).
 
     A history has `size` conversations; the authors use 2 to 300.
     """
@@ -229,7 +229,7 @@ _MEMBENCH_SOURCE = "https://github.com/import-myself/Membench (no licence stated
 def load_membench(
     data_dir: Folder = None, n: int | None = None, seed: int = 0, types: Types = None
 ) -> ConversationFiles:
-    """Short histories of remarks or dialogues, each with a multiple-choice question (never read on real records)."""
+    """Short histories of remarks or dialogues, each with a multiple-choice question (not tested on real records)."""
     chosen = [each.strip() for each in types.split(",")] if isinstance(types, str) else types
     files = find_files("membench", ("**/*.json",), data_dir, _MEMBENCH_SOURCE)
     return ConversationFiles("membench", files, _convert_membench, n, chosen or None, _read_trajectories)

@@ -22,7 +22,7 @@ def _drop_repeats(texts: Iterable[str | None]) -> list[str]:
 
 
 def _read_pairs(value: Any, first: str, second: str) -> list[tuple[Any, Any]]:
-    """Pairs from a dict of two lists (the hub), or from a list of pairs (the authors' file)."""
+    """Read pairs from a dict of two lists (the hub), or from a list of pairs (the authors' file)."""
     if isinstance(value, Mapping):
         return list(zip(value[first], value[second]))
     return [(one, other) for one, other in value]
@@ -120,7 +120,7 @@ def triviaqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 
 def _read_column(value: Any, name: str) -> list[str]:
-    """One column of a nested table, which is a dict of lists or a list of dicts."""
+    """Read one column of a nested table, which is a dict of lists or a list of dicts."""
     return list(value[name]) if isinstance(value, Mapping) else [item[name] for item in value]
 
 
@@ -162,7 +162,7 @@ def _read_sections(full_text: Any) -> list[tuple[str | None, list[str]]]:
 
 
 def _read_questions(qas: Any) -> Iterator[tuple[str, str, list[Mapping[str, Any]]]]:
-    """(question, id, answers): columns on the hub, objects in the authors' files."""
+    """Yield (question, id, answers): they are columns on the hub, and objects in the authors' files."""
     if isinstance(qas, Mapping):
         for question, identity, answers in zip(qas["question"], qas["question_id"], qas["answers"]):
             yield question, identity, list(answers["answer"])
