@@ -1,4 +1,4 @@
-"""Check the parts of this package: `pip install -e . pytest && pytest`."""
+"""Check the parts of this package. Run `pip install -e . pytest && pytest`."""
 
 from context_bench_greetings import LastWords, NoGreetings, OneLine, Politeness, Worst, tickets
 

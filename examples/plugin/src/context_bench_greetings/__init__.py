@@ -2,7 +2,7 @@
 
 
 class NoGreetings:
-    """Drop all text from the greeting on."""
+    """Drop the greeting and all text after it."""
 
     name = "no-greetings"
     fingerprint = "no-greetings/1"
