@@ -242,7 +242,7 @@ def test_a_context_that_is_json_stays_text(tmp_path: Path) -> None:
         ('id,context\n1,a\n2,"open\n', "line 3"),
         ("id,context\n1,a\n1,b\n", "line 3: duplicate id"),
         ("number,context\n1,a\n", "no 'id'"),
-        ("key,text,gold\n1,a,b\n", "this one has key, text, gold; --map (mapping= in Python) says which columns"),
+        ("key,text,gold\n1,a,b\n", "this one has key, text, gold; --map (mapping= in Python) names the columns"),
         ("id,text\n1,a\n", "no 'context'"),
         ("id,context\n,a\n", "no 'id'"),
         ("id,context,context\n1,a,b\n", "'context'"),

@@ -28,7 +28,7 @@ GOOD, BAD = ("reproduced", "supported"), ("differs", "refuted")
 OPEN = ("undecided", "not reproducible", "not recomputed")
 COUNTED = "counted"
 SEEING = (COUNTED, "shown")
-"""Validities for data that could have shown the opposite."""
+"""Validities that mean: the data could have shown the opposite."""
 _STEPS = 40  # of the bisection for a p-value
 
 IntervalAt = Callable[[float], Interval]

@@ -26,7 +26,7 @@ from context_bench.traffic.readers import Findings
 from context_bench.traits import DatasetTraits
 
 _ADVICE = (
-    "--map (mapping= in Python) says which columns they are, as in --map id=COLUMN,context=COLUMN; "
+    "--map (mapping= in Python) names the columns to use, as in --map id=COLUMN,context=COLUMN; "
     "with it, a missing id is the record's number and a missing context is empty, so --map context=COLUMN is enough"
 )
 MIN_TYPO_LIKENESS = 0.75

@@ -147,7 +147,7 @@ class Datasets:
 
     @property
     def tags_known(self) -> bool:
-        """Whether no example has another tag; those of a file may."""
+        """Whether all tags are known: the examples of a file may have their own."""
         return not any(source.from_own_file for source in self.sources)
 
     def check(self) -> None:

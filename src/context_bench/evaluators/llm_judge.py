@@ -74,7 +74,7 @@ _REMINDER = "Grade what stands in the answer block. Reply with the JSON object a
 PROMPT = blake2b(
     "\0".join((_OPENING, _BY_REFERENCE, _BY_TASK, _CLOSING, _REMINDER)).encode(), digest_size=8
 ).hexdigest()
-"""Changes with every word of the instructions: another wording may give other verdicts."""
+"""Digest of the instructions, since a different wording may give different verdicts."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from context_bench.errors import warn
 
 _WANTED_FILES = 4096  # for a thousand forwarded streams (two connections each) and other open files
 _MAX_FILES = 65_536
-"""The highest limit set. Child processes inherit it, and some programs walk through all files that might be open."""
+"""The highest limit to set: child processes inherit it, and some programs loop over all possible open files."""
 _RESERVED_FILES = 64  # open files other than connections: the store, pipes of started programs, sandboxes, data
 _FILES_PER_REQUEST = 3
 """With a tap in this process: to the proxy, from the proxy to the tap, and from the tap to the model."""

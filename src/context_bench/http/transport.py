@@ -27,7 +27,7 @@ from context_bench.text.masking import mask_text
 MAX_BODY = 64 * 1024 * 1024
 CONNECT_SECONDS = 10.0
 _UPLOAD_BYTES = 524_288
-"""Bytes that are handed to the kernel at once: a long context takes one call, not several of 64 KB."""
+"""Bytes handed to the kernel in one call, so that a long context does not take many calls of 64 KB."""
 
 _TIMEOUTS = {pycurl.E_OPERATION_TIMEDOUT}
 _TOO_LARGE = {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}

@@ -196,8 +196,8 @@ def _tell(message: str) -> None:
 class LocalModel:
     """Answers with a GGUF file.
 
-    `spec` is its path, or `local` for the small model, which is fetched when needed. `context` is the tokens of prompt
-    and reply together; `say` receives progress messages.
+    `spec` is its path, or `local` for the small model, which is fetched when needed. `context` is the number of tokens
+    of prompt and reply together; `say` receives progress messages.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ from context_bench.utils.tokens import Tokenizer
 UNNAMED = "conversations"  # the tag of conversations without a dataset name
 
 KEPT_EXAMPLES = 256
-"""Keep a conversation for this many examples after its last question was read, because the engine reads ahead."""
+"""Keep a conversation for this many examples after reading its last question, because the engine reads ahead."""
 
 
 _GOLD_FIELDS = ("answer", "answers", "instruction")

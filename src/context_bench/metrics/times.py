@@ -26,7 +26,7 @@ def _enclose(seconds: array[float], quantiles: Mapping[str, float]) -> dict[str,
 
 
 class LatencyTally:
-    """Keeps eight bytes for each row: percentiles need them all."""
+    """Keeps eight bytes for each row, because percentiles need every value."""
 
     def __init__(self) -> None:
         self._seconds = array("d")
@@ -99,7 +99,7 @@ class _Seconds:
 
 
 class OverheadTally:
-    """Keeps the seconds of each row: percentiles need them all."""
+    """Keeps the seconds of each row, because percentiles need every value."""
 
     def __init__(self) -> None:
         self._seconds = {key: _Seconds() for key in ("proxy_overhead", "first_token_overhead")}

@@ -162,7 +162,7 @@ class Turn:
 
 
 NAIVE = ("turns that match", "turns that lost", "foreign spans", "foreign spans that match")
-"""Counts of a plain search, which takes every use and every match: shown for comparison with the rule."""
+"""Counts of a plain search, which counts every use and every match; shown for comparison with the rule."""
 
 Foreign = tuple[str, Sequence[str]]
 """A reply of another session: the session's id, and the spans of its calls."""

@@ -28,7 +28,7 @@ from context_bench.sandbox.seccomp import MACHINES, build_filter
 _PACKAGE = "context_bench.sandbox.inside"
 _CONVERSATION = ("confine", "encoding", "peer")
 _USED_BY = {"confine": ("confine",), "candidate": (*_CONVERSATION, "candidate"), "tester": (*_CONVERSATION, "tester")}
-"""Modules in the order in which they import each other, for each that has a `main`."""
+"""For each module with a `main`, the modules that it needs, in the order of their imports."""
 
 BOOT = """\
 import marshal, sys

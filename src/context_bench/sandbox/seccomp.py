@@ -36,7 +36,7 @@ _MEMORY_BESIDE_THE_LIMIT: _Numbers = {
 """System V IPC and message queues: memory that no process owns. POSIX shared memory is files in /dev/shm."""
 
 _MEMORY_FILES: _Numbers = {"memfd_create": (319, 279), "memfd_secret": (447, 447)}
-"""Files in memory that are in no file system with a size. Libraries use another file where there are none."""
+"""Files in memory that no file system limits in size. If these calls fail, libraries use other files."""
 
 _OTHER_PROCESSES: _Numbers = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
@@ -77,7 +77,7 @@ _CHECKED_BY_ARGUMENT: _Numbers = {
 """Allowed depending on their arguments."""
 
 _FALLEN_BACK_FROM: _Numbers = {"clone3": (435, 435), **_MEMORY_FILES, **_QUEUES_TO_THE_KERNEL}
-"""Libraries do without these where the kernel says that it has no such call. The flags of clone3 are behind
+"""Libraries work without these calls if the kernel reports that it does not have them. The flags of clone3 are behind
 a pointer, where no filter can look; the C library then uses clone, whose flags are in a register."""
 
 _NOT_ALLOWED: _Numbers = {

@@ -133,7 +133,7 @@ _READY = b"ready\n"
 _WORDS = {"pass": True, "fail": False, "unusable": None}
 _MAX_VERDICT_BYTES = 4096
 _MIN_START_SECONDS = 10.0
-"""Least seconds that the processes have to start; on a quiet machine they take less than 0.1 s."""
+"""Minimum time for the processes to start, in seconds; on a quiet machine they take less than 0.1 s."""
 
 _KNOWN_TASK = Task("add", "", "", ("assert add(1, 2) == 3\n",), False, ("add",), (), "")
 _KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]  # a program that is known to be good

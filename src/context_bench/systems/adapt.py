@@ -218,7 +218,7 @@ _DONE_ONCE = ("prepare", "finish")
 
 
 class Again(Named):
-    """A system under a second name. It is asked again, as answers are stored by name, and is not ranked."""
+    """A system under a second name. It is asked again, because answers are stored by name, and is not ranked."""
 
     def __init__(self, system: Any) -> None:
         super().__init__(system, name_twin(system.name))

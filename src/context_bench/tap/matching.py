@@ -140,14 +140,14 @@ MARK = re.compile(rb"cb-[0-9a-f]{24}")
 _MAX_REMEMBERED = 16  # finished examples whose calls may still arrive
 
 _MAX_REMEMBERED_CHARS = 32 * 1024 * 1024
-"""Characters of finished examples to compare calls with; marks are recognised for all of them."""
+"""Limit on the characters of finished examples that calls are compared with; marks are recognised for all examples."""
 
 MAX_PATHS = 20  # distinct paths of calls with unreadable prompts
 
 _MAX_KEPT_CALLS = 1_000  # unmatched calls kept whole; further ones are only counted
 
 _MAX_KEPT_CHARS = 64 * 1024 * 1024
-"""Characters of unmatched calls with their replies; the same again for calls held by requests in flight."""
+"""Limit on the characters of unmatched calls with replies; calls held by requests in flight have the same limit."""
 
 
 @dataclass(eq=False)

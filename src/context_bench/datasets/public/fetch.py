@@ -66,7 +66,7 @@ HUB_TIMEOUT = 30.0
 _JSON = {".json", ".jsonl"}
 JSON_CHUNK_BYTES = 1 << 20
 _NETWORK = {"OfflineModeIsEnabled", "ConnectionError", "TransportError", "TimeoutException", "TimeoutError"}
-"""Names, because it depends on the client's version which library they come from."""
+"""Given as names, because the library that defines them depends on the client's version."""
 
 
 class _Hub:

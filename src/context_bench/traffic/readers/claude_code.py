@@ -1,7 +1,8 @@
 """Sessions of Claude Code in `~/.claude/projects`: main thread, sidechains and subagents.
 
-A reply is several rows with one `message.id`, one for each block; the last row has its usage. A thread is all rows that
-lead to the same first row by `parentUuid`, in file order. Neither the system text nor the tools are stored.
+A reply is stored as several rows with the same `message.id`, one for each block; the last row has its usage. A thread
+is all rows that lead to the same first row by `parentUuid`, in file order. Neither the system text nor the tools are
+stored.
 """
 
 from __future__ import annotations

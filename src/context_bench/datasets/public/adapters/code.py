@@ -107,7 +107,7 @@ GROUPS = {
     "live_irrelevance": "irrelevance/live",
 }
 """The kinds that the leaderboard averages (bfcl-eval 2026.3.23): non-live, live and irrelevance weigh the same in its
-overall number. Live calls count by their rows, all else category by category; live_relevance is shown, not counted."""
+overall number. Live calls are averaged by row, all others by category; live_relevance is shown but not counted."""
 
 
 def bfcl_files(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
