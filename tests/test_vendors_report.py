@@ -98,7 +98,7 @@ def test_what_the_page_says_in_words_holds() -> None:
     }
     assert len(added) == 2
     assert 0 in added
-    assert f"it adds its tool `headroom_retrieve` ({max(added):.0f} tokens per request here)" in text
+    assert f"headroom adds its tool `headroom_retrieve` ({max(added):.0f} tokens per request here)" in text
 
 
 AGENTS: Any = load_tool("agents_report")
