@@ -69,7 +69,7 @@ def test_the_systems_that_ship_run_with_no_key_and_no_network(folder: Path) -> N
     # Nobody under test is told to be better or worse as a control.
     assert "oracle" in done.stdout
     assert re.search(r"^\| oracle .*\(control\)", done.stdout, re.MULTILINE)
-    assert "a script read, not a model" in done.stdout
+    assert "a script read the retrieved text, not a model" in done.stdout
     outcome = done.stdout.partition("\n\n")[0]  # before all tables
     assert "ranked by recall at 500 tokens: bm25 1.000, last:n=20 0." in outcome
     assert "naive" not in outcome

@@ -81,7 +81,10 @@ def test_it_is_not_ranked_and_has_no_verdict() -> None:
     assert not any("retention" in values for values in result.summary.values())
     table = result._repr_markdown_()
     # Wilson with t(29) = 2.0452: c²/n = 0.1394, and the upper limit of 0 of 30 is 0.1394/1.1394
-    assert "noise: no disagreement seen: coin agrees with itself on all 30 examples, so at most 12.2%." in table
+    assert (
+        "noise: no disagreement seen: coin agrees with itself on all 30 examples, so it disagrees on at most 12.2%."
+        in table
+    )
 
 
 def test_noise_goes_to_json_and_back() -> None:

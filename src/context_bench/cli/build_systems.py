@@ -55,8 +55,8 @@ def build_system_list(options: RunOptions) -> list[Any]:
         raise UsageError("--controls asks the model behind a tap: add --tap-forward, --tap-model or --tap-reply")
     if options.controls and not options.reader:
         raise UsageError(
-            "--controls=matched asks a model: add --reader, or a tap; without one, cuts of the same size are judged in "
-            "every run, and nothing is sent"
+            "--controls=matched asks a model: add --reader, or a tap (without a model, every run already judges cuts "
+            "of the same size)"
         )
     names = _name_proxies(options.name, len(options.proxy))
     systems = [_build_server(url, options, name) for url, name in zip(options.proxy, names)]

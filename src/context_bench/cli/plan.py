@@ -159,7 +159,7 @@ def _print(flags: argparse.Namespace, target: Target, baseline: str | None, need
     if competing > 1:
         notes.append(f"differences are corrected for {competing} comparisons")
     if baseline is not None and flags.run is not None:
-        notes.append(f"compared with {baseline}, whose own cost is extra")
+        notes.append(f"compared with {baseline}, whose own cost is not included")
         notes.append("equivalent and not worse assume that the true score equals the baseline's")
     say(wrap("; ".join(notes), width) if width else "; ".join(notes))
 

@@ -197,7 +197,7 @@ def _find_evaluators(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterat
     if ours is None or theirs is None:
         if one.get("version") != other.get("version"):
             versions = f"{_show(one.get('version'))}; {_show(other.get('version'))}"
-            yield f"versions of context-bench ({versions}): evaluators may differ; `context-bench score` scores again"
+            yield f"versions of context-bench ({versions}): evaluators may differ; `context-bench score` rescores a run"
         return
     changed = [name for name in ours if name in theirs and ours[name] != theirs[name]]
     if changed:

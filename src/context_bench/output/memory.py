@@ -297,11 +297,11 @@ def list_memory_notes(result: EvalResult) -> list[str]:
     """Write how the memory systems were compared, and which numbers were not measured."""
     about, lines = result.settings.memory, []
     granularity = list(about.get("granularity") or ())
-    beside = " (published tables also have turn: --granularity session,turn)" if granularity == ["session"] else ""
+    beside = " (published tables also use turns: --granularity session,turn)" if granularity == ["session"] else ""
     if is_read_by_script(result):
         lines.append(
-            "a script read, not a model, so scores show only what it could find in the retrieved text: judge by "
-            "retrieval and probes. Abstention is not measured."
+            "a script read the retrieved text, not a model, so scores show only what the script could find there: "
+            "judge by retrieval and probes. Abstention is not measured."
         )
     lines.append(
         f"ingested by {' and '.join(granularity)}{beside}; the reader received the retrieved items in order of time, "
@@ -309,12 +309,12 @@ def list_memory_notes(result: EvalResult) -> list[str]:
     )
     if any(RETRIEVAL_RECALL in values for values in result.summary.values()):
         lines.append(
-            "recall: share of the turns with the answer whose text was returned and fits completely into the budget."
+            "recall: of the turns with the answer, the share whose text was returned and fits fully into the budget."
         )
     if any(map(is_claimed, result.summary.values())):
         lines.append(
-            "claimed: share of these turns that were named (ids), with or without their text; facts in a "
-            "memory's own words count as claimed, and its recall lies between the two."
+            "claimed: share of these turns whose ids were named, with or without their text. Facts in a memory's own "
+            "words count as claimed, so its true recall lies between both numbers."
         )
     if any("probe_forget" in values for values in result.summary.values()):
         lines.append(

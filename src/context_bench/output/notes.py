@@ -50,7 +50,7 @@ def list_notes(result: EvalResult, shown: Sequence[Column] | None = None, best: 
     notes = [*_tell_stop(result), _score_note(result)]
     if MACRO_SCORE in given:
         primaries = (result.settings.primary, result.settings.context_primary)
-        unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
+        unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores differ in kind"
         notes.append(f"macro score = mean over the datasets{unlike}.")
     notes += _explain_no_score(result)
     if UPSTREAM_COST_OF_PASS in given:
@@ -59,8 +59,8 @@ def list_notes(result: EvalResult, shown: Sequence[Column] | None = None, best: 
     if PASS_AT_K in given:
         notes.append(
             f"pass@k: at least one of {settings.repeats} answers to an example passes; pass^k: all do; flips: exactly "
-            "one of two answers passes; repeat variance: share of the spread of scores that lies between answers to "
-            "one example."
+            "one of two answers passes; repeat variance: share of the score variance that lies between answers to "
+            "the same example."
         )
     notes += _explain_marks(result, columns, absent=shown is None)
     notes += [_explain_best(result, columns, best), _explain_front(result) if PARETO_FRONT in given else ""]
@@ -134,7 +134,7 @@ def _sum_up_curves(result: EvalResult) -> list[str]:
         return []  # the conclusion states this
     none = [each.name for each, one in best if one is None]
     found += [f"none is shown for {list_names(none)}"] if none else []
-    return [f"largest share saved that is not worse than {curves[0].baseline}: {'; '.join(found)}."]
+    return [f"largest saving that is not worse than {curves[0].baseline}: {'; '.join(found)}."]
 
 
 def _tell_stop(result: EvalResult) -> list[str]:

@@ -191,7 +191,7 @@ def _explain_comparison(comparison: Comparison, looks: str) -> Iterator[str]:
     if not comparison.verdicts:
         return
     family = sum(not verdict.control for verdict in comparison.verdicts)
-    corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+    corrected = f", p corrected for {family} comparisons (Holm), intervals uncorrected" if family > 1 else ""
     if looks:
         many = f"{family} comparisons and " if family > 1 else ""
         corrected = f", p corrected for {many}{looks}, intervals for the looks"
@@ -290,16 +290,18 @@ def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
     """Describe the noise of the baseline, and name the systems that differ by no more."""
     share = noise.share
     if noise.nothing_seen:
-        most = f", so at most {share.high:.1%}" if share.known else ""
+        most = f", so it disagrees on at most {share.high:.1%}" if share.known else ""
         name = comparison.baseline
         return f"noise: no disagreement seen: {name} agrees with itself on all {noise.n:,} examples{most}."
     limits = f" [{share.low:.1%}, {share.high:.1%}]" if share.known else ""
     within = [each.name for each in comparison.verdicts if abs(each.difference) <= noise.floor]
-    which = f"; {', '.join(within)} {'differ' if len(within) > 1 else 'differs'} by no more" if within else ""
-    floor = "too few examples for a noise floor" if math.isnan(noise.floor) else f"differences up to {noise.floor:.3f}"
+    which = f"; {', '.join(within)} {'differ' if len(within) > 1 else 'differs'} by no more than that" if within else ""
+    floor = f"noise alone gives differences up to {noise.floor:.3f}"
+    if math.isnan(noise.floor):
+        floor = "too few examples for a noise floor"
     return (
         f"noise: {comparison.baseline} disagrees with itself on {share.value:.1%}{limits} of pairs of answers "
-        f"(n = {noise.n:,}); noise alone gives {floor}{which}."
+        f"(n = {noise.n:,}); {floor}{which}."
     )
 
 
@@ -402,7 +404,7 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
     metric = f"the mean of the datasets' means of {scores}" if several else f"the mean of {scores} over examples"
     title = get_number(comparison.metric).title
     family = sum(not each.control for each in comparison.contests)
-    corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+    corrected = f", p corrected for {family} comparisons (Holm), intervals uncorrected" if family > 1 else ""
     passing = f"a score of {comparison.threshold:g} passes; margin ±{comparison.margin:g}{corrected}"
     yield f"{title} ({comparison.metric}) = {metric}; {passing}."
     yield from _explain_pairs(comparison.contests)

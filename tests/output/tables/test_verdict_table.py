@@ -53,7 +53,7 @@ def test_the_verdicts() -> None:
     assert rows[2] == ["bm25:ratio=0.3", "60", "-0.200", "[-0.304, -0.083]", "0.003", "worse"]
     assert rows[3][0] == "a/b \\`name\\` with_marks"
     assert rows[4][-1].startswith("undecided (n ≥ ")
-    assert "p corrected for 3 comparisons (Holm), intervals not." in text
+    assert "p corrected for 3 comparisons (Holm), intervals uncorrected." in text
     assert "n ≥ A; B: a verdict needs at least A examples" in text
 
 
@@ -128,7 +128,10 @@ def test_a_baseline_that_agrees_with_itself_has_no_floor() -> None:
     rows = [row for row in _rows() if row.system in NAMES[:2]]
     again = [make_row(row.scores["score"], system="again", example_id=row.example_id) for row in rows[:60]]
     text = TableReporter(wide=True).render(_result([*rows, *again], baseline="passthrough", twin="again"))
-    assert "noise: no disagreement seen: passthrough agrees with itself on all 60 examples, so at most 6." in text
+    assert (
+        "noise: no disagreement seen: passthrough agrees with itself on all 60 examples, so it disagrees on at most 6."
+        in text
+    )
     assert "differences up to" not in text
 
 
