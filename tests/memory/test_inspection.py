@@ -62,7 +62,7 @@ def test_nobody_is_said_to_lose_turns_that_it_may_keep_in_other_words(system: An
 def test_who_names_turns_and_shows_none_is_not_said_to_be_searchable() -> None:
     result = run(Claiming(), Remembering())
     assert math.isnan(result.summary["claiming[budget=500]"]["searchable_seconds"])
-    assert "named, and not shown" in result.notes["claiming[budget=500]"]["searchable_seconds"]
+    assert "text was not returned" in result.notes["claiming[budget=500]"]["searchable_seconds"]
     assert not [each for each in list_findings(result) if "lost turns" in each]
 
 
