@@ -277,8 +277,8 @@ class EvalResult:
         """Compare every system with one of them: difference, interval, corrected p, and one word for each.
 
         If the baseline is a result, each system is compared, example by example, with the system of the same name in
-        it, or with its only system. Otherwise the baseline is a system, by default that of the run: `direct`, else
-        `passthrough`, else the first.
+        that result, or with its only system. Otherwise the baseline is a system, by default that of the run: `direct`,
+        else `passthrough`, else the first.
 
         `metric` is `score` (the default), `pass_rate`, or any score of the rows, such as `f1`. Differences within the
         margin do not matter; by default it is that of the run, else `DEFAULT_MARGIN`. Return None unless two systems

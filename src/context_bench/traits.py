@@ -2,7 +2,7 @@
 
 A user's part is asked only for the optional members that `types.py` documents: any other attribute is its author's own.
 Built-in parts pass more facts to the engine, by the method `__context_bench_traits__` of their class. It is looked up
-on the class, so that an object that answers to every name (a stub, a proxy of a remote object) has no traits.
+on the class, so that an object that has every attribute (a stub, a proxy of a remote object) has no traits.
 """
 
 from __future__ import annotations

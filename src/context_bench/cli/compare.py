@@ -116,7 +116,7 @@ def _build_parser() -> Parser:
 
 
 def _read_renamed(text: str, systems: Collection[str]) -> tuple[str, str]:
-    """Split `OLD=NEW` where both sides name a system: a name such as bm25:ratio=0.3 holds `=` too."""
+    """Split `OLD=NEW` where both sides name a system: a name such as bm25:ratio=0.3 contains `=` too."""
     splits = [(text[:place], text[place + 1 :]) for place, letter in enumerate(text) if letter == "="]
     if not splits:
         raise UsageError(f"--map-system must be OLD=NEW (got {text!r})")

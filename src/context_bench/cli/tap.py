@@ -143,7 +143,7 @@ class Log:
         self._run = self._store.start_run(config) if self._store else None
 
     def take(self, call: Call, request: Incoming) -> Awaitable[None] | None:
-        """Record a request after its reply or its disconnect; a long one when the result is awaited."""
+        """Record a request after its reply or its disconnect. For a long one, the returned awaitable does this."""
         from context_bench.utils.tokens import LONG_TEXT
 
         number = self._requests

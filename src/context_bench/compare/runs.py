@@ -77,8 +77,9 @@ def compare_runs(
     """Compare all selections with the baseline.
 
     For a single run, `baseline` names one of its systems. For several runs, it names a run (default: the first) as the
-    user typed it; each system is compared with the one of the same name in it, or with its only system. The margin and
-    `fixed_groups` default to those of the baseline's run. `renamed` maps names in the baseline's run to new names.
+    user typed it; each system is compared with the system of the same name in that run, or with its only system. The
+    margin and `fixed_groups` default to those of the baseline's run. `renamed` maps names in the baseline's run to new
+    names.
     """
     label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
     if not contests:

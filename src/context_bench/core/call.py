@@ -256,7 +256,7 @@ class RequestSize:
 def measure_request(system: System, example: Example, count: Tokenizer) -> RequestSize:
     """Count the request that our own system would make; for other systems, count the example's prompt fields.
 
-    A conversation with several open turns takes one request for each, with the replies before it.
+    A conversation with several open turns takes one request for each of them, with the earlier replies.
     """
     if (measure := system_traits(system).measure) is not None:
         return RequestSize(*measure(example, count))

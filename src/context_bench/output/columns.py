@@ -70,7 +70,7 @@ def choose_columns(result: EvalResult, *, wide: bool = True) -> list[Column]:
 
 
 def tell_apart(columns: Sequence[Column]) -> list[Column]:
-    """Rename the saved tokens of contexts if those of whole prompts are shown too."""
+    """Rename the column of tokens saved in contexts if tokens saved in whole prompts are shown too."""
     both = any(key == PROMPT_SAVINGS for _, key, _ in columns)
     of_context = {COMPRESSION_RATIO: "context saved"} if both else {}
     return [(of_context.get(key, title), key, show) for title, key, show in columns]

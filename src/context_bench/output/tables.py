@@ -168,7 +168,7 @@ class TableReporter:
         return [text, *tables] if lead else [*tables, text]
 
     def _lay_out(self, result: EvalResult, title: str, names: Sequence[str]) -> str:
-        """Lay out a table of systems; if it is too wide, leave out all intervals but the first before numbers."""
+        """Lay out a table of systems; if it is too wide, leave out intervals (except the first) before numbers."""
         columns = choose_columns(result, wide=self._wide)
         first = next((key for _, key, _ in columns if key in _SCORES), None)
         first = first or next((key for _, key, _ in columns if key in HEADLINES), "")

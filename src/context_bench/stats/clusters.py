@@ -229,8 +229,8 @@ class PairSums:
 
 def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:
     """Return the difference of two means over different examples, by cluster if examples share any. As in
-    `unpaired_difference`, one 0 and one 1 are added to each side; with clusters, each weighs as much as one example's
-    share of a cluster.
+    `unpaired_difference`, one 0 and one 1 are added to each side; with clusters, each of these weighs as much as one
+    example's share of a cluster.
     """
     sides = [each.join() for each in (first, second)]
     plain = unpaired_difference(*sides)

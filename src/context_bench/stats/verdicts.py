@@ -1,8 +1,8 @@
 """One word for a comparison with the baseline: equivalent, better, worse, not worse, undecided.
 
 The words are tried in that order. *Equivalent* comes first, so that a difference too small to matter is not called a
-win just because there are many examples. They are for quality; costs need no margin. A verdict over documents or
-conversations also covers others like them, unless the groups are fixed: then only these matter, and each example
+win just because there are many examples. The words are for quality; costs need no margin. A verdict over documents
+or conversations also covers others like them, unless the groups are fixed: then only these matter, and each example
 counts.
 """
 
@@ -125,8 +125,8 @@ class Contrast:
 class Needed:
     """How many examples would decide: if the difference stays the same, and if there is none.
 
-    `promised` is false where the interval contains the margin: the true difference may equal it, and then no number
-    of examples decides.
+    `promised` is false if the interval contains the margin: the true difference may equal the margin, and then no
+    number of examples decides.
     """
 
     if_same: int | None = None

@@ -54,7 +54,7 @@ _MENDED = "ON CONFLICT (id) DO UPDATE SET key = excluded.key, body = excluded.bo
 
 
 class Copy(NamedTuple):
-    """A row of an earlier run that will also be one of a later run; the earlier run may be removed before that. `found`
+    """A row of an earlier run that a later run will have too; the earlier run may be removed before that. `found`
     has its columns: id, example, response, body, the record of its answer, and the id again.
     """
 

@@ -90,10 +90,10 @@ def draw_heatmap(result: EvalResult, cells: Cells) -> Drawn:
         ]
     notes = [
         "Mean score by the length of the context (across, in tokens) and the depth of the evidence in it (down). "
-        "The stronger the colour, the higher."
+        "The stronger the colour, the higher the score."
     ]
     if base:
-        notes.append(f"Minus {label_system(baseline or '')}, with blue for better and orange for worse.")
+        notes.append(f"Difference from {label_system(baseline or '')}: blue is better, orange is worse.")
     return Chart(
         "heatmap",
         "score by length and depth",

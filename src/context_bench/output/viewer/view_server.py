@@ -117,7 +117,7 @@ class ViewServer:
         self.close()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
