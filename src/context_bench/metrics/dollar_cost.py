@@ -230,6 +230,7 @@ _CACHE_COSTS = {
     "uncached_cost_usd": "cost_per_1k_uncached_usd",
     "cache_adjusted_cost_usd": "cost_per_1k_cache_adjusted_usd",
 }
+_OF_CACHE = frozenset({"billed_usage", "turn_usage", "cached_tokens", *_CACHE_COSTS})
 
 
 class _Cache:
@@ -241,6 +242,8 @@ class _Cache:
         self._costs: dict[str, list[float]] = {key: [] for key in _CACHE_COSTS}
 
     def add(self, row: EvalRow) -> None:
+        if _OF_CACHE.isdisjoint(row.metadata):
+            return
         for usage in list_usages(row.metadata):
             prompt, cached = (read_token_count(usage.get(key)) for key in ("prompt_tokens", "cached_tokens"))
             if prompt is not None and cached is not None:
