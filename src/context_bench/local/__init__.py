@@ -194,7 +194,7 @@ def _tell(message: str) -> None:
 
 
 class LocalModel:
-    """Answers with a GGUF file.
+    """Answers with a local model from a GGUF file.
 
     `spec` is its path, or `local` for the small model, which is fetched when needed. `context` is the number of tokens
     of prompt and reply together; `say` receives progress messages.

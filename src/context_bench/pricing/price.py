@@ -29,7 +29,7 @@ CACHE_STEP = 128  # step, in tokens, of cached prefixes whose writing is free
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars for a million tokens."""
+    """Prices of one model, in dollars for a million tokens."""
 
     input: float
     output: float  # reasoning included
@@ -277,7 +277,7 @@ class Saving:
 
 
 def find_saving(costs: Mapping[Hashable, float | None], baseline: Mapping[Hashable, float | None]) -> Saving:
-    """Compare the costs of a system and a baseline, example by example (and repeat); None is an unknown cost."""
+    """Compare the costs of a system and a baseline, example by example (and repeat); a cost of None is unknown."""
     both = [(cost, baseline.get(key)) for key, cost in costs.items()]
     pairs = [(cost, before) for cost, before in both if cost is not None and before is not None]
     saved = math.fsum(before - cost for cost, before in pairs)

@@ -38,9 +38,9 @@ class Match(NamedTuple):
 
 
 class Prices:
-    """Prices by model name; `default` serves models that are not listed. `source` and `date` go into the run record.
+    """Prices by model name; `default` is the price of models that are not listed.
 
-    `others` has the prices of models that are not in `prices`.
+    `source` and `date` go into the run record. `others` has the prices of models that are not in `prices`.
     """
 
     def __init__(

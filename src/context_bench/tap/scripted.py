@@ -217,7 +217,7 @@ Script = Callable[[dict[str, Any]], Answer | Awaitable[Answer]]
 
 
 class Scripted:
-    """Answers every request by its script.
+    """Answers every request by a script.
 
     Args:
         script: A function from the body of a request to the answer, or to an awaitable of it.

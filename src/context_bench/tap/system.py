@@ -33,10 +33,10 @@ _MAX_ERROR_CHARS = 200
 
 @dataclass(frozen=True)
 class Launch:
-    """The start of the proxy under test: a command with {port} and {tap} in it.
+    """How to start the proxy under test: a command with {port} and {tap} in it.
 
-    `facts` are further facts, such as its package and version. `directory` is its working directory: by default the
-    current one, "scratch" for a new one.
+    `facts` are further facts about the proxy, such as its package and version. `directory` is its working directory: by
+    default the current one, "scratch" for a new one.
     """
 
     command: str

@@ -1,4 +1,4 @@
-"""Contract checks for authors of parts: call one in a test of your own.
+"""Contract checks for authors of parts: call one in your own test.
 
     from context_bench.testing import check_system
 
