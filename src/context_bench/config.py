@@ -81,7 +81,7 @@ class RecordedOptions(Options):
     )
     tokenizer: Any = option("encoding for all token counts (default: cl100k_base)", ANYTHING, metavar="NAME")
     cache_tag: str | None = option(
-        "label for cached answers; change it when a server changed behind the same URL", metavar="TAG"
+        "label for cached answers; change it if the server behind a URL has changed", metavar="TAG"
     )
     threshold: float | None = option(f"lowest score that passes (default: {DEFAULT_THRESHOLD:g})", NUMBER, metavar="X")
     keep_reasoning: bool = option(
@@ -298,7 +298,7 @@ class RunOptions(CommandOptions):
     # what is measured
     proxy: list[str] = option("server that speaks OpenAI's chat completions (repeatable)", **_REPEATABLE, metavar="URL")
     name: list[str] = option(
-        "name of a --proxy, in their order (default: host:port; repeatable)", **_REPEATABLE, metavar="NAME"
+        "name of a --proxy, in the order of --proxy (default: host:port; repeatable)", **_REPEATABLE, metavar="NAME"
     )
     dataset: list[str] = option(
         "data: NAME[:key=value,...], a file (.jsonl .json .csv .parquet) or module:object (repeatable)",
@@ -306,7 +306,7 @@ class RunOptions(CommandOptions):
         metavar="REF",
     )
     sample: str | None = option(
-        "which examples -n takes, by --seed; stratified takes the same number from each category (default: random from "
+        "how -n chooses examples, by --seed; stratified takes the same number from each category (default: random from "
         "files, folders and generated data, first from the hub)",
         choices=("first", "random", "stratified"),
     )
@@ -366,8 +366,8 @@ class RunOptions(CommandOptions):
         "known proxy to install and start: kompact or headroom (repeatable)", **_REPEATABLE, metavar="NAME"
     )
     controls: str | None = option(
-        "also ask the model with no context (floor), the evidence only (ceiling) and everything (direct); matched: "
-        "with truncations and random deletion at the size of each system; all: both",
+        "also ask the model with no context (floor), only the evidence (ceiling) and the whole context (direct); "
+        "matched: with contexts cut to the size of each system by truncation and random deletion; all: both",
         choices=("standard", "matched", "all"),
         bare="standard",
     )

@@ -96,7 +96,7 @@ def evaluate(
         keep_rows: False keeps rows only in the store, so that memory stays constant.
         store: An open store, instead of `cache_dir`.
         reuse: False repeats all requests, and stores the new answers.
-        cache_tag: A label for cached answers; change it when a server changed behind the same URL.
+        cache_tag: A label for cached answers; change it if the server behind a URL has changed.
         limits: Stop at this many errors, tokens or dollars; the reason is then in `config["stopped"]`.
         prices: Prices of models, for the cost of requests; None takes the dated table of the package.
         config: Recorded in the result's `config`.

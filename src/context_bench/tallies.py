@@ -210,7 +210,7 @@ def check_metric_members(metric: Metric) -> None:
             format(0.5, form)
         except ValueError:
             raise UsageError(
-                f"metric {metric.name!r}: the format {form!r} of column {key!r} is not one of format()"
+                f"metric {metric.name!r}: column {key!r} has a format that format() refuses: {form!r}"
             ) from None
 
 

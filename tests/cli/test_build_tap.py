@@ -257,7 +257,7 @@ MISTAKES = [
     (("--start", "x", "--tap-forward", "ftp://host"), "ftp://host"),
     (("--start", "x {port}", "--tap", "nonsense", "--tap-reply", "echo"), "nonsense"),
     (("--start", "x", "--name", "a", "--name", "b", "--tap-reply", "echo"), "2 --name for 1"),
-    (("--start", "x {port}", "--sweep", "level=a|b", "--tap-reply", "echo"), "no --start has {level} in it"),
+    (("--start", "x {port}", "--sweep", "level=a|b", "--tap-reply", "echo"), "no --start contains {level}"),
     (("--start", "x {port}", "--sweep", "port=1|2", "--tap-reply", "echo"), "{port} is reserved for the run"),
     (("--start", "x {l} {port}", "--sweep", "l", "--tap-reply", "echo"), "must be KEY=VALUE|VALUE"),
     (("--start", "x {l} {port}", "--sweep", "l=a|a", "--tap-reply", "echo"), "gives a value twice"),

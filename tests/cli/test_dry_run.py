@@ -218,7 +218,7 @@ def test_the_judge_is_counted_by_hand(dry: DryRun, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        ("3", "would stop the run after about 50% of it"),
+        ("3", "would stop the run after about 50% of its cost"),
         ("7", "covers the estimate, but not every retry"),
         ("25", "covers the estimate"),
     ],

@@ -218,9 +218,9 @@ def test_the_form_of_a_report(output: str | None, out: str | None, form: str) ->
 
 
 def test_an_unknown_ending_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--out x\.pdf: unknown ending \.pdf; known are \.json, \.csv, \.md, \.tex"):
+    with pytest.raises(UsageError, match=r"--out x\.pdf: unknown ending \.pdf; use \.json, \.csv, \.md, \.tex"):
         choose_form(None, "x.pdf")
-    with pytest.raises(UsageError, match=r"known are \.json, \.md, \.txt, or name a form"):
+    with pytest.raises(UsageError, match=r"use \.json, \.md, \.txt, or choose a form"):
         choose_form(None, "x.csv", ("table", "json"))
     run = ("--system", "passthrough", "--dataset", "needle:n=2,length=200", "--no-store", "--quiet")
     done = called(*run, "--out", "x.parquet", cwd=tmp_path)

@@ -292,7 +292,7 @@ def _parse_sweeps(texts: Sequence[str], starts: Sequence[str]) -> _Knobs:
         if key in knobs:
             raise UsageError(f"--sweep gives {key!r} twice: put all values into one, as in {key}=a|b")
         if not any(f"{{{key}}}" in start for start in starts):
-            raise UsageError(f"--sweep {text!r}: no --start has {{{key}}} in it: write it in place of the value")
+            raise UsageError(f"--sweep {text!r}: no --start contains {{{key}}}: write it in place of the value")
         if len(set(settings)) < len(settings):
             raise UsageError(f"--sweep {text!r} gives a value twice")
         knobs[key] = settings

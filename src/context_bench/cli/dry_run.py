@@ -185,7 +185,7 @@ def _list_costs(options: RunOptions, total: _Total) -> list[list[str]]:
 def _compare_with_limit(expected: float, most: float, limit: float) -> str:
     told = f"--max-cost ${limit:,.2f}"
     if expected > limit:
-        return f"{told} would stop the run after about {limit / expected:.0%} of it"
+        return f"{told} would stop the run after about {limit / expected:.0%} of its cost"
     return f"{told} covers the estimate" + ("" if most <= limit else ", but not every retry")
 
 

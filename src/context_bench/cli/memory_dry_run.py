@@ -98,8 +98,8 @@ def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> 
         ["data", f"{count_things(conversations, 'conversation')}, {count_things(len(examples), 'question')}"],
         [
             "assumed",
-            f"{EXTRACTED_TOKENS} tokens written for a write, {ASSUMED_REPLY} for an answer, {JUDGE_TOKENS} by a judge; "
-            f"{MEMORY_TOKENS} in a vendor's memory",
+            f"tokens that models write: {EXTRACTED_TOKENS} for a write, {ASSUMED_REPLY} for an answer, "
+            f"{JUDGE_TOKENS} for a judgement; {MEMORY_TOKENS} in a vendor's memory",
         ],
         ["known", "for vendors, the calls and prompts of a write; for other systems, one reading of each turn"],
     ]

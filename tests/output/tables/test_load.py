@@ -141,7 +141,7 @@ def test_a_format_that_is_none_is_told_before_the_run() -> None:
         columns = {"share": "percent"}  # noqa: RUF012
 
     with pytest.raises(
-        UsageError, match=r"metric 'spread': the format 'percent' of column 'share' is not one of format"
+        UsageError, match=r"metric 'spread': column 'share' has a format that format\(\) refuses: 'percent'"
     ):
         evaluate(lambda example: example, numbered(1), metrics=[Wrong()], progress=False)
 
