@@ -1,12 +1,12 @@
 """Every option of a run, declared once: type, default, check, help and flag.
 
 Parameters of `evaluate()`, flags, keys of run files, environment variables, checks, the record of a run and the docs
-page of options derive from these declarations. To add an option, declare it here, add it to the signatures of
-`evaluate()` and `aevaluate()`, and use it.
+page of options derive from these declarations. To add an option, follow "An option of a run" in
+CONTRIBUTING.md. `aevaluate()` copies its signature from `evaluate()`.
 
 - `RecordedOptions`: parameters of `evaluate()` that are part of a run's record.
 - `EvaluateOptions`: all parameters of `evaluate()`.
-- `RunOptions`: those, and the flags that only the command line has. `cli.commands` says where the help lists each.
+- `RunOptions`: these parameters, and the flags that only the command line has. `cli.commands` groups them in the help.
 - `CommandOptions`: the flags that `context-bench memory` shares; `context_bench.memory.options` has its own.
 
 `context_bench.settings` reads the record of a run.

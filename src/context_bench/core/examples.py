@@ -1,7 +1,7 @@
 """Examples as a run reads them: checked, and each with the evaluators and the score that fit it.
 
-The card of its dataset says how an example is judged; without a card, the fields that it has. This is decided once for
-each dataset.
+The dataset's card decides how an example is judged; without a card, the example's fields decide. The choice is made
+once for each dataset or, without a card, for each set of judging fields.
 """
 
 from __future__ import annotations

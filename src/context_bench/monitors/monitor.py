@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Monitor:
-    """Watches a run. Only the methods that a monitor overrides are called.
+    """Watches a run. Only overridden methods are called, and `settle` only if `admit` is overridden too.
 
     Attributes:
         done: Whether it will admit every request from now on, so `admit` need not be called.
@@ -32,7 +32,7 @@ class Monitor:
         return True
 
     async def settle(self, job: Job, outcome: Outcome | None) -> None:
-        """Take the outcome of an admitted request; None if it was not sent after all."""
+        """Take the outcome of an admitted request; None if another monitor refused it or it raised `Stopped`."""
 
     def on_row(self, job: Job, row: EvalRow, outcome: Outcome) -> str | None:  # noqa: ARG002
         """Take a finished row, and return the reason to stop the run, if any."""
