@@ -39,10 +39,10 @@ Parse = Callable[[Reply], Any]
 class Exchange:
     """A reply with the facts of its request that a row keeps.
 
-    `waited` is the time in seconds that our own client caused: waiting for its turn or for a retry, or being busy when
+    `waited` is the delay in seconds that our own client caused: it waited for its turn or for a retry, or was busy when
     the reply came. `sent` is the time of the last attempt and `deadline` the time after which no attempt starts, both
-    by `time.monotonic`; `raw_headers` are those of the reply. `tapped` is the record of a tap behind the endpoint, None
-    without one.
+    by `time.monotonic`; `raw_headers` are the headers of the reply. `tapped` is the record of a tap behind the
+    endpoint, None without one.
     """
 
     document: Any = None
@@ -69,8 +69,8 @@ class Exchange:
 class Endpoint:
     """One server with its key, its retry policy and its gate.
 
-    `timeout` is the seconds for one attempt, `max_tpm` the most tokens in a minute by the server's own count. `secrets`
-    are values in the bodies that must never be shown or stored; values of `headers` may be secrets too.
+    `timeout` is the seconds for one attempt, `max_tpm` the limit of tokens per minute, as the server counts them.
+    `secrets` are values in the bodies that must never be shown or stored; values of `headers` may be secrets too.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class Endpoint:
         self._gate.close(f"{self.place} is down: {reason}")
 
     async def post(self, path: str, body: Any, parse: Parse | None = None) -> Exchange:
-        """Send `body` as JSON until a usable reply arrives or the policy ends the retries; then raise RequestFailed.
+        """Send `body` as JSON until a usable reply arrives; raise RequestFailed when the policy allows no more retries.
 
         `body` may be a function that returns, for each attempt, a body (bytes if already encoded) and further header
-        lines. `parse` turns a good reply into a document, instead of JSON; a ValueError means "try again". The reply
-        then has the arrival time of each chunk.
+        lines. `parse` turns a good reply into a document, instead of JSON; a ValueError means "try again". With
+        `parse`, the reply has the arrival time of each chunk.
         """
         url, started = self.base_url + path, monotonic()
         exchange = Exchange(deadline=started + self.policy.deadline)

@@ -133,8 +133,8 @@ class Gate:
                 turn.set_result(None)
 
     def note_refusal(self, pause: float, shortage: LocalShortage | None = None) -> None:
-        """Note a 429 or a shortage on this machine. If there are many, halve the limit and hold all requests; if few,
-        only these wait.
+        """Note a 429 or a shortage on this machine. After a shortage or many 429s, halve the limit and hold all
+        requests; after a few 429s, only the refused requests wait.
         """
         self._recent.append(True)
         refusals = sum(self._recent)
@@ -152,7 +152,7 @@ class Gate:
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether there is a limit of tokens in a minute."""
+        """Whether the tokens per minute are limited."""
         return self._token_seconds > 0
 
     def spend(self, tokens: int) -> None:
@@ -229,7 +229,7 @@ class RetryPolicy:
     deadline: float = 300.0  # seconds for one example, all attempts and waits together
 
     def allows(self, retries: int, *, refused: bool) -> bool:
-        """Whether another attempt is allowed after this number of retries; `refused` means that this one got a 429."""
+        """Whether to try again after this number of retries; `refused` means that the last attempt got a 429."""
         return self.max_retries > 0 if refused else retries < self.max_retries
 
     def delay(self, retry: int, asked: float | None, jitter: Callable[[], float] = random.random) -> float:

@@ -86,7 +86,7 @@ quick_switches = _QuickSwitches()
 
 @cache
 def _open_threads() -> Executor:
-    """Open our own threads, because callers that wait for us may occupy all of the loop's."""
+    """Open our own threads, because callers that wait for us may occupy all threads of the loop."""
     return ThreadPoolExecutor(2, "context-bench-beside")  # more would only compete for the interpreter
 
 

@@ -1,11 +1,12 @@
 """Many libcurl transfers on one event loop, driven through a separate epoll set.
 
 The loop watches one file descriptor instead of one per connection, and handles all ready sockets at once: at a high
-rate this costs a third of one watcher per socket. Without epoll, `open_multi` returns pycurl's own asyncio multi.
+rate, this costs a third as much as one watcher per socket. Without epoll, `open_multi` returns pycurl's own asyncio
+multi.
 
 A program that keeps the loop busy must not look like a slow server. So this module handles timeouts, not libcurl: they
-exclude the time in which the loop was blocked, and data that has arrived is read first. The kernel then tells when a
-reply was complete.
+exclude the time in which the loop was blocked, and data that has arrived is read first. The kernel then reports when
+the reply was complete.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class PortableMulti(pycurl.AsyncCurlMulti):  # type: ignore[misc]
     held = 0.0
 
     async def add_handle(self, curl: Any, timeout: float = math.inf, connect_timeout: float = math.inf) -> float:
-        """Make one transfer and return the moment of its end; pycurl.error when it fails."""
+        """Make one transfer and return the time of its end; raise pycurl.error if it fails."""
         for option, seconds in ((pycurl.TIMEOUT_MS, timeout), (pycurl.CONNECTTIMEOUT_MS, connect_timeout)):
             if seconds < math.inf:
                 curl.setopt(option, max(1, int(seconds * 1000)))
@@ -87,7 +88,7 @@ class EpollMulti:
     def add_handle(
         self, curl: Any, timeout: float = math.inf, connect_timeout: float = math.inf
     ) -> asyncio.Future[float]:
-        """Start one transfer; the future has the moment at which its last byte came, or a pycurl.error."""
+        """Start one transfer; the future gets the time at which the last byte arrived, or a pycurl.error."""
         self._multi.add_handle(curl)
         if self._beat is None:
             self._listened = monotonic()

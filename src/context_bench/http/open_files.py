@@ -14,7 +14,7 @@ _MAX_FILES = 65_536
 """The highest limit to set: child processes inherit it, and some programs loop over all possible open files."""
 _RESERVED_FILES = 64  # open files other than connections: the store, pipes of started programs, sandboxes, data
 _FILES_PER_REQUEST = 3
-"""With a tap in this process: to the proxy, from the proxy to the tap, and from the tap to the model."""
+"""Connections of a request if the tap is in this process: to the proxy, from it to the tap, and to the model."""
 _MIN_FREE_FILES = 8
 
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}

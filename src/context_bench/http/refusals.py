@@ -46,7 +46,7 @@ class Asked:
 
 
 def explain_refusal(failure: BaseException | None, asked: Asked) -> str | None:
-    """Explain a failure that every request would meet: URL, status, server message, advice; else None."""
+    """Explain a failure that every request would meet: URL, status, server message, advice; None for other failures."""
     if isinstance(failure, BadOutput):
         return f"{failure}: check the URL of the server" if getattr(failure, "wrong_form", False) else None
     if not isinstance(failure, RequestFailed):

@@ -135,7 +135,7 @@ def merge_headers(*layers: Mapping[str, str | Secret]) -> dict[str, str | Secret
 
 
 def changing_headers(headers: Mapping[str, Secret]) -> dict[str, str]:
-    """Select the headers that may change an answer, not those that identify the client. Values are plain."""
+    """Select the headers that may change an answer, without those that identify the client, as plain texts."""
     named = {name.lower(): value.reveal() for name, value in headers.items()}
     return {name: value for name, value in named.items() if name not in _AUTHENTICATION}
 

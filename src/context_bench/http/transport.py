@@ -1,7 +1,7 @@
 """One request, one reply, over pooled keep-alive connections (libcurl).
 
-It follows no redirect, so a key reaches only the host it was given for. It limits time and size. It does not retry. A
-transport belongs to the event loop that first used it.
+Redirects are not followed, so a key reaches only the host that it was given for. Time and size are limited. Failed
+requests are not retried. A transport belongs to the event loop that first used it.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class _Handle:
         return bool(self.curl.getinfo(pycurl.REQUEST_SIZE) > 0)
 
     def reply(self, arrived: float) -> Reply:
-        """Return the reply, complete at the time `arrived`; an idle handle keeps none of it."""
+        """Return the reply, complete at the time `arrived`; the handle itself keeps no part of it."""
         status, seconds = self.curl.getinfo(pycurl.RESPONSE_CODE), arrived - self._started
         parts = self._parts
         chunks = list(zip(self._times, parts)) if self._timed else []
@@ -273,7 +273,7 @@ def _mask_place(url: str) -> str:
 
 
 def _shortage(curl: pycurl.Curl, place: str) -> LocalShortage | None:
-    """Return a failure of this machine, if it is one; libcurl does not say why it could not open a socket."""
+    """Return an error if this machine has no free connection; libcurl does not say why it could not open a socket."""
     number = curl.getinfo(pycurl.OS_ERRNO)
     if number not in SHORTAGES and not is_out_of_files():
         return None
@@ -308,7 +308,7 @@ def _open_shared(loop: asyncio.AbstractEventLoop) -> Transport:
 
 
 def share_transport(transport: Any) -> None:
-    """Make the running event loop send by another transport, such as that of a cluster, unless it has one."""
+    """Make the running event loop send by another transport, such as that of a cluster, unless it has one already."""
     _transports.setdefault(asyncio.get_running_loop(), transport)
 
 

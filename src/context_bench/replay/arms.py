@@ -1,8 +1,8 @@
 """Arms of a replay: a proxy with a tap behind it, or a system that runs in this process.
 
-The tap answers with the recorded reply, so that the conversation continues as recorded. A proxy that calls a model by
-itself never gets that reply, which would reveal the evidence: a local model answers such a call. Without a local model
-the session is not replayable.
+The tap answers with the recorded reply, so that the conversation continues as recorded. When a proxy calls a model for
+its own purposes, it never gets the recorded reply, because that would reveal the evidence: a local model answers
+instead. Without a local model, such a session is not replayable.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def shares_text(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
 def carries_conversation(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
     """Whether a call continues the recorded conversation, rather than being a proxy's own question.
 
-    It does if it still contains a turn of the model or the id of a tool call, and ends with the recorded last message:
-    a call that ends with another one asks about the conversation, such as for a summary. Before the model's first turn,
-    it must contain the start of the system text or of a user's text.
+    A call continues it if the call still contains a turn of the model or the id of a tool call, and ends with the
+    recorded last message. A call that ends with another message asks about the conversation, for example for a summary.
+    Before the model's first turn, a call must contain the start of the system text or of a user's text.
     """
     own, given = _read_marks(recorded), _read_marks(sent)
     if not own.ids and not own.said:
@@ -153,7 +153,7 @@ def carries_conversation(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -
 
 @dataclass(slots=True)
 class _Marks:
-    """Marks of a conversation: ids of tool calls, texts of the model, openings of system and user texts."""
+    """Texts that identify a conversation: ids of tool calls, texts of the model, starts of system and user texts."""
 
     ids: set[str] = field(default_factory=set)
     said: set[str] = field(default_factory=set)
@@ -190,7 +190,7 @@ class ProxyArm:
         start: Starts the proxy, given the address of the tap; None if it is running already.
         known_as: Identifies the proxy in the store; None stores no answers.
         headers: Headers of every request.
-        helper: Model that answers the proxy's own calls; None refuses them.
+        helper: Model that answers the proxy's own calls; None refuses such calls.
         host: Host of the tap.
         port: Port of the tap; 0 chooses a free one.
         timeout: Seconds for one request.

@@ -1,7 +1,7 @@
 """Simulated prompt cache of a provider, for recorded threads and for the same threads as a proxy forwarded them.
 
-Recorded threads may lack the system text and the tools. Their size comes from a fit of billed to counted tokens.
-Whether they were cached when a thread began comes from the counters of its first request.
+Recorded threads may lack the system text and the tools. The size of these missing parts comes from a fit of billed to
+counted tokens. The counters of a thread's first request show whether they were cached when the thread began.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT_SLOPE = 1.25
 """Billed tokens per token of `cl100k_base` in Claude sessions; used for threads that are too short to fit."""
 
 FIRST_TOKEN_SECONDS = 2.0
-"""Seconds from a request to the start of its answer, when its cache entries become readable for other threads."""
+"""Seconds from a request to the start of its answer; from then on, other threads can read its cache entries."""
 
 _LIFETIMES = {"5m": FIVE_MINUTES, "1h": HOUR}
 HALF_HOUR = HOUR / 2  # lifetime of cache entries of OpenAI's newer models
@@ -97,7 +97,8 @@ def _list_blocks(content: Any) -> list[Any]:
 def mark_body(body: dict[str, Any]) -> dict[str, Any]:
     """Set the breakpoints of an agent that caches its whole history, as Claude Code does.
 
-    They are on the last block of the system text (or of the tools), and of the last two user messages.
+    There is one on the last block of the system text (of the tools if there is no system text), and one on the last
+    block of each of the last two user messages.
     """
     marked = dict(body)
     for name in ("system", "tools"):
@@ -127,7 +128,7 @@ def _read_lifetime(mark: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Conversion of a thread's counted tokens to billed ones, and the cached size of its hidden start."""
+    """Conversion of a thread's counted tokens to billed ones, and the size of its unrecorded start."""
 
     slope: float = 1.0
     hidden: int = 0  # tokens of system text and tools that the recording lacks
@@ -193,7 +194,7 @@ def _lacks_opening(thread: Thread) -> bool:
 # --- the simulation
 
 Requests = Mapping[tuple[str, int], Sequence[Sequence[Block]]]
-"""The blocks of each request by thread and place: one list for each time that it was sent."""
+"""The blocks of each request, by thread and place: one list for each time that the request was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ class Billed:
 
 
 def price_recorded(request: Request, price: Price) -> float | None:
-    """Return the price of a request by its recorded usage; None without recorded usage."""
+    """Return the price of a request by its recorded usage; None if no usage was recorded."""
     return None if request.usage is None else price.cost({"completion_tokens": 0, **request.usage.as_counts()})
 
 
@@ -277,7 +278,7 @@ class Simulator:
         """Return the cache use of each request.
 
         Args:
-            sent: Blocks that were sent instead of the recorded ones, which are the default.
+            sent: Blocks that were sent; by default, the recorded ones.
             cold: Start each thread with an empty cache.
         """
         caches: dict[str | None, BreakpointCache | PrefixCache] = {}
@@ -347,7 +348,7 @@ def _find_answered(thread: Thread, place: int, at: float) -> float:
 
 
 def order_requests(threads: Sequence[Thread]) -> Iterator[tuple[Thread, int, float]]:
-    """Yield the requests of a session by start time; one without a time directly follows its predecessor."""
+    """Yield the requests of a session by start time; a request without a time directly follows its predecessor."""
     found = []
     for thread in threads:
         at = 0.0
@@ -360,7 +361,7 @@ def order_requests(threads: Sequence[Thread]) -> Iterator[tuple[Thread, int, flo
 
 
 def _list_ids(blocks: Sequence[Block]) -> list[int]:
-    """Return substitutes for token ids: one per token of a block, equal as long as the texts are equal."""
+    """Return substitutes for token ids, one per token of a block: equal texts begin with equal ids."""
     ids: list[int] = []
     for block in blocks:
         if not block.tokens:

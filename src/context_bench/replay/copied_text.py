@@ -1,9 +1,9 @@
-"""Text that the next call copied: evidence, without labels, of the parts of its history that a model needed.
+"""Text that the model's next call copied: it shows, without labels, which parts of the history the model needed.
 
 A span is a path, identifier, number or quoted string in the arguments of the next tool call. It is evidence if it also
 occurs in a tool result or a user's text of the request, and in no system text, tool or other session. It is lost if the
-forwarded request has no copy of it. Some matches are chance: their number is estimated by giving each turn the reply of
-another session.
+forwarded request has no copy of it. Some matches are due to chance. To estimate their number, each turn is also judged
+with the reply of another session.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class SessionSpans:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Spans that one turn copied from its history and those that were lost; also for a reply of another session."""
+    """Spans that one turn, or another session's reply, copied from the turn's history, and which of these were lost."""
 
     copied: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ class ThreadJudge:
     def judge(self, request: Request, sent: Mapping[str, Any] | None, foreign: Foreign) -> Turn:
         """Judge a turn by its recorded request, the body sent instead, and a reply of another session.
 
-        If no body was sent, no text counts as lost: the request counts as failed.
+        If no body was sent, no text counts as lost, because the request counts as failed.
         """
         called = list_call_spans(request.reply)
         if not called and not foreign[1]:
@@ -238,7 +238,7 @@ class _History:
 
 
 def is_left(span: str, text: str) -> bool:
-    """Whether a text still contains a span, or a reader can recover it; of a path, all names must be left."""
+    """Whether a text still contains a span, or a reader can recover it; for a path, all its names must be left."""
     span = _unescape(span)
     if span in text:
         return True
@@ -272,7 +272,7 @@ class Loss:
 
 
 def count_turns(turns: Iterable[Turn]) -> list[int]:
-    """Count the turns of a session: all, those that copied, those that lost, and the last two as expected by chance."""
+    """Count a session's turns: all; with copied text; with lost text; both again as expected by chance."""
     counts = [0] * 5
     for turn in turns:
         facts = (True, bool(turn.copied), bool(turn.lost), turn.chance_copied, turn.chance_lost)

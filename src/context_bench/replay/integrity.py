@@ -117,7 +117,7 @@ def _keeps_tools(recorded: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
 def _changes_thinking(before: Sequence[Any], after: Sequence[Any]) -> bool:
     """Whether thinking was changed or added, or removed from a last model turn that waits for a tool.
 
-    Elsewhere thinking may be removed, as the API itself does.
+    Thinking in other turns may be removed, because the API itself removes it.
     """
     old, new = (_find_waiting_turn(messages) for messages in (before, after))
     is_gone = bool(new and _list_thinking(old) - _list_thinking(new))

@@ -123,7 +123,7 @@ class ArmOutcome:
 
     @property
     def broken_turns(self) -> float | None:
-        """Share of turns, after the first of each thread, that read less from the cache than a stable prefix would."""
+        """Share of turns (without the first of each thread) that read less from the cache than with a stable prefix."""
         later = [turn for turn in self.turns if turn["turn"] > 1]
         return sum("lost_reads" in turn for turn in later) / len(later) if later else None
 
@@ -152,7 +152,7 @@ class ArmOutcome:
 
     @property
     def mendable(self) -> tuple[int, float | None]:
-        """Number of turns whose losses the model could recover, and the dollars of one more turn for each."""
+        """Number of turns whose lost text the model could recover, and the dollars if each needs one more turn."""
         turns = [turn for turn in self.turns if turn["mendable"]]
         return len(turns), sum(turn["dollars"] for turn in turns) if _is_priced(turns) else None
 
@@ -190,7 +190,7 @@ class ArmOutcome:
     def compute_break_even(self) -> int | None:
         """Return the turn from which the median session costs no more than recorded.
 
-        None if most sessions cost more to the end, or if all of them together do.
+        None if at least half of the sessions, or all sessions together, still cost more than recorded at their end.
         """
         saved = self.compute_saved_dollars()
         if not _is_priced(self.turns) or saved is None or saved < 0:

@@ -1,7 +1,7 @@
 """A replay as JSON: recorded sessions, and the requests that arms forwarded instead.
 
-Each message is written once. Of forwarded requests, only the parts that the recording lacks are written: together with
-the recording, they are enough to repeat all measurements of a replay.
+Each message is written once. For each forwarded request, only the parts that the recording lacks are written. Together
+with the recording, these parts are enough to repeat all measurements of a replay.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _write_tick(value: float) -> str:
 
 
 def _show_tools(arms: Sequence[ArmOutcome]) -> Markup:
-    """Show the saved share of each tool's results, and the number of turns that lost text from them."""
+    """Show the saved share of each tool's results, and the number of turns that lost text from these results."""
     sums: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for arm in arms:
         for session in arm.sessions:
@@ -138,7 +138,7 @@ def _show_losses(arms: Sequence[ArmOutcome]) -> Markup:
         for loss in session.facts["losses"]
     ]
     if not found:
-        return element("p", None, "No text that a next call copied was lost.")
+        return element("p", None, "No text was lost that the next call copied.")
     shown = []
     for name, session, loss in sorted(found, key=lambda each: -each[2]["lost"])[:MAX_LOSSES]:
         where = f"session {shorten(session, MAX_NAME)}"
@@ -183,7 +183,7 @@ def _describe_method(arms: Sequence[ArmOutcome]) -> Markup:
 
 
 def _describe_plain_search(arm: ArmOutcome) -> str:
-    """Describe the results of a plain search, to show that they are not losses."""
+    """Describe the results of a plain search, to show that its matches are not real losses."""
     shares = {name: "–" if value is None else f"{value:.0%}" for name, value in arm.naive.items()}
     loss, chance = arm.loss, shares["foreign_spans_matched"]
     also = "" if chance == "–" else f" But it also finds {chance} of the spans in another session's calls."

@@ -1,7 +1,7 @@
 """Sessions as examples of a run, and the system that sends their requests through an arm and judges the results.
 
-An example is a whole session: its threads share a prompt cache, and a proxy may keep state for each session. So an
-interrupted run continues with the remaining sessions. Requests are sent one at a time, ordered by start. The result
+An example is a whole session: its threads share a prompt cache, and a proxy may keep state for each session. A resumed
+run continues with the sessions that are still missing. Requests are sent one at a time, ordered by start. The result
 keeps the parts that an arm changed, and a few passages around lost text.
 """
 
@@ -57,13 +57,13 @@ MAX_LOSSES = 3  # passages kept for each session
 MAX_PASSAGE_CHARS = 400
 MAX_SILENT = 3  # timeouts in a row that end a session
 BROKEN_TOKENS = 64
-"""The cache counts as broken if it reads this many tokens fewer than with a stable prefix."""
+"""The cache counts as broken if a request reads at least this many tokens fewer than with a stable prefix."""
 BROKEN_STEPS = 256  # the same for caches that read in steps of 128 tokens
 
 
 @dataclass
 class Recording:
-    """Recorded sessions of some files: their common facts, and each session on demand."""
+    """Recorded sessions from one or more files: facts about all of them, and each session on demand."""
 
     paths: list[str]
     findings: Findings = field(default_factory=Findings)
@@ -98,7 +98,7 @@ class Recording:
 
     @property
     def digest(self) -> str:
-        """Return a hash of all sessions: the judgement of one depends on all others."""
+        """Return a hash of all sessions: the judgement of each session depends on all others."""
         return blake2b(dump_json([each["digest"] for each in self.examples]).encode(), digest_size=8).hexdigest()
 
     def open(self, example: Example) -> Session:
@@ -111,7 +111,9 @@ class Recording:
         return self._open[identity]
 
     def draw_replies(self, session: str) -> Iterator[Foreign]:
-        """Yield random replies of other sessions, the same for every system; without other sessions, empty ones."""
+        """Yield random replies of other sessions, the same for every system; empty replies if there is no other
+        session.
+        """
         others = [(other, spans) for other, replies in self._replies.items() if other != session for spans in replies]
         source = random.Random(session)
         while True:
@@ -337,8 +339,8 @@ def _list_given(messages: Iterable[Any]) -> list[Part]:
 def _compare_bills(recorded: Sequence[Billed], sent: Sequence[Billed], prices: Prices) -> Iterator[dict[str, Any]]:
     """Yield the cache use of each request on both sides, its dollars if the model has a price, and the cache damage.
 
-    With a stable prefix, a request reads the same share of its predecessor in the thread as in the recording, but not
-    what this turn added.
+    If the prefix is stable, a request reads from the cache the same share of the previous request in its thread as in
+    the recording, and nothing that its own turn added.
     """
     last: dict[str, tuple[int, int]] = {}  # previous prompt of each thread: recorded, sent
     for old, new in zip(recorded, sent):

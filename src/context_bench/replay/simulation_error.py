@@ -41,7 +41,7 @@ class SimulationError:
 
 
 def judge_simulation(simulator: Simulator, count: Tokenizer) -> SimulationError | None:
-    """Fit the first half of each thread, simulate all of it, and compare the second half with the recording."""
+    """Fit the first half of each thread, simulate the whole thread, and compare the second half with the recording."""
     threads, prices = simulator.threads, simulator.prices
     run = simulator.rescale(fit_scales(threads, count, half=True)).run()
     simulated = {(each.thread.id, each.place): each for each in run}

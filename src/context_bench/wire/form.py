@@ -49,7 +49,8 @@ class ModelReply:
 class NotAReply(ValueError):
     """JSON that is not a reply of the requested API.
 
-    `usage` is its usage, if any; `wrong_form` says that it contains neither a reply nor an error of that API.
+    `usage` is the usage in that JSON, if any; `wrong_form` means that the JSON has neither a reply nor an error of the
+    API.
     """
 
     def __init__(self, what: str, document: Any, usage: dict[str, Any], form: str) -> None:
@@ -224,7 +225,7 @@ def _cut(text: str, pieces: int, shortest: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The structure that a request demands of its reply: JSON of a schema, or a tool call with such arguments.
+    """The structure that a request demands of its reply: JSON, or the arguments of a tool call, that fit a schema.
 
     `schema` is None if any JSON object is valid.
     """
@@ -352,7 +353,7 @@ class ApiForm(Protocol):
         """Read a reply strictly, for our client; raise NotAReply for any other JSON."""
 
     def read_completion(self, document: Mapping[str, Any]) -> Completion | None:
-        """Read a recorded reply, which may be damaged."""
+        """Read a recorded reply, even a damaged one."""
 
     def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:
         """List the API's own edits of the conversation, as reported in a reply or a stream event.

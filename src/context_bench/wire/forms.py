@@ -22,7 +22,7 @@ from context_bench.wire.openai_responses import OPENAI_RESPONSES
 from context_bench.wire.prompts import Prompt, dump_body, normalize, normalize_json, read_document
 
 FORMS: list[ApiForm] = [OPENAI_CHAT, ANTHROPIC_MESSAGES, OPENAI_RESPONSES]
-"""In the order of `--api`. If several forms can read a document, the last one does."""
+"""The forms in the order of `--api`'s choices. If several forms can read a document, the last of them is used."""
 
 _T = TypeVar("_T")
 
@@ -110,7 +110,7 @@ def find_demand(document: Mapping[str, Any]) -> Demand | None:
 
 
 def read_settings(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the normalized settings of a request: model, limit, temperature and all else besides the prompt.
+    """Return the normalized settings of a request: model, limit, temperature and everything else except the prompt.
 
     Null equals absent, and all names of the reply limit become `max_tokens`. A provider before a model's name
     (`openai/gpt-4o`) is addressed to a gateway, and is removed.
@@ -155,7 +155,7 @@ def read_completion(reply: str) -> Completion | None:
 
 
 def read_recorded_reply(reply: str) -> Mapping[str, Any]:
-    """Read the document of a recorded reply, or the one that ends its stream; empty without one."""
+    """Read the document of a recorded reply, or the one that ends its stream; empty if there is none."""
     return read_document(reply) if reply.lstrip().startswith("{") else _scan_stream(reply).whole or {}
 
 

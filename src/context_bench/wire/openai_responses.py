@@ -38,7 +38,7 @@ _SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "requ
 
 
 def read_responses_usage(usage: Any) -> dict[str, Any]:
-    """Read token counts; Anthropic uses the same names, but without a total and details of the input."""
+    """Read token counts; Anthropic uses the same names, but has neither a total nor details of the input."""
     if not isinstance(usage, Mapping) or not usage.keys() & {"input_tokens", "output_tokens"}:
         return {}
     if not usage.keys() & {"total_tokens", "input_tokens_details"}:
@@ -208,7 +208,7 @@ class _OpenAIResponses:
         return Completion(_read_str(document.get("id")), [_join_texts(output)], calls)
 
     def list_edits(self, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """List the compactions in a reply, or in the stream event that completes such an item."""
+        """List the compactions in a reply, or in the stream event that completes a compaction."""
         if document.get("type") == "response.output_item.done":
             output = [document.get("item")]
         else:

@@ -65,9 +65,8 @@ class Prompt:
             return self
 
     def count_opaque(self) -> int:
-        """Count the blocks that a model reads but whose tokens cannot be counted: encrypted or stored by the server.
-
-        These are reasoning, compactions and references to stored items.
+        """Count the blocks that a model reads but that cannot be counted in tokens: encrypted ones, or ones stored by
+        the server. Such blocks are reasoning, compactions and references to stored items.
         """
         contents = [message.get("content") for message in self.messages if isinstance(message, Mapping)]
         blocks = [block for content in contents if isinstance(content, list) for block in content]
@@ -88,7 +87,7 @@ def read_messages(document: Mapping[str, Any]) -> Prompt | None:
 
 
 def choose_tool(tools: Any, name: Any, *, any_tool: bool) -> tuple[str, Any] | None:
-    """Return name and schema of the tool with this name, or of the first if `any_tool`; None if not found."""
+    """Return name and schema of the tool with this name, or of the first tool if `any_tool`; None if not found."""
     known = [_read_tool(tool) for tool in tools] if isinstance(tools, list) else []
     return next(((each, schema) for each, schema in known if each and (any_tool or each == name)), None)
 
@@ -114,7 +113,7 @@ def read_document(body: str | bytes) -> dict[str, Any]:
 
 
 def read_text(content: Any) -> str:
-    """Return the joined text of a message's content: a text, or a list of parts, of which some have text."""
+    """Return the joined text of a message's content, which is a text or a list of parts, some with text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list | tuple):
@@ -192,7 +191,7 @@ def _normalize_call(call: Any) -> Any:
 
 
 def _normalize_tool(tool: Any) -> Any:
-    """Normalize a tool definition; null inside its schema is a value, and stays."""
+    """Normalize a tool definition; a null inside its schema is a value and is kept."""
     if not isinstance(tool, Mapping):
         return normalize(tool)
     fields = {key: value for key, value in tool.items() if value is not None and key not in _API_FIELDS}
