@@ -1,8 +1,8 @@
 """Datasets: the catalog (data), loaders by family, local files and synthetic generators.
 
 Loader functions can be imported by name: `from context_bench.datasets.qa import musique; examples = musique(n=50)`.
-Scripts written for other loaders of these datasets use the same imports. Each function returns a list of examples. The
-modules have no files, and nothing is loaded until a function is called.
+Scripts written for other loaders of these datasets use the same imports. Each function returns a list of examples.
+These modules exist without files, and nothing is loaded until a function is called.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MODULES: dict[str, dict[str, str]] = {
 
 
 def load_jsonl(path: str | Path, n: int | None = None) -> list[Example]:
-    """Return the examples of a JSON Lines file; one without an `id` gets its line number, counted from 0."""
+    """Return the examples of a JSON Lines file; an example without an `id` gets its line number, counted from 0."""
     from context_bench.text.formats import read_jsonl
 
     examples: list[Example] = []

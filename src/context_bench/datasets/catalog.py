@@ -26,7 +26,7 @@ AGGREGATES = ("", "mean-of-configs", "groups", "ratio-of-sums")
 
 @dataclass(frozen=True)
 class Config:
-    """One configuration of a public dataset: where its records are."""
+    """One configuration of a public dataset, and where to find its records."""
 
     name: str  # the text that a user types after the colon
     hub: str = ""  # the repository on the hub, `owner/name`
@@ -99,7 +99,7 @@ def catalog() -> dict[str, Card]:
 
 
 def read_card(name: str, family: str, values: Mapping[str, Any]) -> Card:
-    """Make a card from its table; a key that cards do not have is an error."""
+    """Make a card from its table; an unknown key is an error."""
     table = dict(values)
     shared = table.pop("defaults", {})
     own = table.pop("configs", {}) if "configs" in table or "adapter" not in table else {"default": {}}

@@ -21,11 +21,11 @@ _LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "eviden
 MAX_DEPTH = 100  # levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it.
 
 PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
-"""Types of immutable values that contain no other values."""
+"""Types of immutable values that contain no further values."""
 
 
 class ExampleCheck:
-    """Checks examples one after the other; remembers ids as digests, so a large dataset costs little."""
+    """Checks examples one after the other; stores ids as digests, so a large dataset takes little memory."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
@@ -73,7 +73,7 @@ def find_deep_fields(example: Mapping[str, Any]) -> list[str]:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether there are more than MAX_DEPTH levels; counted level by level, since recursion has its own limit."""
+    """Whether a value has more than MAX_DEPTH levels; they are counted in a loop, since recursion has its own limit."""
     if type(value) is dict and PLAIN_TYPES.issuperset(map(type, value.values())):
         return False
     level = [value]

@@ -1,8 +1,8 @@
-"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, plain or as .gz, and recorded traffic,
-also a folder of it.
+"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, plain or as .gz, and files or folders of
+recorded traffic.
 
-A file is checked once, in full and before anything is sent: the first problem is an error that names
-file and line. Examples keep their own `dataset` tag, or get the file's name.
+A file is checked once, in full and before anything is sent: the first problem is an error that names the file and the
+line. Examples keep their own `dataset` tag, or get the file's name.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class FileDataset:
 
     The suffix of the file decides how it is read; a `.gz` file is unpacked first. `dataset` is the tag of examples that
     have none. `mapping` gives the column of each field: `{"question": "prompt"}`. With a mapping, a record without an
-    id gets its number as id, and one without a context gets an empty context.
+    id gets its number as id, and a record without a context gets an empty one.
     """
 
     def __init__(self, path: str | Path, dataset: str | None = None, mapping: Mapping[str, str] | None = None) -> None:
@@ -106,7 +106,7 @@ class FileDataset:
             yield example if example.get("dataset") else {**example, "dataset": self.dataset}
 
     def check(self) -> int:
-        """Read the whole file and return the number of examples; DataError on the first problem."""
+        """Read the whole file and return the number of examples; raise DataError on the first problem."""
         check, self.checked = ExampleCheck(), 0
         self.fields.clear()
         for line, example in self._read_examples():
@@ -167,7 +167,7 @@ class FileDataset:
 
 
 def _read_cells(source: BinaryIO, where: str, delimiter: str = ",") -> Numbered:
-    """Read the cells of a row: an empty cell is a missing value, except that a context may be empty."""
+    """Read the cells of a row; an empty cell is a missing value, except in the context, which may be empty."""
     for line, record in read_csv(source, where, delimiter=delimiter):
         yield line, {key: _read_cell(key, value) for key, value in record.items() if value or key == "context"}
 

@@ -1,4 +1,4 @@
-"""Datasets made of other datasets: several joined, one loaded again for each pass, and samples.
+"""Datasets made of other datasets: joined datasets, a dataset that is loaded again for each pass, and samples.
 
 A sample depends only on the seed and the ids, so it is the same on every machine, and a larger sample contains the
 smaller one. Chosen examples keep the order of the source.
@@ -19,11 +19,11 @@ from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
 
 FieldCounts = Counter[tuple[str, tuple[str, ...]]]
-"""Examples by dataset tag and by the fields that decide which score fits them."""
+"""Numbers of examples by dataset tag and by the fields that decide which score fits them."""
 
 
 def count_fields(dataset: Iterable[Example]) -> FieldCounts:
-    """Count the examples of a list, or of a checked file; not of a source that is read during the run."""
+    """Count the examples of a list or of a checked file; a source that is read during the run is not counted."""
     if not isinstance(dataset, list | tuple):
         return Counter(dataset_traits(dataset).count_fields())
     examples = (each for each in dataset if isinstance(each, (dict, Mapping)))
@@ -31,7 +31,7 @@ def count_fields(dataset: Iterable[Example]) -> FieldCounts:
 
 
 class Joined:
-    """One or several datasets, one after the other; `+` adds more. A single dataset answers everything else itself."""
+    """One or several datasets, one after the other; `+` adds more. Other attributes are those of a single dataset."""
 
     def __init__(self, parts: Sequence[Iterable[Example]]) -> None:
         self.parts = list(parts)
@@ -70,11 +70,11 @@ class Joined:
                 check()
 
     def count_fields(self) -> FieldCounts:
-        """Count the examples by tag and by the fields that decide the score, as far as the parts know."""
+        """Count the examples of the parts that know their number, by tag and by the fields that decide the score."""
         return sum(map(count_fields, self.parts), Counter())
 
     def name_samples(self, counts: Mapping[str, int]) -> dict[str, str]:
-        """Name how the examples of each tag were chosen, as far as the parts know."""
+        """Name how the examples of each tag were chosen, for the parts that know."""
         told = (dataset_traits(part).name_samples for part in self.parts)
         return {tag: how for name in told if name is not None for tag, how in name(counts).items()}
 
@@ -107,13 +107,13 @@ _STRATA = ("group", "category", "subject", "task", "domain", "type", "config")
 """The entries of `meta` that may name the category of an example; the first that exists counts."""
 
 Ranked = tuple[int, int, Example | None]
-"""(minus the draw, place in the source, example if it is kept); in a heap, the worst draw comes first."""
+"""(minus the draw, place in the source, example if it is kept); this order puts the worst draw first in a heap."""
 
 
 def sample(
     examples: Iterable[Example], n: int | None, how: str = "first", seed: int = 0, *, reread: bool = False
 ) -> Iterator[Example]:
-    """Return at most `n` of the examples, all without `n`; `how` is one of `SAMPLES`.
+    """Return at most `n` of the examples, or all of them without `n`; `how` is one of `SAMPLES`.
 
     With `reread` the source can be read again at little cost, so a draw keeps only places in memory.
     """
@@ -146,7 +146,7 @@ def _draw_sample(examples: Iterable[Example], n: int, seed: int, *, by_category:
 
 
 def _read_places(examples: Iterable[Example], places: list[int]) -> Iterator[Example]:
-    """Read the examples at these places, which are in order, and nothing after the last."""
+    """Read the examples at these sorted places, and nothing after the last of them."""
     source = iter(examples)
     reached = 0
     for place in places:
@@ -172,7 +172,7 @@ def _find_category(example: Example) -> str:
 
 
 def _take_evenly(strata: list[list[Ranked]], n: int) -> Iterator[Ranked]:
-    """Take the same number from each category, best draws first; the others make up for small categories."""
+    """Take the same number from each category, best draws first; larger categories make up for too small ones."""
     ordered = [sorted(stratum, reverse=True) for stratum in strata]
     # The best draw of a category decides its turn within a round, not its place in the source.
     ordered.sort(key=lambda stratum: stratum[0][:2], reverse=True)

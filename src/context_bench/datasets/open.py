@@ -61,7 +61,7 @@ class Source:
 
     @property
     def from_own_file(self) -> bool:
-        """Whether it is a file of the user's, whose examples may name their datasets."""
+        """Whether the source is a file of the user's, whose examples may name their datasets."""
         return self._file is not None
 
     @property
@@ -70,7 +70,7 @@ class Source:
 
     @property
     def facts(self) -> list[Any]:
-        """The source of the examples, as far as known: files with digests, repository and revision."""
+        """Where the examples come from, as far as known: files with digests, repository and revision."""
         if self._file is not None:
             return [{"files": {str(path): digest(path) for path in self._file.files}}]
         sources = [dataset_traits(examples).source for examples in self._opened]
@@ -88,7 +88,7 @@ class Source:
 
     @property
     def at_hand(self) -> bool:
-        """Whether everything can be read, even twice, without a request or a wait: files, folders, lists."""
+        """Whether all examples can be read, even twice, without a request or a wait: from files, folders or lists."""
         return all(dataset_traits(each).at_hand or isinstance(each, list | tuple) for each in self._opened)
 
     def __context_bench_traits__(self) -> DatasetTraits:
@@ -189,7 +189,7 @@ class Datasets:
 
 
 def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datasets:
-    """Open every reference; wrong names, parameters and missing files are errors at once."""
+    """Open every reference; a wrong name, a wrong parameter or a missing file is an error at once."""
     choices = choices or Choices()
     for text in texts:
         if texts.count(text) > 1:
@@ -281,7 +281,7 @@ def _open_tagged(tag: str, part: Any) -> Source:
 
 
 def _is_file(text: str) -> bool:
-    """Whether a text names a file; an existing directory or file of another kind counts too, and gets its own error."""
+    """Whether a text names a file; existing directories and other kinds of files count too, for a better error."""
     suffix = Path(text).suffix.lower()
     if is_data_file(text) or (suffix not in ("", ".py") and os.path.isfile(text)):
         return True
@@ -289,7 +289,7 @@ def _is_file(text: str) -> bool:
 
 
 def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
-    """Open one source for a reference; the cells of a sweep follow each other in it."""
+    """Open one source for a reference; the cells of a sweep follow each other in this source."""
     opened: list[Iterable[Example]] = []
     lengths: list[int | None] = []
     generated = True
@@ -346,7 +346,7 @@ def _find_length(examples: Any) -> int | None:
 
 
 def _find_declared_length(loader: Callable[..., Any], ref: Ref, examples: Any) -> int | None:
-    """Find the number of examples: the length of the loaded object, or the loader's parameter `n`."""
+    """Find the number of examples: the length of the loaded object, or else the loader's parameter `n`."""
     declared = read_signature(loader).get("n")
     default = declared.default if declared is not None else None
     number = ref.parameters.get("n", default)

@@ -1,7 +1,7 @@
-"""Recorded traffic as examples: each request of a session becomes one, with chat messages whatever its API was.
+"""Recorded traffic as examples: each request of a session becomes an example with chat messages, whatever its API was.
 
-Sessions stay together: their id is the `group` of `meta`, by which intervals are computed. Only messages, tools and the
-recorded reply are kept, with secrets masked; headers and keys are dropped.
+The `group` in `meta` is the id of the session, so that intervals count the requests of a session together. Only
+messages, tools and the recorded reply are kept, with secrets masked; headers and keys are dropped.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from context_bench.wire.prompts import read_text
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a file is recorded traffic and not examples, or a folder contains such a file."""
+    """Whether a file has recorded traffic instead of examples, or a folder contains such a file."""
     if path.is_dir():
         return next(read_threads([path]), None) is not None
     return find_reader(path, lambda record: "context" in record or "turns" in record) is not None
 
 
 def find_recorded_api(paths: Iterable[str | Path]) -> str | None:
-    """Find the API that the first request in some recordings was for; None without a request."""
+    """Find the API of the first request in the recordings; None without a request."""
     for path in map(Path, paths):
         if path.exists() and is_recording(path):
             return next((thread.requests[0].api for thread in read_threads([path])), None)
@@ -40,9 +40,9 @@ def read_examples(
 ) -> Iterator[tuple[int, Example]]:
     """Yield the line and the example of each request.
 
-    The messages are the `turns`; for systems that work on a text, all but the last user message is the `context`, and
-    that message the `question`. With `answers`, the recorded replies are the answers to compare with. Requests that
-    cannot be examples are counted in `findings`.
+    The messages are the `turns`; for systems that work on a text, the last user message is the `question`, and
+    everything else is the `context`. With `answers`, the recorded replies are the answers to compare with. Requests
+    that cannot be examples are counted in `findings`.
     """
     findings = Findings() if findings is None else findings
     masked = Placeholders(emails=emails)
@@ -83,7 +83,7 @@ def _make_example(thread: Thread, request: Request, number: int, answers: bool) 
 
 
 def _read_chat(request: Request) -> list[Any]:
-    """Return the messages in the form of a chat, converted if the API has another form."""
+    """Return the messages in chat form, converted if the API has another form."""
     if request.api in ("anthropic", "responses"):
         return convert_to_chat(request.messages, request.system)
     text = read_text(request.system)

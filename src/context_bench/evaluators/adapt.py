@@ -1,4 +1,4 @@
-"""Makes evaluators from a user's objects, functions and references."""
+"""Make evaluators from a user's objects, functions and references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from context_bench.types import Evaluator, Example
 
 
 class FunctionEvaluator:
-    """A plain function as an evaluator: a number is the score under the function's name, a dict has named scores."""
+    """A plain function as an evaluator; it returns a dict of scores, or a number as the score of that name."""
 
     def __init__(self, function: Callable[[Example, Example], Any]) -> None:
         self.function = function
@@ -31,7 +31,7 @@ class FunctionEvaluator:
 
 
 def build_evaluators(text: str) -> Iterator[Evaluator]:
-    """Build the evaluator that a reference names; several when it is a sweep."""
+    """Build the evaluator that a reference names, or several evaluators if the reference is a sweep."""
     for ref in parse("evaluator", text):
         found = resolve("evaluator", ref)
         if isinstance(found, type):

@@ -15,8 +15,8 @@ from context_bench.text.golds import compare_words, gold_answers, response_text
 class AnswerQuality:
     """Scores `f1`, `exact_match`, `recall` (share of the gold's words given) and `contains`.
 
-    `contains` is 1.0 when the normalised gold is a substring of the normalised response. A gold in parts
-    is contained when every part is. A reply without any text scores 0, whatever the gold.
+    `contains` is 1.0 when the normalised gold is a substring of the normalised response. A gold in parts is contained
+    when the response contains every part. A reply without any text scores 0, whatever the gold.
     """
 
     name = "answer-quality"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 
 def find_best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Find the pairs (row, column) of greatest total weight; every row is paired when there are enough columns.
+    """Find the pairs (row, column) of greatest total weight; if there are enough columns, every row gets one.
 
-    The Hungarian method with potentials, cubic in the size of the table.
+    This is the Hungarian method with potentials; the time is cubic in the size of the table.
     """
     if not weights or not weights[0]:
         return []

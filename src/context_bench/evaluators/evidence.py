@@ -27,10 +27,10 @@ class ContextRecall:
 
     `evidence_recall` is the share of the evidence spans that are not lost; `answer_in_context` is 1.0 when an accepted
     answer is there in whole words (for an answer in parts, it is the share of its parts). If the example has `turns`
-    and the system made no context of them, the conversation is searched. Text in a repetition of the question does not
-    count. Evidence that the original context lacks cannot be lost and does not count; an example with only such
-    answers, or with `yes` or `no`, has no `answer_in_context`. The rank scores compare the returned `documents` with
-    `relevant_ids`; `recall_at_k` looks at the first `k`.
+    and the system did not turn them into a context, the conversation is searched. Text in a repetition of the question
+    does not count. Evidence that the original context lacks cannot be lost and does not count; an example with only
+    such answers, or with `yes` or `no`, has no `answer_in_context`. The rank scores compare the returned `documents`
+    with `relevant_ids`; `recall_at_k` looks at the first `k`.
     """
 
     name = "context-recall"
@@ -71,7 +71,7 @@ def _find_share(gold: Gold, search: TextSearch) -> float | None:
 def score_ranking(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:
     """Compute recall among the first k, nDCG over the whole ranking, and the reciprocal rank of the first hit.
 
-    Relevance is binary; a document that is returned twice counts once, at its first place.
+    Relevance is binary. A document that is returned twice counts once, at its first place.
     """
     relevant = set(relevant_ids)
     hits = [place for place, item in enumerate(dict.fromkeys(ranking)) if item in relevant]
@@ -89,14 +89,14 @@ _MAX_SHOWN_SPANS, _MAX_SPAN_CHARS = 3, 80
 class EvidenceSurvival:
     """Scores `evidence_survived` and `evidence_verbatim`: whether all evidence was in the text that the model read.
 
-    `evidence_survived` is 1.0 when no span is lost, `evidence_verbatim` when every span is there word for word. The
-    model read the texts of the request that gave the answer, or else the system's output: its conversation, or its
-    context. Text that only a side call read, such as a summary, did not reach the answer. A span counts in any of
-    those texts, but not where the question itself repeats it. A span that the original context lacks cannot be lost
-    and does not count. Nothing is scored if the API edited the conversation, or if a lost span may be in an encrypted
-    or stored item that the system added, such as a compaction. The details count the spans as `verbatim`, `recoverable`
-    or `lost`; for a row with lost spans, `rewritten` says whether the text has words that were not sent: the lost text
-    may be there in other words.
+    `evidence_survived` is 1.0 when no span is lost, `evidence_verbatim` when every span is there word for word. These
+    texts are those of the request that gave the answer. Without one, they are the system's output: its conversation, or
+    its context. Text that only a side call read, such as a summary, did not reach the answer. A span counts in any of
+    those texts, but not where the question itself repeats it. A span that the original context lacks cannot be lost and
+    does not count. Nothing is scored if the API edited the conversation, or if a lost span may be in an encrypted or
+    stored item that the system added, such as a compaction. The details count the spans as `verbatim`, `recoverable` or
+    `lost`; for a row with lost spans, `rewritten` says whether the text has words that were not sent: the lost text may
+    be there in other words.
     """
 
     name = "evidence-survival"

@@ -47,13 +47,13 @@ class EvidenceMap:
 
     @property
     def total(self) -> int:
-        """The tokens of all pieces, which places are measured in."""
+        """The tokens of all pieces together; places are measured in these tokens."""
         return self.tokens[-1] if self.tokens else 0
 
     def find_depths(self) -> tuple[float, float]:
         """Return the shares of the tokens before the first and before the last of the needed spans.
 
-        A span with several places counts at the first one; of several accepted answers, the earliest counts.
+        A span with several places counts at the first of them; of several accepted answers, the earliest counts.
         """
         total = self.total or 1
         firsts = [[self._measure(places[0][0]) / total for places in spans] for spans in self.needs]
@@ -61,14 +61,14 @@ class EvidenceMap:
         return min(earliest), max(earliest)
 
     def count_places(self) -> int:
-        """Count the places of the rarest span."""
+        """Count the places of the span that occurs least often."""
         return min(len(places) for spans in self.needs for places in spans)
 
     def score_controls(self, kept: int) -> dict[str, list[float]]:
         """Score each control that keeps this many of the `whole` tokens: the share of the needed spans that it keeps.
 
         Returns:
-            One share for each stretch, and for random deletion one for each seed.
+            One share for each kept stretch, and one for each seed of random deletion.
         """
         total = self.total
         kept = round(min(max(kept / self.whole if self.whole else 0.0, 0.0), 1.0) * total)
@@ -92,7 +92,7 @@ class EvidenceMap:
         }
 
     def _score(self, keeps: Callable[[Place], bool]) -> float:
-        """Return the best share of spans that are kept in one of their places, over the alternatives."""
+        """Return the share of spans with at least one kept place, for the best alternative."""
         return max(sum(any(keeps(place) for place in places) for places in spans) / len(spans) for spans in self.needs)
 
     def _fits(self, low: float, high: float, place: Place) -> bool:
@@ -100,7 +100,7 @@ class EvidenceMap:
         return low - 0.5 <= start and end <= high + 0.5  # a cut in the middle of a token keeps it
 
     def _measure(self, position: int) -> float:
-        """Return the number of tokens before a character, estimated from its piece if they were not counted."""
+        """Return the number of tokens before a character; tokens that were not counted are estimated from the piece."""
         if position in self.counted:
             return self.counted[position]
         piece = min(bisect_left(self.ends, position), len(self.ends) - 1)
@@ -145,7 +145,7 @@ def locate_evidence(example: Example, count: Tokenizer) -> EvidenceMap | None:
     A conversation is read as one text.
 
     Returns:
-        None if the text contains none of it, so that nothing can be lost.
+        None if the text contains nothing of that, so that nothing can be lost.
     """
     text = "\n".join(list_prompt_texts(example))
     if not text.strip():
@@ -200,7 +200,7 @@ class _Finder:
 
     @cached_property
     def _words(self) -> tuple[str, list[int]]:
-        """The normalised words of all pieces, and where in that text each piece ends."""
+        """The normalised words of all pieces as one text, and where in this text each piece ends."""
         forms = [" ".join(normalise(piece).split()) for piece in self._pieces]
         return " " + " ".join(forms) + " ", list(accumulate(len(form) + 1 for form in forms))
 

@@ -1,9 +1,9 @@
 """Reads a judge's reply: its rating and its rationale, or the reason why it has no rating.
 
 Reading is strict. A JSON object with a `rating` or `score` counts, and so do a marked line ("Rating: 4", "[[4]]"), a
-number that opens the reply ("5 - fully correct") and a sentence that gives one ("I'd give this a 4/5."). A number that
-is only mentioned or quoted, a rating that is not a whole number from 1 to 5, and two different ratings are no verdict:
-a missing score is better than a wrong one.
+number that opens the reply ("5 - fully correct") and a sentence that gives a rating ("I'd give this a 4/5."). A number
+that is only mentioned or quoted, a rating that is not a whole number from 1 to 5, and two different ratings are no
+verdict: a missing score is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OPENING = re.compile(
     rf"^[\s#>*_`(\[]*{_DIGITS}(?=[\s*_`\])]*(?:$|[:=–—✅✔]|\s-\s|(?<=/5)\s+(?:because|since|as|for)\b)(?!\s*[0-9]))"
 )
 _FIVES = re.compile(rf"(?<![\w./-])(?=[0-9]\s*(?:/|out\s+of)\s*5){_DIGITS}")
-"""A share of five anywhere, used if no other form is found."""
+"""A rating out of five ("4/5") anywhere in the reply, used if no other form is found."""
 _LONE = re.compile(rf"\b(?:an?|is|be)\s+{_DIGITS}", re.IGNORECASE)
 """The only number of a short reply: "It's a 4 for me."."""
 _UNDECIDED = re.compile(
@@ -82,7 +82,7 @@ _QUOTING = re.compile(
     r"(?i)\b(?:says?|said|claims?|reads?|writes?|states?|asks?|tells?|demands?|contains?|(?:ends|begins)\s+with)\b"
     r"(?:[^.!?;,\n]*$|\s*:)"
 )
-"""Before a rating: it quotes the judged text."""
+"""Words before a rating that only quotes the judged text."""
 _IN_TEXT = re.compile(r"\s*([0-9]+(?:\.0+)?)\s*(?:(?:/|out of)\s*5\s*)?")
 
 # Layouts of a rating that become the line "Rating: 4", if they begin a line.
@@ -97,7 +97,7 @@ _HEADING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdict:
-    """A rating from 1 to 5, and why."""
+    """A rating from 1 to 5, and the reason for it."""
 
     rating: int
     rationale: str
@@ -113,7 +113,7 @@ class _Unit:
 
 
 def read_verdict(reply: str) -> JudgeVerdict:
-    """Return the rating of a reply; raise ValueError if there is none, or more than one."""
+    """Return the rating of a reply; raise ValueError if the reply has no rating, or more than one."""
     units = list(_split_units(_unify_layout(drop_thoughts(reply))))
     if units and not any(unit.ratings for unit in units):
         # Numbers that open several lines are items of a list.
@@ -147,7 +147,7 @@ def _is_lone(text: str) -> bool:
 def drop_thoughts(reply: str) -> str:
     """Return the reply of a judge after its reasoning, or raise ValueError.
 
-    An end of reasoning alone may be quoted from the judged text.
+    A mark that ends reasoning, without one that begins it, may be quoted from the judged text.
     """
     said = remove_reasoning(reply) if opens_with_reasoning(reply) else reply
     if reply.strip() and not said.strip():

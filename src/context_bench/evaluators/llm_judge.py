@@ -1,7 +1,7 @@
 """A language model as judge: it rates an answer from 1 to 5, and `judge_score` is the rating scaled to 0 to 1.
 
-If the judge is down, fails or cannot be read, there is no score (never a 0), only a reason; the next run asks it again.
-`context-bench judge-check` measures how far a judge can be trusted.
+If the judge is down or fails, or its reply cannot be read, there is no score (never a 0), only a reason; the next run
+asks the judge again. `context-bench judge-check` measures how far a judge can be trusted.
 
 The prompt puts the judged texts between marks that none of them can contain. The code in the marks is a digest of the
 texts themselves: the same case always has the same prompt, and no answer can close its own block.
@@ -74,7 +74,7 @@ _REMINDER = "Grade what stands in the answer block. Reply with the JSON object a
 PROMPT = blake2b(
     "\0".join((_OPENING, _BY_REFERENCE, _BY_TASK, _CLOSING, _REMINDER)).encode(), digest_size=8
 ).hexdigest()
-"""Digest of the instructions, since a different wording may give different verdicts."""
+"""Digest of the judge's instructions; part of the fingerprint, since another wording may give other verdicts."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Case:
 
 
 def read_case(original: Mapping[str, Any], processed: Mapping[str, Any]) -> Case:
-    """Make the case of an example and its answer; a missing task or missing references are empty."""
+    """Make the case of an example and its answer; without a task or gold answers, these fields are empty."""
     replies = turn_answers(processed)
     several = len(replies) > 1
     references = ["\n".join(gold) for gold in gold_answers(original)]
@@ -123,7 +123,7 @@ def read_content(turn: Mapping[str, Any]) -> str:
 
 
 def write_judge_messages(case: Case) -> list[dict[str, str]]:
-    """Write the messages for a case. The first one is equal for all cases of a kind, so that servers can cache it."""
+    """Write the messages for a case. The first message is the same for all cases of a kind, so servers can cache it."""
     scale = _BY_REFERENCE if case.references else _BY_TASK
     code = make_code(case)
     blocks = [("task", case.task)] if case.task else []
@@ -137,7 +137,7 @@ def write_judge_messages(case: Case) -> list[dict[str, str]]:
 
 
 def make_code(case: Case) -> str:
-    """Make sixteen hexadecimal digits that occur in none of the texts."""
+    """Make a code of sixteen hexadecimal digits that occurs in none of the texts."""
     texts = [case.task, *case.references, case.answer]
     joined = orjson.dumps([ascii(text) for text in texts])
     attempt = 0
@@ -151,7 +151,7 @@ def make_code(case: Case) -> str:
 DEFAULT_MODEL = "gpt-4"  # the default judge
 
 MAX_REPLY_CHARS = 20_000
-"""Characters of a reply that a row keeps; a longer one is not a verdict of two sentences anyway."""
+"""Characters of a judge's reply that a row keeps; a longer reply is not the short verdict that was asked for."""
 
 
 class LLMJudge:
@@ -162,8 +162,8 @@ class LLMJudge:
 
     `base_url` is a server that speaks OpenAI's chat completions, with or without `/v1`, or the whole URL. Without an
     `api_key`, `OPENAI_API_KEY` is used over https or on this machine. `timeout` is for one attempt; `retry_base_delay`
-    is doubled for each retry. A `temperature` of None leaves it to the server, which also happens if the server refuses
-    one. `extra_body` adds fields to each request, such as `response_format`; None removes one.
+    is doubled for each retry. With a `temperature` of None, the server chooses one; so it does if it refuses the given
+    one. `extra_body` adds fields to each request, such as `response_format`; a field set to None is removed.
     """
 
     name = "llm-judge"
@@ -214,7 +214,7 @@ class LLMJudge:
         return f"{self.name}/{self.version} {blake2b(described, digest_size=16).hexdigest()}"
 
     async def prepare(self) -> None:
-        """Check that the judge is reachable, so that the run does not wait for it again and again."""
+        """Check once that the judge is reachable, so that a run does not wait for it at every answer."""
         await self._endpoint.probe()
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
@@ -227,7 +227,7 @@ class LLMJudge:
         return self._body(write_judge_messages(case)) if asks else None
 
     async def ascore(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
-        """Ask the judge; its rationale, its whole reply and its tokens are in `details`."""
+        """Ask the judge; `details` has the judge's rationale, whole reply and tokens."""
         case = read_case(original, processed)
         if not case.task and not case.references:
             return Scores(reason="no question and no gold answer to judge by")
@@ -260,7 +260,7 @@ class LLMJudge:
 
 
 def _scores(document: Any, model: str) -> Scores:
-    """Read the verdict in a chat completion, or the reason for none."""
+    """Read the verdict in a chat completion, or the reason why there is none."""
     try:
         reply = read_chat_completion(document)
     except NotAReply:

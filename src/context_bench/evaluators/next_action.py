@@ -13,8 +13,8 @@ from context_bench.text.words import normalise
 class NextAction:
     """Scores `next_action`: 1.0 when the reply makes exactly the wanted call, or calls nothing and states the answer.
 
-    A model that answers in words, or a scripted reader that cannot call tools, also knows the value for the next call.
-    Calls are compared as in `tool_call_match`.
+    The answer in words counts because a model, or a scripted reader without tools, that states it knows the value for
+    the next call. Calls are compared as in `tool_call_match`.
     """
 
     name = "next-action"

@@ -1,6 +1,6 @@
 """The wordings of the three verdicts, from plain labels to hints.
 
-They are separate from the code, so that a new wording is one more line here.
+The wordings are separate from the code, so that adding one takes one more line here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ALIASES = {
     }.items()
     for alias in aliases.split()
 }
-"""Whole labels, in small letters with nothing between them."""
+"""Whole labels in lower case, with nothing between their words."""
 
 
 def _compile_words(*patterns: str) -> re.Pattern[str]:
@@ -68,7 +68,7 @@ LABELS = {
 
 _NOT = r"(?:(?:does|do|did|is|are|was|were|has|have|had)(?:n't|\s+not)|never|cannot|can't)\s+(?:\w+\s+){0,3}?"
 _GIVEN = r"(?![^.;\n]{0,60}\bwithout\s+(?:seeing|reading|being\s+(?:given|shown)|access)\b)"
-"""Not where the text is missing: "I cannot determine the label without seeing the document"."""
+"""Excludes replies that lack the text: "I cannot determine the label without seeing the document"."""
 UNDECIDED = _compile_words(
     _NOT + r"(?:mention|address|stat|specif|discuss|cover|say|provid|contain|includ|describ|indicat|clarif|speak|touch"
     r"|report|investigat|examin|study|studied|assess|test|measur|evaluat|explor|giv|discern|refer|comment|guarantee|establish|tell|talk|com(?:e|es)\s+up|aris)\w*"
@@ -94,10 +94,10 @@ UNDECIDED = _compile_words(
     r"\bnothing\s+(?:on|about|regarding|concerning|to\s+do\s+with)\b",
     r"\bleaves?\s+(?:this|that|it|the\s+\w+)\s+open\b",
 )
-"""The text does not settle the question, in other words than a label."""
+"""Wordings, other than labels, which say that the text does not settle the question."""
 
 UNSUPPORTED = _compile_words(r"\bunsupported\b|\bnon-?entailment\b|\bnot\s+(?:\w+\s+)?(?:implied|follow)\w*")
-"""Not entailment, without a word on contradiction."""
+"""Wordings that deny entailment and say nothing about contradiction."""
 
 HINTS = {
     NliVerdict.ENTAILMENT: _compile_words(
@@ -125,7 +125,7 @@ WORDS = {
         r"\bno\b(?=\s*(?:[,.!;:–—-]|$))|\bfalse\b|\bincorrect\b|\binaccurate\b|\binvalid\b|\bwrong\b|\buntrue\b"
     ),
 }
-"""Yes and no."""
+"""Words such as yes and no, by the verdict that they give."""
 
 _MARKS = r"(?:(?P<yes>✓|✅|✔)|(?P<cross>❌|✗|✘|✖))\ufe0f?"
 _NO_MARK = r"[^\w✓✅✔❌✗✘✖\n]*"
@@ -140,18 +140,18 @@ TICKS = tuple(
         _NO_MARK + _LABEL + _MARKS,
     )
 )
-"""A line that answers a label with yes or no, or with a mark before or after it."""
+"""A line that answers a label with yes or no, or with a mark before or after the label."""
 
 JSON_LABEL = re.compile(
     r"(?i)[\"'](?:\w+[_ ])?(?:label|verdict|answer|classification|prediction|result|relation(?:ship)?|judge?ment"
     r"|decision|conclusion|category|class|stance|output|inference)[\"']\s*:\s*[\"'](?P<label>[^\"'\n]{1,60})[\"']"
 )
-"""The field of a JSON object that holds the verdict; the others explain it."""
+"""The field of a JSON object that holds the verdict; other fields only explain it."""
 
 SHARE = re.compile(
     r"(?i)(?P<label>[A-Za-z][\w -]{1,40}?)[\"'*_]*\s*[:=|(–—-]+\s*(?P<share>\d{1,3}(?:\.\d+)?)\s*(?P<percent>%)?"
 )
-"""A label with its probability."""
+"""A label followed by its probability."""
 
 HEDGE = re.compile(
     r"(?i)[,;(–—]?\s*\b(?:al)?though\b(?=[^.;\n]*\b(?:could|might|may|argu\w*|possib\w+|perhaps|some|another|others?)\b)[^.;\n]*"
@@ -168,22 +168,22 @@ NEGATOR = re.compile(
 LACKING = re.compile(
     r"(?i)(?:\s+\w+){0,6}\s+(?:is|are|was|seems)\s+(?:lacking|absent|missing|insufficient|weak|ruled\s+out)\b"
 )
-"""After "support for the claim": there is none."""
+"""Words after "support for the claim" which say that there is none."""
 
 ALTERNATIVES = re.compile(r"\b(?:either|between)\b[^.;]{0,60}$|\b(?:whether|if)\b[^,;]{0,60}$", re.IGNORECASE)
-"""Before a label: it is one of those that are weighed."""
+"""Words before a label that is only one of several considered."""
 
 WHETHER = re.compile(r"\bwhether\b", re.IGNORECASE)
-"""In the clause of a hint: it is what is asked, not what is answered."""
+"""A word that makes the clause of a hint a question, not an answer."""
 
 POSSIBLE = re.compile(r"\b(?:could|might|may|perhaps|possibly|torn)\b[^.;,]{0,40}$", re.IGNORECASE)
-"""Before a label that "or" joins with another: neither is given."""
+"""Words before two labels joined by "or", so that neither is the verdict."""
 
 OR = re.compile(r"(?i)[\s,\"'/]*\bor\b(?:\s+(?:it|is|are|be|even|also|just|merely|perhaps|maybe|an?|by)\b)*[\s\"']*")
 LISTED = re.compile(
     r"(?i)[\s,\"'/]*(?:\b(?:or|and|nor|is|are|it|its|be|being|that|just|simply|merely|rather|by|an?)\b[\s,\"'/]*)*"
 )
-"""Between two labels: they are items of one list."""
+"""Words between two labels that are items of one list."""
 
 REFUSAL = _compile_words(
     r"\bas\s+an?\s+(?:\w+\s+)?(?:AI|assistant|model)\b|\bI(?:'m|\s+am)\s+(?:just|only|merely|simply)?\s*an?\s+"
@@ -216,24 +216,24 @@ NO_INPUT = _compile_words(
     r"(?:provided|attached|included|shared|supplied|uploaded|come\s+through|loaded|visible)\b(?!\s+(?:for|in|by|with|to|as)\b)",
     rf"\bno\s+{_INPUT}\s+(?:was|is|were|has\s+been|have\s+been)\s+(?:provided|attached|included|shared|supplied|given)\b",
 )
-"""There was nothing to judge."""
+"""The writer says that there was nothing to judge."""
 
 WRITER_SPEAKS = re.compile(
     r"\b(?:I|I'm|I've|I'd|I'll|my)\b(?:(?!\b(?:document|contract|agreement|abstract|text|passage|premise|article|paper|study"
     r"|trial|authors?|NDA|lease|report|data|findings|clause|section|sentence|evidence|it|they|nothing|none|there|but|yet|however|although)\b)"
     r"[^.;])*$"
 )
-"""Before an unknown: the writer does not know, and nothing in between is about the text."""
+"""Words before an "unknown" of the writer's own: nothing in between is about the text."""
 
 FROM_THE_TEXT = re.compile(
     r"(?i)\b(?:from|based\s+on|on\s+the\s+basis\s+of|given|according\s+to|with(?:in)?|using)\s+(?:\w+\s+){0,3}?(?:text|document|passage"
     r"|premise|contract|agreement|abstract|article|paper|study|sentence|context|evidence|information|excerpt|clause"
     r"|what)\b"
 )
-"""An honest "I cannot tell from the text"."""
+"""Words of an honest "I cannot tell from the text", which is a verdict."""
 
 SET_ASIDE = re.compile(r"\b(?:rather\s+than|instead\s+of|as\s+opposed\s+to|not|isn't)[\s\"']*$", re.IGNORECASE)
-"""Before "not mentioned": that is not the verdict."""
+"""Words before "not mentioned" which say that it is not the verdict."""
 
 REVISION = re.compile(
     r"(?i)\b(?:wait|hold\s+on|correction|scratch\s+that|on\s+second\s+thought|oops|my\s+mistake|i\s+made\s+an?\s+\w+)\b"
@@ -258,4 +258,4 @@ LABEL_NOUN = re.compile(
     r"|\b(?:falls?|fits)\s+(?:under|into)\b"
     r"|(?:^|\n)[^\w\n]*(?:final\s+)?(?:answer|label|verdict|classification|conclusion)\W*\n)"
 )
-"""A verdict follows."""
+"""A noun that a verdict follows."""

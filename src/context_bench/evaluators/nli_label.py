@@ -1,9 +1,9 @@
 """Natural language inference: the verdict of a reply against the gold label.
 
 Contract NLI says entailment, contradiction, not mentioned; SciFact says support, contradict, not enough info: two
-wordings of the same classes. A stated verdict ("Label: ...", a line of its own) outranks the labels in the reasoning,
-and those outrank hints and a plain yes or no. A negated label does not count; "neither entails nor contradicts" is
-neutral. A refusal to judge is not a verdict; "the text does not say" is neutral.
+wordings of the same classes. A stated verdict ("Label: ...", or a label alone on a line) outranks labels in the
+reasoning, which outrank hints and a plain yes or no. A negated label does not count; "neither entails nor contradicts"
+is neutral. A refusal to judge is not a verdict; "the text does not say" is neutral.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ENUMERATOR = re.compile(r"^\W*(?:(?:option\s+)?[A-Da-d1-4][.):]\s+|\([A-Da-d1-4
 
 
 def label_verdict(label: str) -> NliVerdict | None:
-    """Return the class of a bare label in any of its spellings, such as "NOT_ENOUGH_INFO"."""
+    """Return the class of a label in any of the accepted spellings, such as "NOT_ENOUGH_INFO"."""
     return cues.ALIASES.get(re.sub(r"[^a-z]", "", label.lower()))
 
 
 def read_verdict(reply: str) -> NliVerdict | None:
-    """Return the verdict that a reply gives; None when it gives none."""
+    """Return the verdict of a reply; None when the reply has no verdict."""
     text = remove_markup(reply).strip()
     if len(text) > 2 * MAX_CHARS:  # verdicts are at the ends
         text = f"{text[:MAX_CHARS]}\n{text[-MAX_CHARS:]}"
@@ -55,7 +55,7 @@ def _has_several_labels(line: str) -> bool:
 
 
 def _find_stated(text: str) -> NliVerdict | None:
-    """Return the last announced verdict, or the one that replaces it after a change of mind."""
+    """Return the last announced verdict, or the verdict that replaces it after a change of mind."""
     *before, rest = cues.REVISION.split(text)
     revised = (_find_announced(rest) or _find_label(_read_sentences(rest))) if before else None
     return revised or _find_announced(text)
@@ -91,7 +91,7 @@ def _find_field(text: str) -> NliVerdict | None:
 
 
 def _find_likeliest(text: str) -> NliVerdict | None:
-    """Return the label with the highest probability, where two or more have one each."""
+    """Return the label with the highest probability, if two or more labels have a probability."""
     shares = {
         verdict: float(found["share"]) / (100 if found["percent"] else 1)
         for found in cues.SHARE.finditer(text)
@@ -108,7 +108,7 @@ def _read_tick(line: str) -> re.Match[str] | None:
 
 
 def _find_ticked(text: str) -> NliVerdict | None:
-    """Return the single label with a yes, or without a no, if lines answer the labels with yes or no."""
+    """If lines answer labels with yes or no, return the only label with yes; without one, the only label left."""
     rows = [row for line in _SEGMENT_END.split(text) if (row := _read_tick(line))]
     verdicts = [(label_verdict(row["label"]), bool(row["yes"])) for row in rows]
     yes = {verdict for verdict, ticked in verdicts if ticked}
@@ -121,7 +121,7 @@ def _read_whole_line(line: str) -> NliVerdict | None:
 
 
 def _read_opening(line: str, alone: bool) -> NliVerdict | None:
-    """Return the label that opens the reply: a line of its own, or one followed by a stop, colon or dash."""
+    """Return the label that opens the reply: alone on a line, or followed by a full stop, colon or dash."""
     line = _ENUMERATOR.sub("", line)
     head = re.split(r"[.:;,(–—]|\s-\s", line, maxsplit=1)[0]
     verdict = label_verdict(head)
@@ -142,7 +142,7 @@ def _is_question(sentence: str) -> bool:
 
 
 class _Reply:
-    """Facts of a whole reply that reading one sentence needs, computed on demand."""
+    """Facts of a whole reply that are needed to read one sentence, computed on demand."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -239,7 +239,7 @@ def _read_sentences(text: str) -> list[_Reading]:
 
 
 def _find_label(readings: Sequence[_Reading]) -> NliVerdict | None:
-    """Return the last label in the reasoning, best from a sentence about the claim, and one that concludes."""
+    """Return the last label in the reasoning, preferring sentences about the claim, and those that conclude."""
     labelled = [reading for reading in readings if reading.label]
     about = [each for each in labelled if cues.CLAIM.search(each.sentence)] or labelled
     concluding = [each for each in about if cues.CONCLUDES.search(each.sentence)] or about
@@ -274,7 +274,7 @@ def _find_hint(readings: Sequence[_Reading]) -> NliVerdict | None:
 
 
 def _find_last_word(words: Mapping[NliVerdict, re.Pattern[str]], reading: _Reading) -> NliVerdict | None:
-    """Return the last of some opposed words in a sentence; a negated one counts as its opposite."""
+    """Return the last of some opposed words in a sentence; a negated word counts as its opposite."""
     found: list[tuple[int, NliVerdict]] = []
     for verdict, pattern in words.items():
         opposite = NliVerdict.CONTRADICTION if verdict is NliVerdict.ENTAILMENT else NliVerdict.ENTAILMENT
@@ -290,7 +290,8 @@ class NLILabelMatch:
     """Scores `nli_accuracy`: 1.0 when the reply gives the gold verdict.
 
     Gold labels come in the spellings of Contract NLI, SciFact and similar datasets, and map to three classes:
-    entailment, contradiction, neutral. A refusal is none of them. The details contain the class that was read.
+    entailment, contradiction, neutral. A refusal is none of these classes. The details contain the class that was read
+    from the reply.
     """
 
     name = "nli-label-match"

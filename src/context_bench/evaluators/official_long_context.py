@@ -26,18 +26,18 @@ _CHINESE_TOKEN = re.compile(r"[A-Za-z0-9]+|\S")
 
 
 def qa_f1(prediction: str, gold: str) -> float:
-    """F1 of the words that two answers share, after SQuAD's normalisation."""
+    """Return the F1 of the words that two answers share, after SQuAD's normalisation."""
     return token_f1(normalize_answer(prediction).split(), normalize_answer(gold).split())[0]
 
 
 def chinese_f1(prediction: str, gold: str, tokens: re.Pattern[str] = _CHINESE_TOKEN) -> float:
-    """F1 of the characters that two answers share, punctuation left out."""
+    """Return the F1 of the characters that two answers share, without punctuation."""
     texts = [tokens.findall(text.lower()) for text in (prediction, gold)]
     return token_f1(*([kept for token in text if (kept := token.translate(_DROPPED))] for text in texts))[0]
 
 
 def rouge_l_sets(prediction: str, gold: str) -> float:
-    """ROUGE-L of the PyPI package `rouge`: sentences end at full stops, and each distinct word counts once."""
+    """Return ROUGE-L as in the PyPI package `rouge`: sentences end at full stops, each distinct word counts once."""
     sentences = [[" ".join(part.split()).split(" ") for part in text.split(".") if part] for text in (prediction, gold)]
     predicted, wanted = sentences
     if not predicted or not wanted:
@@ -130,10 +130,11 @@ class LongBenchScore:
     Tasks of LongBench-E (`hotpotqa_e`) follow the rules of the tasks of the same name. Classification needs the list of
     classes in `meta.all_classes`. Reasoning in think tags is left out.
 
-    Two differences from the published script avoid its packages. Chinese text is cut into characters (and runs of Latin
-    letters and digits) instead of jieba's words, so Chinese scores are comparable between systems but not with
-    published ones. Edit similarity is the Levenshtein ratio, as in the script with python-Levenshtein installed. If the
-    script's ROUGE-L gives up on long sentences and scores 0, the true value is used here.
+    There are two differences from the published script, to avoid the packages that it needs. Chinese text is cut into
+    characters (and runs of Latin letters and digits) instead of jieba's words, so Chinese scores are comparable between
+    systems but not with published ones. Edit similarity is the Levenshtein ratio, as in the script with
+    python-Levenshtein installed. If the script's ROUGE-L gives up on long sentences and scores 0, the true value is
+    used here.
     """
 
     name = "longbench"
@@ -219,9 +220,9 @@ _WITH_OPTIONS = ("longbook_choice_eng", "code_debug")
 class InfiniteBenchScore:
     """Scores `infinitebench_score` by the rule of the example's task, the best over its answers.
 
-    The English tasks may be spelled `_en` or `_eng`. The answer of math_calc is the whole list of numbers.
-    Reasoning in think tags is left out. For the two tasks with options (En.MC, Code.Debug) the chosen letter is read
-    as in multiple choice. The published script prefers the first character of the reply, and so reads "Answer: C" as A.
+    The English tasks may be spelled `_en` or `_eng`. The answer of math_calc is the whole list of numbers. Reasoning in
+    think tags is left out. For the two tasks with options (En.MC, Code.Debug) the chosen letter is read as in multiple
+    choice. The published script prefers the first character of the reply, so it reads "Answer: C" as A.
     """
 
     name = "infinitebench"

@@ -1,6 +1,6 @@
 """ROUGE-N, ROUGE-L and ROUGE-Lsum, equal to the `rouge-score` package without its stemmer, and much faster.
 
-Words are runs of a-z and 0-9 in the lower-cased text, so a text in another script has none and scores 0.
+Words are runs of a-z and 0-9 in the lower-cased text, so a text in another script has no words and scores 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"[a-z0-9]+")
 
 
 class Rouge(NamedTuple):
-    """Precision, recall and their harmonic mean."""
+    """Precision, recall, and the harmonic mean of both."""
 
     precision: float
     recall: float
@@ -38,12 +38,12 @@ def _make_rouge(hits: int, predicted: int, wanted: int) -> Rouge:
 
 
 def rouge_l(prediction: Sequence[str], reference: Sequence[str]) -> Rouge:
-    """ROUGE-L of two token lists: the longest common subsequence."""
+    """Return ROUGE-L of two token lists: the longest common subsequence."""
     return _make_rouge(LCSseq.similarity(prediction, reference), len(prediction), len(reference))
 
 
 def rouge_n(prediction: Sequence[str], reference: Sequence[str], n: int) -> Rouge:
-    """ROUGE-N of two token lists: the n-grams that they share."""
+    """Return ROUGE-N of two token lists: the n-grams that both have."""
     predicted, wanted = _count_ngrams(prediction, n), _count_ngrams(reference, n)
     return _make_rouge((predicted & wanted).total(), predicted.total(), wanted.total())
 
@@ -53,7 +53,7 @@ def _count_ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 def rouge_lsum(prediction: str, reference: str) -> Rouge:
-    """ROUGE-Lsum of two texts, one sentence a line.
+    """Return ROUGE-Lsum of two texts with one sentence on each line.
 
     A word of the reference is a hit if it is in the common subsequence with any predicted sentence, at most as often as
     it occurs in either text.
@@ -140,7 +140,7 @@ class RougeSuite:
 class SummarizationQuality:
     """Scores `rouge_l_precision`, `rouge_l_recall` and `rouge_l_f1`.
 
-    With several references all three are those of the reference with the best F1, the first of equals.
+    With several references, all three scores come from the reference with the best F1, or the first of equals.
     """
 
     name = "summarization-quality"
@@ -159,8 +159,8 @@ class SummarizationQuality:
 class ReferenceOverlap:
     """Scores `reference_overlap`: ROUGE-L F1 with the `reference`.
 
-    A `reference` that is a list has a text for each turn: each of the `turn_responses` is compared with its
-    own, and the score is the mean over the turns that have one.
+    A `reference` that is a list has a text for each turn: each of the `turn_responses` is compared with the text of its
+    turn, and the score is the mean over the turns that have a text.
     """
 
     name = "reference-overlap"

@@ -29,9 +29,9 @@ class _Field(NamedTuple):
 
 
 def has_record(span: str, form: str) -> bool:
-    """Whether all fields of a JSON record are adjacent, in any order, with nothing else between them. They may have
-    their keys, or form a table row without keys. A row whose values could be adjacent by chance (fewer than three
-    words, or only numbers) is not recognised.
+    """Whether all fields of a JSON record are adjacent, in any order, with nothing else between them. The fields may
+    have keys, or form a table row without keys. A row is not recognised if its values could be adjacent by chance
+    (fewer than three words, or only numbers).
     """
     record = _read_record(span)
     if record is None:
@@ -94,12 +94,13 @@ def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) ->
 
 CONTEXT_CHARS = 40
 MAX_NEW_WORD_SHARE = 0.05
-"""Share of new words up to which a text does not count as rewritten: a proxy may note that it left something out."""
+"""Share of new words up to which a text does not count as rewritten, because a proxy may note that it left text out."""
 
 
 def read_sent_texts(original: Example, processed: Mapping[str, Any]) -> list[str] | None:
-    """List the texts that a model would receive after a system in this process; None if it returned only an answer.
-    This is the conversation if there is one, unless the system made a context of it (see `prompts.merge`).
+    """List the texts that a model would receive after a system in this process; None if it returned only an answer. The
+    texts are those of the conversation, if there is one and the system did not turn it into a context (see
+    `prompts.merge`).
     """
     if not isinstance(processed.get("context"), str) and not isinstance(processed.get("turns"), list):
         return None
@@ -118,7 +119,7 @@ class TextSearch:
     """Looks for spans in `texts`, which a model read; each text is normalised once.
 
     Text in a repetition of the question does not count, because it was asked and not read. In a conversation, whose
-    last message may contain both, it counts if the original has the span nowhere else.
+    last message may hold both question and evidence, it counts if the original has the span nowhere else.
     """
 
     def __init__(self, texts: Sequence[str], original: Mapping[str, Any]) -> None:
@@ -133,7 +134,7 @@ class TextSearch:
         return [each for each in found if each[1] != "lost" or whole is None or whole.find_state(each[0]) != "lost"]
 
     def find_state(self, span: str) -> State:
-        """Return the state of a passage: in whole words, cut within words as in the original, or changed."""
+        """Return how a passage occurs: in whole words, cut within words as in the original, or changed."""
         wanted = _read_span(span)
         texts = self._choose_texts(wanted)
         if _find(wanted, texts) or (any(wanted.raw in text.raw for text in texts) and self._is_cut(wanted)):
@@ -145,7 +146,7 @@ class TextSearch:
         return "lost"
 
     def has_words(self, span: str) -> bool:
-        """Whether a text is there in whole words; a text without words (a sign, an emoji) must be there unchanged."""
+        """Whether a text occurs in whole words; a text without words (a sign, an emoji) must occur unchanged."""
         wanted = _read_span(span)
         return _find(wanted, self._choose_texts(wanted))
 
@@ -158,7 +159,7 @@ class TextSearch:
 
     @cached_property
     def source(self) -> TextSearch | None:
-        """A search of the example that the system received; None if it had no text."""
+        """A search in the example that the system received; None if that had no text."""
         texts = list_prompt_texts(self._original)
         return TextSearch(texts, self._original) if any(text.strip() for text in texts) else None
 
@@ -199,18 +200,18 @@ class _Text:
 
     @cached_property
     def plain(self) -> str:
-        """Its words once HTML's escapes are undone."""
+        """The words of the text after HTML's escapes are undone."""
         return normalise(undo_html(self.raw))
 
     @cached_property
     def forms(self) -> list[str]:
-        """The words after HTML's escapes are undone, then also JSON's; empty without any word."""
+        """The words after undoing HTML's escapes, then also JSON's; empty for a text without words."""
         forms = [self.plain, *map(normalise, undo_escapes(self.raw)[1:])]
         return [form for form in forms if form.strip()]
 
     def has_whole(self, span: _Text) -> bool:
-        """Whether a span of this text occurs there in whole words. Its first occurrence nearly always does. For a
-        few spans, checking around that place is cheaper than normalising a long text.
+        """Whether a span that occurs in this text does so in whole words. The first occurrence nearly always does. For
+        a few spans, checking around that place is cheaper than normalising a long text.
         """
         self._looked += len(span.raw) + 2 * CONTEXT_CHARS
         if "plain" not in self.__dict__ and 2 * self._looked < len(self.raw):
@@ -221,7 +222,7 @@ class _Text:
 
 
 def _cut_around(text: str, start: int, length: int) -> str | None:
-    """Return a stretch of a text with a few whole words on either side of a place; None if no space is near."""
+    """Return a place in a text with a few whole words on either side; None if there is no space nearby."""
     end = start + length
     first = 0 if start <= CONTEXT_CHARS else text.find(" ", start - CONTEXT_CHARS, start)
     last = len(text) if end + CONTEXT_CHARS >= len(text) else text.rfind(" ", end, end + CONTEXT_CHARS)
@@ -236,7 +237,7 @@ def _read_text(text: str) -> _Text:
 
 @lru_cache(maxsize=256)
 def _read_span(span: str) -> _Text:
-    """Return a text to search for; cached, because evaluators, systems and repeats search for the same one."""
+    """Return a text to search for; cached, because evaluators, systems and repeats search for the same text."""
     return _Text(span.strip())
 
 
@@ -246,7 +247,7 @@ def _split(texts: Sequence[_Text], question: str) -> list[_Text]:
 
 
 def _find(span: _Text, texts: Sequence[_Text]) -> bool:
-    """Whether a span is there in whole words."""
+    """Whether one of the texts contains a span in whole words."""
     holders = [text for text in texts if span.raw in text.raw]
     if not span.plain.strip():
         return bool(holders)

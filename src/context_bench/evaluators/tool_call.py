@@ -1,4 +1,4 @@
-"""Function calls against the calls that were wanted, by the rules of the Berkeley Function-Calling Leaderboard.
+"""Compare function calls with the wanted calls, by the rules of the Berkeley Function-Calling Leaderboard.
 
 Gold is a list of {function: {parameter: [accepted values]}}; an empty string among the values means that
 the parameter may be left out, unless the function declares it as required. Texts are compared without
@@ -36,7 +36,7 @@ _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 
 
 class ParsedCall(NamedTuple):
-    """One call; `arguments` is None if unreadable."""
+    """One call; `arguments` is None if they cannot be read."""
 
     name: str
     arguments: dict[str, Any] | None
@@ -92,7 +92,7 @@ def _are_all_known(calls: list[ParsedCall], known: Collection[str]) -> bool:
 
 
 def _find_json_values(text: str) -> Iterator[Any]:
-    """Every JSON object or list in a text, outermost ones only."""
+    """Find every JSON object or list in a text, but none within another."""
     decoder, place, misses = json.JSONDecoder(), 0, 0
     while misses < 200 and (start := re.compile(r"[\[{]").search(text, place)):
         try:
@@ -238,7 +238,7 @@ def _find_type(choices: Sequence[Any]) -> type | None:
 
 
 def _have_items_type(given: Any, choices: Sequence[Any], wanted: type) -> bool:
-    """Whether every item has the declared type, else the type of the first item of an accepted list."""
+    """Whether every item has the declared type, or the type of the first item of an accepted list."""
     return any(
         not isinstance(choice, list) or all(type(item) in (wanted, _find_type(choice)) for item in given)
         for choice in choices

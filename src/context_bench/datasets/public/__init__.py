@@ -1,4 +1,4 @@
-"""Public datasets: raw records from files or the hub, through the adapter of the dataset, to examples.
+"""Public datasets: raw records come from files or the hub, and the dataset's adapter turns them into examples.
 
 A record that does not fit raises a DataError with dataset, file, record and column; it is never skipped.
 """
@@ -22,7 +22,7 @@ from context_bench.types import Example
 
 
 def list_loaders() -> dict[str, Any]:
-    """Return the registry's entry for each name of the catalog: an import path, or `load` with the name bound."""
+    """Return the registry's entry for each name of the catalog: an import path, or `load` with that name bound."""
     return {name: partial(load, name) if card.adapter else card.loader for name, card in catalog().items()}
 
 
@@ -38,8 +38,8 @@ def load(
 ) -> PublicDataset:
     """Open a public dataset, whose examples are read lazily; `sample` applies only with `n`.
 
-    The folder `data_dir` (CONTEXT_BENCH_DATA by default) holds the records in `<name>/`. Without that folder they come
-    from the hub.
+    The folder `data_dir` (CONTEXT_BENCH_DATA by default) holds the records in `<name>/`. Without that folder, the
+    records come from the hub.
     """
     card = find_public_card(name)
     if sample not in SAMPLES:
@@ -76,7 +76,7 @@ class PublicDataset:
 
     @property
     def revision(self) -> str | None:
-        """The commit of the hub that the records come from, if any."""
+        """The commit on the hub from which the records come, if any."""
         return next((records.facts.get("revision") for _, records in self._parts), None)
 
     def __iter__(self) -> Iterator[Example]:

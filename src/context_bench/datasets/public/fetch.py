@@ -1,8 +1,8 @@
 """Records from the hub, and a folder of records for machines without a network.
 
-Tables of the hub are read as a stream, single files at a revision that is resolved first. No code of a repository is
-ever run. Every failure is one sentence that says what to do: no network, terms to accept, a missing revision.
-`fetch` writes what the hub has as files that `--data-dir` reads:
+Tables of the hub are read as a stream. Single files are read at a revision that is resolved first. No code of a
+repository is ever run. Every failure is one sentence that says what to do: no network, terms to accept, a missing
+revision. `fetch` writes what the hub has as files that `--data-dir` reads:
 
 DIR/<dataset>/<config>/<split>.jsonl    a table, one record a line
 DIR/<dataset>/<file>                    a repository's own files, unchanged
@@ -66,11 +66,11 @@ HUB_TIMEOUT = 30.0
 _JSON = {".json", ".jsonl"}
 JSON_CHUNK_BYTES = 1 << 20
 _NETWORK = {"OfflineModeIsEnabled", "ConnectionError", "TransportError", "TimeoutException", "TimeoutError"}
-"""Given as names, because the library that defines them depends on the client's version."""
+"""Names of network errors, because the library that defines these errors depends on the client's version."""
 
 
 class _Hub:
-    """A repository and the commit that is read, shared by tables and files."""
+    """A repository and the commit to read; tables and files share it."""
 
     def __init__(self, card: Card, config: Config, split: str, revision: str | None) -> None:
         self._card, self._config, self._split, self._revision = card, config, split, revision
@@ -78,7 +78,7 @@ class _Hub:
 
     @property
     def commit(self) -> str:
-        """The commit behind the revision, asked for once; it pins everything that is read after."""
+        """The commit of the revision, requested once; everything after is read at this commit."""
         if not self._find_commit:
             self._find_commit = self._ask_hub(lambda: _find_commit(self._config.hub, self._revision))
         return self._find_commit
@@ -89,7 +89,7 @@ class _Hub:
         return facts | ({"asked_revision": self._revision} if self._revision else {})
 
     def _iterate(self, opened: Callable[[], Iterable[T]]) -> Iterator[T]:
-        """Yield the items; each may need a request to the hub, so each may fail."""
+        """Yield the items; reading an item may need a request to the hub, which may fail."""
         rows = iter(self._ask_hub(opened))
         end = object()
         while (row := self._ask_hub(lambda: next(rows, end))) is not end:
@@ -159,7 +159,7 @@ class HubFiles(_Hub):
 
 
 def _open_rows(builder: Any, split: str) -> Iterable[Any]:
-    """Open the rows of a split; prefer our own readers, which read nothing ahead, if they give the same rows."""
+    """Open the rows of a split, with our own readers if they give the same rows, because they read nothing ahead."""
     config, declared = builder.config, builder.info.features
     found = [RemoteFile.at(address) for address in (config.data_files or {}).get(split, ())]
     files = [file for file in found if file]
@@ -174,14 +174,14 @@ def _open_rows(builder: Any, split: str) -> Iterable[Any]:
 
 
 def _is_broken_off(error: ContextBenchError) -> bool:
-    """Whether reading a file failed because of the hub, not because of the file."""
+    """Whether the hub, not the file, is the reason why reading a file failed."""
     kinds = {kind.__name__ for each in _list_causes(error) for kind in type(each).__mro__}
     return bool(kinds & {"HfHubHTTPError", "HTTPError", *_NETWORK})
 
 
 @cache
 def _find_commit(repository: str, revision: str | None) -> str:
-    """Return the commit, asked for once, so that all configurations of a repository are read at the same one."""
+    """Return the commit; it is requested once, so that all configurations are read at the same commit."""
     from huggingface_hub import HfApi
 
     return str(HfApi().dataset_info(repository, revision=revision, timeout=HUB_TIMEOUT).sha)

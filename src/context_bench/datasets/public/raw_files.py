@@ -52,18 +52,18 @@ class RawFile:
 
     @property
     def name(self) -> str:
-        """Its own name, without `.gz`."""
+        """The name of the file or member, without `.gz`."""
         name = (self.member or self.path.name).rpartition("/")[2]
         return name[:-3] if name.lower().endswith(".gz") else name
 
     @property
     def suffix(self) -> str:
-        """The suffix, which says how it is read."""
+        """The suffix, which decides how the file is read."""
         return Path(self.name).suffix.lower()
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the bytes as they were before packing."""
+        """Open the unpacked bytes."""
         packed = (self.member or self.path.name).lower().endswith(".gz")
         try:
             with ExitStack() as stack:
@@ -138,7 +138,7 @@ def _unpack(file: RawFile, folder: Path) -> Path:
 
 
 def digest(path: Path) -> str:
-    """Return a digest that distinguishes versions of a file; only its size if reading would take long."""
+    """Return a digest that distinguishes versions of a file; for a file too large to read quickly, only its size."""
     size = path.stat().st_size
     if size > MAX_DIGEST_BYTES:
         return f"{size} bytes"
@@ -177,7 +177,7 @@ class LocalFiles:
             return {}
 
     def _find_files(self) -> tuple[list[RawFile], bool]:
-        """Find the files to read, and whether the dataset's own reader reads them."""
+        """Find the files to read, and whether to read them with the dataset's own reader."""
         own = (self._config.files, self._config.hub_files) if self._split == self._config.split else ()
         for patterns in own:
             if self._own is not None:
@@ -206,7 +206,7 @@ class LocalFiles:
 
 
 def patterns_for(card: Card, config: Config, split: str | None = None) -> list[str]:
-    """List where the files of a configuration are looked for, in order, for people to read."""
+    """List, for people to read, where the files of a configuration are searched, in order."""
     split = split or config.split
     own = [*config.files, *config.hub_files] if split == config.split else []
     return [*dict.fromkeys(own), *(f"{stem}.*" for stem in _list_stems(card, config, split))]

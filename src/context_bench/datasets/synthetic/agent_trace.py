@@ -80,7 +80,7 @@ class Call(NamedTuple):
 
 @dataclass
 class Read:
-    """Something that is read, once or several times: its size is chosen when all else is known."""
+    """A file or other source that is read, once or several times; its size is chosen last."""
 
     call: Call
     tool: ToolOutput | None = None
@@ -94,9 +94,9 @@ def agent_trace(
 ) -> Iterator[dict[str, Any]]:
     """Yield histories of `turns` calls with their results (`length` tokens together) that end with a question.
 
-    The answer is in one result, `age` turns before the end (1 is the newest result); without `age`, spread evenly
-    from the newest to the oldest. The next action is the call that hands it in, given in `ground_truth`. `kind` is
-    the kind of result that contains it, as for `json-logs`.
+    The answer is in one result, `age` turns before the end (1 is the newest result); without `age`, spread evenly from
+    the newest to the oldest. The next action is the call that submits the answer, given in `ground_truth`. `kind` is
+    the kind of result that contains the answer, as for `json-logs`.
     """
     check_whole("turns", turns, 2)
     check_cell(length, FLOOR + FLOOR_PER_TURN * turns, n, seed, what=f"turns={turns}")
@@ -130,7 +130,7 @@ def _make_trace(length: int, turns: int, age: int | None, index: int, n: int, se
 
 
 class _History:
-    """The messages of a history; the results of reads are empty until `fill` shares out the tokens."""
+    """The messages of a history; the results of reads are empty until `fill` divides the tokens among them."""
 
     def __init__(self, draw: Draw, wanted: ToolOutput, kind: str) -> None:
         self._draw, self._wanted, self._kind = draw, wanted, kind

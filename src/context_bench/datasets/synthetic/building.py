@@ -6,7 +6,7 @@ string: the standard library promises a stable sequence for it, but not for `cho
 `assemble` puts facts at given depths in filler, to an exact length in cl100k_base tokens. Filler comes in units (a
 sentence, a log line, a record) that include their separators. Each unit is counted once on its own, and the last few
 units of a stretch are chosen by subset sum to meet its budget. Then the whole text is counted, and the difference from
-the sum of its parts is corrected. The result is never longer than requested, and at most 2% shorter.
+the sum of its parts is corrected. The text is never longer than requested, and at most 2% shorter.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Draw:
         return items[int(self._random() * len(items))]
 
     def sample(self, items: Sequence[T], size: int) -> list[T]:
-        """Return `size` different ones of `items`, in random order."""
+        """Return `size` different items of `items`, in random order."""
         pool = list(items)
         for index in range(size):
             other = self.between(index, len(pool) - 1)
@@ -113,7 +113,7 @@ def check_whole(name: str, value: int, low: int, high: int | None = None) -> Non
 
 
 def check_share(name: str, value: float | None) -> None:
-    """Refuse a `value` that is neither None nor a number from 0 to 1."""
+    """Refuse a `value` other than None or a number from 0 to 1."""
     if value is None or (is_number(value) and 0 <= value <= 1):
         return
     raise UsageError(f"{name} must be a number from 0 (start) to 1 (end), or None to spread it (got {value!r})")
@@ -165,7 +165,7 @@ class Names:
                 return name
 
     def other(self, name: tuple[str, str]) -> tuple[str, str]:
-        """Return a pair that is not `name`, and in most cases shares one word with it."""
+        """Return a pair other than `name`, which in most cases shares one word with `name`."""
         adjective, noun = self._draw.pick(ADJECTIVES), self._draw.pick(NOUNS)
         near = self._draw.pick(((name[0], noun), (adjective, name[1]), (adjective, noun)))
         return near if near != name else self.other(name)
@@ -223,10 +223,11 @@ class Fact(NamedTuple):
 
 
 class Stock(NamedTuple):
-    """A source of filler.
+    """A source of filler text.
 
-    `unit` returns a usual piece, `scrap` a small one for gaps that no usual piece fills; `glue` is how a
-    piece typically ends, because tokens may span two pieces; `render` puts a frame around the pieces.
+    `unit` returns a usual piece, and `scrap` a small piece for gaps that no usual piece fills. `glue` is the typical
+    end of a piece; sizes are counted behind it, because a token may span two pieces. `render` puts a frame around the
+    pieces.
     """
 
     unit: Callable[[], str]
@@ -235,7 +236,7 @@ class Stock(NamedTuple):
     render: Callable[[Sequence[str]], str]
 
     def size(self, unit: str) -> int:
-        """Count what `unit` adds to a text that it is appended to."""
+        """Count the tokens that `unit` adds to a text when appended to it."""
         return tokens(self.glue + unit) - tokens(self.glue)
 
 
@@ -249,7 +250,7 @@ class Assembled(NamedTuple):
 
 @dataclass
 class Stretch:
-    """Filler between two facts: `bulk` as it came, and a `tail` chosen to meet the budget."""
+    """Filler between two facts: a `bulk` of pieces as drawn, and a `tail` of pieces chosen to meet the budget."""
 
     bulk: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
@@ -257,7 +258,7 @@ class Stretch:
     tail_used: int = 0
 
     def grow(self, more: int, stock: Stock, slop: int) -> None:
-        """Refill with about `more` tokens more (or fewer, if negative): bulk first, then a new tail."""
+        """Change the size by about `more` tokens, which may be negative: the bulk first, then a new tail."""
         room = self.tail_used + more
         self.used -= self.tail_used
         while room < 0 and self.bulk:

@@ -2,8 +2,8 @@
 
 `needle` hides one fact at a given depth, `multi-needle` several. `kv` looks one key up in a JSON object. `tracking`
 follows chains of variable assignments to their end. `aggregate` asks for the most frequent words of a list, so no small
-part of the context contains the answer. `rerank` is a list of documents: a few answer the question, and the others look
-as if they did.
+part of the context contains the answer. `rerank` has a list of documents: a few answer the question, and the others
+only look as if they did.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ def tracking(
 ) -> Iterator[dict[str, Any]]:
     """Yield examples that ask for all variables with a given value, directly or through other variables.
 
-    A chain sets one variable to its own number and copies it `hops` times, always forwards in the text. One of the
-    `chains` is asked for, the others distract. The gold answer has `hops + 1` parts: the variables, in the order of
-    assignment. `evidence` is every assignment of the asked chain.
+    A chain sets one variable to its own number and copies it `hops` times, always forwards in the text. The question is
+    about one of the `chains`; the other chains distract. The gold answer has `hops + 1` parts: the variables, in the
+    order of assignment. `evidence` is every assignment of the asked chain.
     """
     check_whole("hops", hops, 0, 30)
     check_whole("chains", chains, 1, 30)
@@ -178,7 +178,7 @@ def _write_assignment(members: list[str], step: int, value: str) -> str:
 
 
 def _make_variables(draw: Draw, count: int) -> list[str]:
-    """Make `count` different five-letter names, none of which is a word of the prose: those are lower case."""
+    """Make `count` different five-letter names; no name is a word of the prose, where words are in lower case."""
     names: dict[str, None] = {}
     while len(names) < count:
         c, v = CONSONANTS, VOWELS
@@ -212,8 +212,8 @@ WORDS = words(
 def aggregate(*, length: int = 4000, top: int = 3, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Yield examples that ask for the `top` (1 to 20) most frequent words of a shuffled list.
 
-    Each of them occurs at least twice as often as any other word. The gold answer has parts, which may be given in any
-    order. There is no `evidence`, because no small part of the context contains the answer.
+    Each of these words occurs at least twice as often as any other word. The gold answer has parts, which may be given
+    in any order. There is no `evidence`, because no small part of the context contains the answer.
     """
     check_whole("top", top, 1, 20)
     check_cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")
@@ -235,13 +235,13 @@ def _make_list(length: int, top: int, index: int, seed: int) -> dict[str, Any]:
 
 
 def _count_words_in(length: int) -> int:
-    """Return how many words fill `length` tokens: one token each, and one for each line break."""
+    """Return how many words fill `length` tokens; each word is one token, and so is each line break."""
     lines, rest = divmod(length + 1, WORDS_PER_LINE + 1)  # a line takes WORDS_PER_LINE tokens and a break, but the last
     return lines * WORDS_PER_LINE + max(rest - 1, 0)
 
 
 def _share_out(size: int, top: int) -> list[int]:
-    """Divide `size` words: two fifths for the top words, one fifth for as many runners-up, the rest evenly for the
+    """Divide `size` words: two fifths for the top words, one fifth for as many next words, the rest evenly for all
     others."""
     average = 2 * size // (5 * top)
     step = average // (2 * top)
@@ -290,8 +290,8 @@ def rerank(
 ) -> Iterator[dict[str, Any]]:
     """Yield examples with a list of `documents`, `relevant` of which (at most 20) are needed to answer the question.
 
-    The others are about another building of the same place, the same building elsewhere, or neither, and each states a
-    number of its own. With several relevant documents the gold answer has parts, one from each; `relevant_ids` and
+    The other documents are about another building of the same place, the same building elsewhere, or neither, and each
+    states another number. With several relevant documents, the gold answer has one part from each; `relevant_ids` and
     `evidence` are in the same order. `context` is the texts joined by blank lines; without `length` it has 100 tokens
     for each document.
     """
@@ -348,7 +348,7 @@ def _choose_entries(draw: Draw, documents: int, relevant: int) -> tuple[list[Ent
 
 
 def _build_documents(draw: Draw, entries: list[Entry], length: int) -> Assembled:
-    """Write a document for each entry: an opening, its statement, and prose before and after the latter."""
+    """Write a document for each entry: an opening, and the entry's statement with prose before and after it."""
     prose = Prose(draw)
     count = len(entries)
     facts: list[Fact] = []

@@ -1,8 +1,8 @@
 """`json-logs`: a fact inside a tool's output, which agent proxies compress: here, logs and source code.
 
 Logs have time stamps that only go forward, levels, services and request ids. A line is made before its place is known,
-so time stamps are filled in at the end; all have the same number of tokens. Source code always parses, and no name is
-defined twice. Other lines and constants state similar facts about other names.
+so time stamps are filled in at the end; all time stamps have the same number of tokens. Source code always parses, and
+no name is defined twice. Other lines and constants state similar facts about other names.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class _Source:
         self._draw, self._names, self._taken = draw, Names(draw), set[str]()
 
     def constant(self, near: tuple[str, str] | None = None) -> tuple[tuple[str, str], str, str]:
-        """Return the words of a constant, its name and its value; `near` makes it one that resembles those."""
+        """Return the words of a constant, its name and its value; with `near`, the words resemble those words."""
         pair = self._names.name() if near is None else self._names.other(near)
         name = "_".join((*pair, self._draw.pick(UNITS))).upper()
         while name in self._taken:

@@ -1,7 +1,7 @@
 """Filler prose: an endless, varied and grammatical stream of sentences without a single digit.
 
-A paragraph stays with one topic. No sentence occurs twice in one stream until the stream is far longer
-than any context, and two consecutive ones never share their form.
+A paragraph stays with one topic. No sentence occurs twice in one stream until the stream is far longer than any
+context, and two consecutive sentences never have the same form.
 """
 
 from __future__ import annotations

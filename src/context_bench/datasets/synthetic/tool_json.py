@@ -1,7 +1,7 @@
 """An API's list of records as JSON: pretty-printed, a record on each line, or all on one line.
 
-One record's note states the fact; other notes state the same about other names, so that neither the field nor the
-wording gives it away.
+One record's note states the fact; other notes state similar facts about other names, so that neither the field nor the
+wording gives the fact away.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MIN_FULL_RECORD_TOKENS = 4000  # in a shorter context the record has few fields,
 
 
 class Theme(NamedTuple):
-    """The subject of the records; `fields` are the optional ones and their values."""
+    """The subject of the records; `fields` has the optional fields and their values."""
 
     noun: str
     label: str

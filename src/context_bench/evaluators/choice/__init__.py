@@ -18,9 +18,9 @@ _LETTER = re.compile(r"\W*([A-Za-z])\W*")
 class MultipleChoiceAccuracy:
     """Scores `mc_accuracy`: 1.0 when the reply chooses the correct letter, and no other.
 
-    Only existing letters count: as many as there are `choices`, or A to J without `choices`. A
-    reply that gives the text or the value of exactly one option chooses it. Without a `correct_letter` the letter is
-    that of the choice which equals the `answer`. The details contain the letter that was read.
+    Only letters of existing options count: one for each of the `choices`, or A to J without `choices`. A reply that
+    gives the text or the value of exactly one option chooses it. Without a `correct_letter`, the correct letter is that
+    of the choice which equals the `answer`. The details contain the letter that was read from the reply.
     """
 
     name = "multiple-choice-accuracy"
@@ -50,7 +50,7 @@ def list_option_texts(example: Mapping[str, Any]) -> list[str]:
 
 
 def find_correct_letter(example: Mapping[str, Any], options: list[str]) -> str | None:
-    """Return the gold letter: the one that is given, or that of the one option which is the answer."""
+    """Return the gold letter: the given letter, or the letter of the only option that equals the answer."""
     given = _LETTER.fullmatch(str(example.get("correct_letter") or ""))
     if given:
         return given[1].upper()

@@ -1,7 +1,7 @@
 """Wordings around a letter that choose an option or rule it out.
 
-Each pattern looks at the text just before a letter (and ends there) or just after it (and starts there).
-They are separate from the code, so that a new wording is one more line here.
+Each pattern looks at the text just before a letter (and ends there) or just after it (and starts there). The wordings
+are separate from the code, so that adding one takes one more line here.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ REJECTED_BEFORE = re.compile(
     r"|really|actually|quite))*[\s:\"'(\[«]*$",
     re.IGNORECASE,
 )
-"""The letter that follows is ruled out."""
+"""The letter after this wording is ruled out."""
 
 NAMED_BEFORE = re.compile(r"\b(?:option|choice|answer|letter|alternative|statement)s?[\s:\"'(\[«]*$", re.IGNORECASE)
 """The letter that follows is the name of an option."""
@@ -123,7 +123,7 @@ REJECTED_AFTER = re.compile(
     ),
     re.IGNORECASE,
 )
-"""The letter before is ruled out."""
+"""The letter before this wording is ruled out."""
 
 ASKED_YES = re.compile(r"[)\]\"'»]*\?\s*(?:yes|correct|right|exactly)\b", re.IGNORECASE)
 ASKED_NO = re.compile(r"[)\]\"'»]*\?\s*no\b(?=\s*[.,;:!–—-])", re.IGNORECASE)
@@ -175,7 +175,7 @@ HYPOTHETICAL = re.compile(
     r"(?!\s+(?:i|we)\s+must\b)"
 )
 ABANDONED = re.compile(r"\bwould(?:\s+have)?\s+(?:be|been)\b", re.IGNORECASE)
-"""Together: "if it had asked for the largest, the answer would be A" says nothing about this question."""
+"""Two wordings of an unreal case: "if it had asked for the largest, the answer would be A" is no answer."""
 
 EARLIER = re.compile(
     r"(?i)\b(?:was|were)\s+(?:going|tempted|inclined|about|ready)\s+to\b|\b(?:initially|originally|at\s+first(?:\s+glance)?)\b"

@@ -21,7 +21,7 @@ from context_bench.evaluators.choice.option_places import (
 from context_bench.text.golds import cut_sentence_around
 
 FIRST_MENTIONS, LAST_MENTIONS = 20, 400
-"""Replies with more mentions are read only at both ends: they are no answers, or hostile."""
+"""Replies with more mentions are read only at both ends, because they are no real answers, or are hostile."""
 
 
 class Weight(IntEnum):
@@ -37,7 +37,7 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True)
 class OptionMention:
-    """One mention of options: which ones, its place, its weight, and whether by text."""
+    """One mention of options: their letters, its place and weight, and whether the options are named by their text."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class OptionMention:
 def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[OptionMention]:
     """Find all mentions of options, in order, in a text from `remove_markup`.
 
-    `options` are their texts, where known; `bold` has the texts that the reply has in bold.
+    `options` are the texts of the options, where known; `bold` has the texts that the reply has in bold.
     """
     places, quotes = find_places(text, letters, options)
     if len(places) > FIRST_MENTIONS + LAST_MENTIONS:
@@ -111,7 +111,7 @@ class _Page:
         self.verdicts = self._find_line_verdicts(labels)
 
     def _find_line_verdicts(self, labels: Sequence[re.Match[str]]) -> dict[int, Weight]:
-        """Find lines that begin with an option and judge it ("B. Oranges - correct"), keyed by the end of its name."""
+        """Find lines that begin with an option and judge it ("B. Oranges - correct"), keyed by where its name ends."""
         ends = [label.end(1) for label in labels]
         ends += [quote.end for quote in self.quotes.values() if self._opens_line(quote)]
         found: list[tuple[int, bool]] = []
@@ -132,7 +132,7 @@ class _Page:
         return any(start <= spot < end for start, end in self.wrong)
 
     def weight(self, place: OptionPlace) -> Weight | None:
-        """Weigh a place; None when no option is meant."""
+        """Return the weight of a place; None when no option is meant there."""
         before, after = self.text[max(0, place.start - REACH_CHARS) : place.start], self._read_after(place)
         if not self._means_option(place, before, after):
             return None
@@ -204,7 +204,7 @@ class _Page:
         return Weight.NAMED if not place.bare or cues.NAMED_BEFORE.search(before) else Weight.PASSING
 
     def _weigh_layout(self, place: OptionPlace) -> Weight | None:
-        """Weigh a letter by its layout: alone on a line, as the label of the reply or of its last line, or in the last
+        """Weigh a letter by where it stands: alone on a line, as a label of the reply or its last line, or in the last
         sentence."""
         text = self.text
         line_start, line_end = text.rfind("\n", 0, place.start) + 1, text.find("\n", place.end)

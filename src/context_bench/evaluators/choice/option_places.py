@@ -1,8 +1,8 @@
 """Finds where a reply may name an option: by its letter, by its text, or by its position ("the second option").
 
-English has words that look like letters. A capital A inside a sentence is a letter, as any other capital is;
-at the start of one it may be the article, and I may be the pronoun anywhere. Letters that follow
-a number are units ("10 g", "5 A"). Wordings are in `option_cues`.
+Some English words look like letters. A capital A inside a sentence is a letter, like any other capital; at the start of
+a sentence, A may be the article. I may be the pronoun anywhere. Letters that follow a number are units ("10 g", "5 A").
+Wordings are in `option_cues`.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ _LABEL = re.compile(r"(?<!\w)[(\[«\"']*([A-Z])([)\]».:,\"']*\s*[–—-]?)\s*$
 
 
 def _find_quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[OptionPlace]:
-    """Find where the text of an option occurs by itself, including its article; if options overlap, the longest."""
+    """Find where the text of an option occurs by itself, with its article; of overlapping options, take the longest."""
     owners: dict[str, list[str]] = {}
     for letter, option in zip(letters, options):
         key = make_option_key(remove_markup(option))
@@ -197,7 +197,7 @@ _NUMBER_AFTER = re.compile(
 
 
 def _find_positions(text: str, letters: str, all_known: bool) -> Iterator[OptionPlace]:
-    """Find options named by their position; "the last one" only if their number is known."""
+    """Find options named by their position; "the last one" counts only if the number of options is known."""
     for noun in _NOUN.finditer(text):
         start, end = noun.span()
         before = _ORDINAL_BEFORE.search(text[max(0, start - 30) : start])
@@ -212,7 +212,7 @@ def _find_positions(text: str, letters: str, all_known: bool) -> Iterator[Option
 
 
 def _read_position(words: str, last: int) -> int:
-    """Return the place in the list that an ordinal or a number stands for, from 1."""
+    """Return the place in the list that an ordinal or a number means; places count from 1."""
     for word in words.split():
         for names in (_ORDINALS, _CARDINALS):
             if word in names:

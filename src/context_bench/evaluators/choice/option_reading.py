@@ -1,9 +1,9 @@
 """Reads which option a reply chooses.
 
-Every place where the reply names an option, by letter, position or text, is weighed by the words around it.
-A stated answer outranks the conclusion of an argument, which outranks a mere mention; among
-equals the last one counts, since replies reason first and correct themselves. If that is not decisive and the
-options are values, the final value of the reply is compared with them.
+Every place where the reply names an option, by letter, position or text, is weighed by the words around it. A stated
+answer outranks the conclusion of an argument, which outranks a mere mention; among equals the last one counts, since
+replies reason first and correct themselves. If this gives no choice and the options are values, the final value of the
+reply is compared with the options.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _FOLLOWING = re.compile(r"(?:\s|\\[ ,;]|\$|\\(?:text|mathrm)\{)*([A-Za-zµμΩ]{
 
 
 class _Quantity(NamedTuple):
-    """A number and its unit, brought to the unit without prefix."""
+    """A number and its unit, converted to the unit without prefix."""
 
     value: ExactNumber
     unit: str
@@ -92,7 +92,7 @@ class _Quantity(NamedTuple):
 
 
 def _read_following_unit(text: str, place: int) -> str:
-    """Return the unit right after a value, with a space before it; empty when it is unknown."""
+    """Return the unit right after a value, with a space in front; an unknown unit is empty."""
     found = _FOLLOWING.match(text, place)
     return f" {found[1]}" if found and _read_unit(found[1]) else ""
 
@@ -109,7 +109,7 @@ def _read_quantity(text: str) -> _Quantity | None:
 
 @lru_cache(maxsize=256)
 def _read_unit(name: str) -> tuple[str, Fraction] | None:
-    """Return the base unit of a unit and the factor to it: km is 1,000 m."""
+    """Return the base unit of a unit, and the factor between them: km is 1,000 m."""
     spelled = name.lower()
     spelled = spelled[:-1] if len(spelled) > 3 and spelled.endswith("s") else spelled
     if spelled in _TIMES:
@@ -165,9 +165,10 @@ MAX_REMARK_CHARS = 300
 
 
 def read_choice(reply: str, letters: str, options: Sequence[str] = (), question: str = "") -> str | None:
-    """Return the letter, one of `letters`, that the reply chooses; None when it chooses none, or several.
+    """Return the letter, one of `letters`, that the reply chooses; None when the reply chooses no letter, or several.
 
-    `options` are their texts, where known. For "which is NOT a mammal", the option that "is not" one is the answer.
+    `options` are the texts of the options, where known. If the question is "which is NOT a mammal", a reply that says
+    of an option that it is not a mammal chooses that option.
     """
     exception = _asks_for_exception(question)
     bold = {make_option_key(remove_markup(text)) for text in _BOLD.findall(reply)} if options else set()
@@ -196,14 +197,14 @@ def _drop_closing_remark(text: str) -> str:
 
 
 def _drop_run_on(text: str) -> list[str]:
-    """Yield the text before a further question, which a base model may have invented and answered; then all of it."""
+    """Yield the text before a further question, which a base model may have invented; then the whole text."""
     following = _NEXT_QUESTION.search(text)
     head = text[: following.start()] if following else ""
     return [head, text] if head.strip() else [text]
 
 
 def _weigh(text: str, mentions: Sequence[OptionMention], letters: str, exception: bool) -> str | None:
-    """Return the option that is stated, suggested, left over or named; `letters` is given if all options are known."""
+    """Return the option that is stated, suggested, left over or named; pass `letters` if all options are known."""
     rejected = _list_rejected(mentions)
     stated = [each for each in mentions if each.weight is Weight.STATED]
     suggested = [each for each in mentions if each.weight is Weight.SUGGESTED]

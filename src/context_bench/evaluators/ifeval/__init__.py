@@ -1,9 +1,9 @@
 """IFEval (Zhou et al., 2023): verifiable instructions, checked by the published rules.
 
-Each rule takes the reply and the arguments of the instruction, under the names that the benchmark gives them, and no
-others. Letters and keywords count regardless of case; a keyword counts inside longer words too, a forbidden word only
-as a whole word. The benchmark's own oddities are kept, so that scores are comparable. Tables pad the arguments of each
-instruction with nulls, so null means absent. An unknown instruction is an error, never a pass.
+Each rule takes the reply and the arguments of the instruction, under the benchmark's names. Letters and keywords count
+regardless of case; a keyword counts inside longer words too, a forbidden word only as a whole word. The benchmark's own
+oddities are kept, so that scores are comparable. Tables pad the arguments of each instruction with nulls, so null means
+absent. An unknown instruction is an error, never a pass.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def number_paragraphs(reply: str, *, num_paragraphs: int) -> bool:
 
 
 def nth_paragraph_first_word(reply: str, *, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
-    """Count paragraphs separated by an empty line. Blank ones are not counted, but take up a position."""
+    """Count paragraphs separated by an empty line. Blank paragraphs are not counted, but take up a position."""
     parts = reply.split("\n\n")
     filled = sum(bool(part.strip()) for part in parts)
     if not 1 <= nth_paragraph <= filled or not parts[nth_paragraph - 1].strip():
@@ -214,7 +214,7 @@ _BY_SENTENCES = {"length_constraints:number_sentences", "change_case:capital_wor
 
 
 def list_checks(example: Mapping[str, Any]) -> list[tuple[str, Check]]:
-    """Return the instructions of an example with their checks; none when it has none."""
+    """Return the instructions of an example with their checks; empty for an example without instructions."""
     names = example.get("instruction_id_list") or []
     arguments = example.get("kwargs")
     if arguments is None:
@@ -244,7 +244,7 @@ def _check(name: str, given: Mapping[str, Any]) -> Check:
 
 
 def describe_provenance(names: Iterable[str]) -> dict[str, str]:
-    """Name the sentence parameters if they were used, since they are needed to repeat the counts."""
+    """Name the sentence parameters if the checks used them, since repeating the counts needs the same ones."""
     return {"sentences_by": name_data_source()} if _BY_SENTENCES.intersection(names) else {}
 
 
@@ -281,8 +281,8 @@ class IFEvalChecker:
 class IFEvalOfficial:
     """Scores `ifeval_prompt_strict`, `ifeval_prompt_loose`, `ifeval_inst_strict`, `ifeval_inst_loose`, as published.
 
-    Loose ignores text that a chat model adds around its answer: an instruction holds when any of eight readings
-    of the reply follows it, with and without the first line, the last line, both, and the asterisks.
+    Loose ignores text that a chat model adds around its answer: an instruction is followed when any of eight readings
+    of the reply follows it: with and without the first line, the last line, both lines, and the asterisks.
 
     The instruction-level accuracy of a benchmark is a ratio of sums over all prompts, not a mean of
     the rows' ratios, so `details` keep `followed` and `total` under `strict` and `loose`.

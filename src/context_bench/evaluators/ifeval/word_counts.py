@@ -1,7 +1,7 @@
 """Words and sentences as IFEval counts them: with NLTK's own splitters (extra `ifeval`).
 
-Words are runs of word characters. Sentences are Punkt's; words in capitals are searched among NLTK's tokens of each
-sentence.
+Words are runs of word characters. Punkt splits the sentences, and words in capitals are counted among NLTK's tokens of
+each sentence.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def parameters() -> Parameters:
 
 
 def name_data_source() -> str:
-    """`nltk-data` or `built-in`: stored with the scores, since the two may differ by a sentence."""
+    """Return `nltk-data` or `built-in`; stored with the scores, since the two may differ by a sentence."""
     return "built-in" if parameters() is BUILT_IN else "nltk-data"
 
 
@@ -145,7 +145,7 @@ _WORD = re.compile(r"\w+")
 
 
 def make_sentence_splitter(known: Parameters) -> Any:
-    """NLTK's Punkt with these parameters."""
+    """Make NLTK's Punkt with these parameters."""
     try:
         from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
     except ImportError as error:

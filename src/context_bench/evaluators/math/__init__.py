@@ -72,7 +72,7 @@ class MathEquivalence:
 
 
 def _join_parts(reply: str, answer: str, golds: list[str]) -> str:
-    """Join an answer that the reply gives as a list with one item for each part of the gold."""
+    """Join the items of the reply's list into one answer, if the gold has as many parts as the list has items."""
     for kind, count in map(count_parts, golds):
         if count > 1 and kind in ("", "()", "\\{\\}") and count_parts(answer)[1] == 1:
             parts = ", ".join(read_parts(reply, count))
@@ -82,7 +82,7 @@ def _join_parts(reply: str, answer: str, golds: list[str]) -> str:
 
 @cache
 def _get_pool(seconds: float, megabytes: int) -> WorkerPool:
-    """One pool for all evaluators with the same limits: a worker takes a second or two to start."""
+    """Return one pool for all evaluators with the same limits, because a worker takes a second or two to start."""
     return WorkerPool(_EQUIVALENT, seconds=seconds, megabytes=megabytes)
 
 
@@ -98,7 +98,7 @@ def prepare() -> None:
 
 
 def equivalent(gold: str, answer: str) -> bool:
-    """Whether math-verify finds two LaTeX expressions to be the same. Runs in a worker process: it has no limits."""
+    """Whether math-verify finds two LaTeX expressions equal. Call it only in a worker: it sets no limits."""
     from math_verify import parse, verify
 
     parsed = [parse(f"${text}$", parsing_timeout=None) for text in (gold, answer)]

@@ -1,6 +1,6 @@
 r"""Finds where a reply says its final answer.
 
-It looks for, in this order: the last `\boxed{}`, unless a "final answer" follows it; the last `#### X`; the last "the
+These are tried in this order: the last `\boxed{}`, unless a "final answer" follows it; the last `#### X`; the last "the
 answer is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; the bold text of the last
 paragraph; else its last value. Reasoning in `<think>` is ignored if text follows it; otherwise only an answer stated in
 it counts. Offers of further help, a check of the result and given numbers are ignored too: see `mentions`.
@@ -90,7 +90,7 @@ def read_gold_text(gold: str) -> str:
 
 
 def find_final_answer(reply: str) -> str:
-    """Find the final answer as written, or an empty text when the reply has none."""
+    """Find the final answer as written; an empty text when the reply has no answer."""
     text = _drop_offer(unify(reply).strip())
     for find in (_read_box_or_correction, _read_marked, _read_json, _read_statement):
         if found := find(text):
@@ -292,7 +292,7 @@ _ITEM = re.compile(
 def read_parts(reply: str, count: int) -> list[str]:
     """Read the answers of the items that a reply ends with: `(a) 4` on one line, `(b) 9` on the next.
 
-    Empty if there are not exactly `count` items, or one of them has no answer.
+    The list is empty if there are not exactly `count` items, or an item has no answer.
     """
     lines = [line for line in reply[-4000:].splitlines() if line.strip()]
     found: list[str] = []

@@ -34,7 +34,7 @@ def split_brackets(text: str) -> tuple[str, str]:
 
 
 def _measure_depth(text: str) -> int | None:
-    """Return the number of open brackets; None if one closes that was not opened."""
+    """Return the number of brackets left open; None if a closing bracket has no opening one."""
     depth = 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")
@@ -44,7 +44,7 @@ def _measure_depth(text: str) -> int | None:
 
 
 def split_items(text: str) -> list[str]:
-    r"""Split a list at the commas outside of brackets; `\pm 3` is two of them."""
+    r"""Split a list at the commas outside of brackets; `\pm 3` is two items."""
     parts, start = [], 0
     for found in _LISTED.finditer(text):
         if _measure_depth(text[start : found.start()]) == 0:
@@ -61,7 +61,7 @@ def _split_signs(text: str) -> list[str]:
 
 
 def read_named_values(parts: list[str]) -> tuple[list[str], list[str]]:
-    """Return the names and the values of `x = 3, y = 4`; no names unless every part has one."""
+    """Return the names and the values of `x = 3, y = 4`; no names unless every part has a name."""
     found = [_NAMED.match(part) for part in parts]
     if not all(found):
         return [], parts
@@ -75,13 +75,12 @@ def read_ratio(text: str) -> tuple[Fraction, ...] | None:
 
 
 def is_same_ratio(one: str, other: str) -> bool:
-    """Whether two ratios or clock times are the same: 3:45 p.m. is 15:45, and also 3:45 without a half of the day."""
+    """Whether two ratios or clock times are the same: 3:45 p.m. equals 15:45, and also 3:45 without a.m. or p.m."""
     return bool(_list_clock_readings(one) & _list_clock_readings(other))
 
 
 def _list_clock_readings(text: str) -> set[tuple[str | None, tuple[Fraction, ...]]]:
-    """Return the parts of a ratio, and as a clock time its readings in either half of the day and on the 24-hour
-    clock."""
+    """Return the parts of a ratio, and its readings as a clock time: a.m., p.m. and on the 24-hour clock."""
     found, parts = _RATIO.fullmatch(text), read_ratio(text)
     if not found or not parts:
         return set()
@@ -117,14 +116,14 @@ Ratio = tuple[Fraction, ...] | None
 
 
 def compare(gold: str, answer: str) -> bool | None:
-    """Compare without algebra; None where algebra is needed."""
+    """Compare without algebra; return None if algebra is needed."""
     gold = canonical(gold)
     verdicts = [_compare(gold, each) for each in list_readings(answer) if len(each) <= MAX_CHARS + len(gold)]
     return True if True in verdicts else None if None in verdicts else False
 
 
 def list_readings(answer: str) -> list[str]:
-    r"""List the canonical readings of an answer: of `1/3 \approx 0.3` the exact value and the approximate one."""
+    r"""List the canonical readings of an answer; `1/3 \approx 0.3` has two, the exact value and the approximate one."""
     text = canonical(answer)
     exact, *rounded = (part.strip() for part in _APPROX.split(text))
     if not rounded or len(text) > MAX_CHARS:
@@ -162,8 +161,8 @@ def _compare(gold: str, answer: str) -> bool | None:
 
 
 def _compare_shapes(gold: str, answer: str) -> bool | None:
-    """Compare inequalities, ratios and matrices; None if neither answer is one, or the two are not comparable in that
-    way."""
+    """Compare inequalities, ratios and matrices; None if neither answer has such a form, or the two forms are not
+    comparable."""
     gold_variable, answer_variable = find_variable(gold), find_variable(answer)
     variables = {name for name in (gold_variable, answer_variable) if name}
     if len(variables) == 1:
@@ -245,7 +244,7 @@ def _compare_in_order(gold: Sequence[str], answer: Sequence[str]) -> bool | None
 
 
 def _compare_in_any_order(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
-    """Match each item of the gold with one of the answer; undecided if any pair is."""
+    """Match each item of the gold with an item of the answer; undecided if any pair is undecided."""
     left = list(answer)
     for item in gold:
         verdicts = [_compare(item.strip(), other.strip()) for other in left]

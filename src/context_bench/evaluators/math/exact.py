@@ -1,8 +1,8 @@
 """Exact numbers: the value of a written number, as a fraction.
 
-Understands signs, thousands commas, currencies, units, percent, fractions, mixed numbers, decimals,
-repeating decimals, scientific notation, and arithmetic on those. No floating point is involved, and no input
-makes it slow: numbers beyond a few thousand digits are refused.
+Understands signs, thousands commas, currencies, units, percent, fractions, mixed numbers, decimals, repeating decimals,
+scientific notation, and arithmetic on such numbers. No floating point is involved, and no input makes it slow: numbers
+beyond a few thousand digits are refused.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def equal(gold: ExactNumber, given: ExactNumber) -> bool:
 
 
 def number(text: str) -> ExactNumber | None:
-    """Return the number that a canonical answer is, or None."""
+    """Read a canonical answer as a number; None if it is no number."""
     if len(text) > MAX_CHARS or not any(char.isdigit() for char in text):
         return None
     text = _APPROXIMATELY.sub("", text).strip()
@@ -86,7 +86,7 @@ def _keep_scale(found: re.Match[str]) -> str:
 
 
 def _expand_repeating(found: re.Match[str]) -> str:
-    r"""0.1\overline{6} as (16 - 1) / 90."""
+    r"""Write a repeating decimal as a fraction: 0.1\overline{6} is (16 - 1) / 90."""
     whole, fixed, period = found.groups()
     top = int(f"{whole}{fixed}{period}") - int(f"{whole}{fixed}" or "0")
     return rf"\frac{{{top}}}{{{(10 ** len(period) - 1) * 10 ** len(fixed)}}}"
@@ -261,7 +261,7 @@ def _read(text: str) -> tuple[str, list[Range]] | None:
 
 
 def _read_piece(text: str) -> tuple[str, Range] | None:
-    """One inequality, or two that bound the same variable from both sides."""
+    """Read one inequality, or two that bound the same variable from both sides."""
     parts = [_read_inequality(part) for part in _AND.split(text)]
     if len(parts) == 1:
         return parts[0]

@@ -56,7 +56,7 @@ _PURPOSE = re.compile(
     r"|=\s?[$€£]?\d[^=,;]*?(?=\b(?:in|per|of|over)\s+\d))(?P<aside>[^,;]*)"
 )
 _STATES = re.compile(rf"(?i)\b(?:{_VERB}|answer|total|altogether)\b|=|\\approx")
-"""Words of a sentence that may give a result: "(He started with 40 and gave away 25.)" has none."""
+"""Words of a sentence that may give a result; "(He started with 40 and gave away 25.)" has no such word."""
 _RESULT = re.compile(r"(?<!\b[A-Za-z])(?<!\b[A-Za-z]\s)=|\\approx")
 _CHANCE = re.compile(r"(?i)\b(?:probability|chance|odds|likelihood)\b")
 _CHECK = re.compile(
@@ -91,7 +91,7 @@ def blank_asides(text: str) -> str:
 def _blank_brackets(found: re.Match[str]) -> str:
     """Blank remarks in brackets that follow a number on the same line: they are not the answer.
 
-    A sentence in brackets may well be, unless the one before it concludes.
+    A whole sentence in brackets may be the answer, unless the sentence before it concludes.
     """
     line = found.string[max(0, found.start() - 200) : found.start()].rpartition("\n")[2]
     is_sentence = line[-1:] in (".", "!", "?") and not _ABBREVIATED.search(line)
@@ -155,7 +155,7 @@ _ROUNDED = re.compile(
     r"[\s$]*\Z"
 )
 _UNIT = re.compile(r"(?<=[$)\]])(?:\s+[a-z]+){1,3}\Z")
-"""Up to three words between a formula and its rounded value: "square units"."""
+"""Up to three words between a formula and its rounded value, such as "square units"."""
 _WORD_BEFORE = re.compile(r"[^\s=$*]+\Z")
 # "Dividing by zero: no solution" says that there is no number, not that it is zero.
 _DIGIT_OR_DENIAL = re.compile(r"(?i)\d|\b(?:no|none|never|undefined|impossible|cannot|can't)\b")
@@ -244,7 +244,7 @@ def _read_equation(equation: str) -> str:
 
 
 def _add_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str:
-    """Return a value, with the exact value before it if the text gives it as an approximation."""
+    """Return a value; if it is an approximation of an exact value before it, return both."""
     rounded = _ROUNDED.search(tail, max(0, value.start - 40), value.start)
     if not rounded:
         return value.text
@@ -259,7 +259,7 @@ def _add_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str
 
 
 def _is_label(found: re.Match[str], text: str) -> bool:
-    """`Step 2`, or the number of an item at the start of its line."""
+    """Whether a value is a label: `Step 2`, or the number of an item at the start of its line."""
     before = text[max(0, found.start() - 20) : found.start()]
     after = text[found.end() : found.end() + 9]
     at_start = not before.rpartition("\n")[2].strip(" *") and re.match(r"[.)]\s+\S", after)

@@ -80,7 +80,7 @@ def find_spelled_numbers(text: str) -> Iterator[Spelled]:
 
 
 def read_spelled_number(text: str) -> str | None:
-    """Return the digits of a text that is a number in words, in any of the languages, or begins with an English one."""
+    """Return the digits of a text that is a number in words of any of the languages, or begins with English ones."""
     word = text.strip().casefold()
     if word in _FOREIGN:
         return str(_FOREIGN[word])
@@ -240,7 +240,7 @@ _LATIN_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 
 
 def unify(text: str) -> str:
-    """The text with ASCII digits and signs, mathematical symbols as LaTeX, and numbers grouped the English way."""
+    """Return the text with ASCII digits and signs, symbols as LaTeX, and digits grouped the English way."""
     if not text.isascii():
         text = _SUPERSCRIPT.sub(_write_exponent, _VULGAR.sub(_write_fraction, text))
         text = _FOREIGN_DIGIT.sub(lambda found: str(unicodedata.decimal(found.group())), text)
@@ -290,7 +290,7 @@ def _write_myriads(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def canonical(answer: str, *, keep_units: bool = False) -> str:
-    """An answer in one notation, in single-spaced LaTeX; units after a symbol are dropped unless they are kept."""
+    """Return an answer in single-spaced LaTeX; units after a symbol are dropped unless they are to be kept."""
     text = unwrap(unify(answer))
     text = text if keep_units else _SYMBOL_UNIT.sub("", text)
     for pattern, replacement in _REWRITES:
