@@ -60,7 +60,7 @@ def hash_bytes(content: bytes) -> str:
 
 
 class Window(dict[Any, Any]):
-    """The latest examples of a bundle, the same for its writer and its readers."""
+    """The latest examples of a bundle; its writer and its readers keep the same examples."""
 
     def __init__(self) -> None:
         self._sizes: dict[Any, int] = {}
@@ -197,7 +197,7 @@ def _describe_answer(answer: StoredAnswer | None, example: Mapping[str, Any], pr
 
 
 def withhold_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer of a bundle as a private bundle has it."""
+    """Return an answer in the form that a private bundle stores."""
     packed = answer["processed"]
     if packed["changed"]:
         packed = {**packed, "changed": {}, "withheld": hash_value(packed["changed"])}

@@ -1,8 +1,8 @@
-"""Decisions on claims: the verdict says whether the number holds, validity whether the data could show the opposite.
+"""Decisions on claims: the verdict is whether the number holds; the validity is whether the data could show otherwise.
 
-A number on fixed data is reproduced or differs, without interval and p-value. An effect has a region: it is supported
-if the 90% interval is inside, and refuted if the 95% interval is outside, with Holm's correction over all effects of a
-page. A claim about every example is refuted by one counterexample, and never supported.
+A number on fixed data is reproduced or differs, without interval and p-value. A claimed effect has a region: it is
+supported if the 90% interval is inside the region, and refuted if the 95% interval is outside, with Holm's correction
+over all effects of a page. A claim about every example is refuted by one counterexample, and never supported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GOOD, BAD = ("reproduced", "supported"), ("differs", "refuted")
 OPEN = ("undecided", "not reproducible", "not recomputed")
 COUNTED = "counted"
 SEEING = (COUNTED, "shown")
-"""Validities that mean: the data could have shown the opposite."""
+"""Validities which mean that the data could have shown the opposite."""
 _STEPS = 40  # of the bisection for a p-value
 
 IntervalAt = Callable[[float], Interval]
@@ -64,7 +64,7 @@ class Decision:
 
     @property
     def verdict(self) -> str:
-        """Shown verdict: a correct number on blind data measures no loss."""
+        """Verdict as shown; if the data could not show a loss, a correct number is said not to measure loss."""
         blind = self.word in GOOD and self.validity == "none"
         return f"{self.word}; does not measure loss" if blind else self.word
 
@@ -155,7 +155,7 @@ def _show_region(claim: Claim) -> str:
 
 
 def _estimate_n(claim: Claim, found: Measured, narrow: Interval) -> str:
-    """Estimate how many examples would decide, at the current and at half the distance from the edge."""
+    """Estimate how many examples would decide the claim, at the current distance from the edge and at half of it."""
     low, high = claim.region
     room = min(abs(found.value - edge) for edge in (low, high) if math.isfinite(edge))
     half = max(narrow.high - found.value, found.value - narrow.low)

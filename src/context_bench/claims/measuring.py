@@ -17,7 +17,7 @@ NO_RUN = "not measured: pass --run to run its function"
 
 
 class Measurer:
-    """Measurer of claims; shared measurements are made only once.
+    """Measurer of claims; a measurement that several claims share is made only once.
 
     Args:
         given: Result on which all claims are checked, if any.

@@ -230,7 +230,7 @@ def _check_directory(path: Path) -> None:
 
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Reject entries that no bundle has: other names, links, folders, encryption, sizes of zip bombs."""
+    """Reject entries that no bundle has: paths, links, folders, encrypted or overlapping entries, zip bombs."""
     known, end = {*PARTS, MANIFEST, SIGNATURE}, 0
     for entry in sorted(archive.infolist(), key=lambda each: each.header_offset):
         kind = stat.S_IFMT(entry.external_attr >> 16)

@@ -141,7 +141,7 @@ class Recomputer:
         return Scorer([made[name] for name in names], **how)
 
     def _build_evaluator(self, name: str, recorded: str | None, how: Mapping[str, Any]) -> Any:
-        """Build an evaluator by its name, and note the reason if it cannot be used."""
+        """Build an evaluator by its name; if it cannot be used, note the reason."""
         try:
             made = import_object(_MEMORY_EVALUATORS[name]) if name in _MEMORY_EVALUATORS else None
             evaluator: Any = (made or registry.get("evaluator", name))()
@@ -199,7 +199,7 @@ class Recomputer:
                 yield from self._check_replay(item, answer, row, self._count)
 
     def _check_failure(self, row: EvalRow, item: Item, seen: Mapping[str, Any] | None) -> Iterator[str]:
-        """Check a failed row against its requests: it has no scores, and their token counts."""
+        """Check that a failed row has no scores, and that its token counts match its requests."""
         yield from _compare("scores", {}, row.scores)
         if seen is None and not _SEEN.isdisjoint(row.metadata):
             self.missing["token counts of failed rows: their requests were not stored"] += 1
@@ -229,7 +229,7 @@ class Recomputer:
         row.metadata |= kept
 
     def _compare_texts(self, what: str, made: Any, recorded: Any) -> Iterator[str]:
-        """Compare; of equal values, the recorded one gets the texts that a private bundle withholds."""
+        """Compare two values; if they are equal, add the texts that a private bundle withholds to the recorded one."""
         if not self._private:
             yield from _compare(what, made, recorded)
             return
@@ -239,7 +239,7 @@ class Recomputer:
             recorded.update(made)
 
     def _check_memory(self, example: Example, answer: Mapping[str, Any], row: EvalRow) -> Iterator[str]:
-        """Check the tokens sent to the reader of a memory, and those of the whole history."""
+        """Check the counts of tokens: those sent to the reader of a memory, and those with the whole history."""
         facts, context = row.metadata, answer["processed"].get("context")
         if "memory" not in example or "sent_tokens" not in facts or not isinstance(context, str):
             return

@@ -27,7 +27,7 @@ class Sessions:
 
     @cached_property
     def _recording(self) -> Recording:
-        """All sessions: the judgement of one depends on all others."""
+        """All sessions, because the judgement of one session depends on all others."""
         recording = Recording([])
         for session in self._read():
             recording.add(session)

@@ -1,8 +1,8 @@
 """Self-test of the decisions: claims that are true or false by construction, and error rates on simulated effects.
 
-Each simulated claim is at the edge of its tolerance: the true value is the last one that the claim allows. Seen
-from just outside, supporting it is an error; seen from just inside, refuting it is. Neither may happen in more than
-6.5% of 2,000 claims (5%, plus a margin for chance).
+Each simulated claim is at the edge of its tolerance: the true value is the last one that the claim allows. If
+the value counts as just outside, it is an error to support the claim; if it counts as just inside, to refute it.
+Neither error may happen in more than 6.5% of 2,000 claims (5%, plus a margin for chance).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Search for the texts that a private bundle withholds, by their hashes, and for the datasets of a bundle."""
+"""Search by hash for the texts that a private bundle withholds, and search for the datasets of a bundle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ODD = re.compile(r"data_dir|file=|\d{8}")  # parameters that name other files, 
 
 
 class Texts:
-    """Texts in a folder: examples of the run's datasets, and those of bundles with texts.
+    """Texts in a folder: examples of the run's datasets, and examples in bundles with texts.
 
     Args:
         folder: Folder with records of public datasets, data files or bundles; None for no texts.

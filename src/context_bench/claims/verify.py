@@ -1,7 +1,7 @@
-"""Offline verification of a bundle: first hashes, then every number from the rows, and every row from its texts.
+"""Offline verification of a bundle: check hashes, then recompute numbers from the rows, and rows from their texts.
 
 Replies, latencies, prices and versions are inputs, which cannot be recomputed. If someone changes them and seals the
-bundle again, the signature shows it or, for examples, the dataset itself (`--data`).
+bundle again, the signature shows the change; a changed example also differs from the dataset itself (`--data`).
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class _Check:
             raise Damage("rows.jsonl: fewer lines than answers.jsonl or examples.jsonl")
 
     def _read_item(self, digest: str, example: Any, row: EvalRow) -> tuple[Item | None, int]:
-        """Read an example, None if its texts are withheld, with its size in the window."""
+        """Return an example (None if its texts are withheld) and its size in the window."""
         if example is None:
             raise Damage("examples.jsonl: fewer lines than rows.jsonl needs")
         self._digests.setdefault(row.dataset, set()).add(bytes.fromhex(digest))

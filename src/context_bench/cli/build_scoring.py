@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """The model that judges answers; none if all three are None."""
+    """The model that judges answers; if all three fields are None, no model judges."""
 
     url: str | None = None
     model: str | None = None
@@ -116,7 +116,7 @@ def build_judge(options: JudgeOptions) -> LLMJudge:
 
 
 def build_memory_judge(options: JudgeOptions, prompts: str | None) -> MemoryJudge:
-    """Build the judge of memory systems from the flags; `prompts` is a file with other wordings of its rules."""
+    """Build the judge of memory systems from the flags; `prompts` is a file that rewords the rules."""
     from context_bench.memory.judge import MemoryJudge
 
     url, key = _find_server(options)

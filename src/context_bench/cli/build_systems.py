@@ -70,7 +70,7 @@ def build_system_list(options: RunOptions) -> list[Any]:
 
 
 def _build_server(url: str, options: RunOptions, name: str | None, headers: Mapping[str, str] | None = None) -> Any:
-    """Build a server with all request options; a --header overrides one of `headers`."""
+    """Build a server with all request options; a --header overrides the entry of `headers` with the same name."""
     shared: dict[str, Any] = {
         "model": options.model,
         "name": name,
@@ -106,7 +106,7 @@ def _parse_extra_body(text: str | None) -> dict[str, Any]:
 
 
 def parse_headers(lines: Sequence[str]) -> dict[str, Secret]:
-    """Parse each `--header` NAME:VALUE; UsageError if one has another form."""
+    """Parse each `--header` NAME:VALUE; raise UsageError for any other form."""
     headers = {}
     for name, value in map(_split_header, lines):
         if value == MASK:
@@ -135,7 +135,7 @@ class _Arm:
 
 
 def _name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:
-    """Return a name for each proxy: the k-th --name is for the k-th of them."""
+    """Return a name for each proxy: the k-th --name belongs to the k-th proxy."""
     if len(names) > proxies:
         raise UsageError(f"{len(names)} --name for {proxies} --proxy: pass at most one --name for each --proxy")
     return [*names, *[None] * (proxies - len(names))]
@@ -169,7 +169,7 @@ def _build_tapped(options: RunOptions) -> list[Any]:
 
 
 def plan_arms(options: RunOptions) -> list[_Arm]:
-    """Plan the proxies: the k-th --start belongs to the k-th --proxy; those of --vendor follow."""
+    """Plan the proxies: the k-th --start belongs to the k-th --proxy; the proxies of --vendor follow."""
     from context_bench.tap.system import Launch
     from context_bench.tap.vendors import recipe
 
@@ -244,7 +244,7 @@ def _build_reader(options: RunOptions, answerer: Any, name: str) -> Any:
 
 
 def _match_controls(systems: Sequence[Any], build_reader: Callable[[str], Any]) -> list[Any]:
-    """Build truncation and random deletion at the size of each system that may shorten a context."""
+    """Build two controls for each system that may shorten a context: truncation and random deletion to equal size."""
     from context_bench.systems.matched_control import CUTS, MatchedControl, SavedTokens
 
     found = []
@@ -300,7 +300,7 @@ def _parse_sweeps(texts: Sequence[str], starts: Sequence[str]) -> _Knobs:
 
 
 def _expand_start(start: str | None, url: str | None, knobs: _Knobs) -> list[tuple[str, dict[str, str]]]:
-    """Return a command for each combination of settings; empty if the command has no knob."""
+    """Return a command for each combination of settings; an empty list if the command has no placeholder to fill."""
     used = {key: values for key, values in knobs.items() if start is not None and f"{{{key}}}" in start}
     if start is None or not used:
         return []

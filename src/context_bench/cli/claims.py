@@ -27,7 +27,7 @@ exit codes: 0 every claim is reproduced, supported or not refuted,
 def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench claims", description=COMMANDS["claims"], epilog=_EXIT_CODES)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
-    check = actions.add_parser("check", help="decide the claims of some files", epilog=_EXIT_CODES)
+    check = actions.add_parser("check", help="check the claims in one or more files", epilog=_EXIT_CODES)
     check.add_argument("files", nargs="*", type=Path, metavar="FILE.toml", help="files of claims")
     check.add_argument("--from", dest="source", metavar="RUN|FILE", help="check them on a recorded run or a bundle")
     check.add_argument("--run", action="store_true", help="run the functions (your code) that the claims name")
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _load(source: str, folder: str) -> EvalResult:
-    """Load a run of the store, or a bundle, whose contents must verify."""
+    """Load a run from the store, or a bundle; refuse a bundle that fails its verification."""
     if not source.endswith(".ctxb"):
         return load_run(source, folder, rows=True)
     from context_bench.claims.verify import verify_bundle

@@ -43,7 +43,7 @@ _MODULES = {
     **dict.fromkeys(("systems", "evaluators", "metrics", "reporters"), "listings"),
     **dict.fromkeys(("plot", "view"), "report"),
 }
-"""Modules that have several commands; every other command has a module of its own name."""
+"""Modules that have several commands; every other command has a module of the same name."""
 
 
 def find_module(command: str) -> str:

@@ -1,4 +1,4 @@
-"""`context-bench compare A B [C...]`: runs, JSON files, or the systems of one run against a baseline."""
+"""`context-bench compare A B [C...]`: compare runs, JSON files, or the systems of one run with a baseline."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _read_renamed(text: str, systems: Collection[str]) -> tuple[str, str]:
 
 
 def _open_runs(folder: str | None, stack: ExitStack) -> Callable[[str], RunInput]:
-    """Return a function that opens a run once; it opens the store on first use."""
+    """Return a function that opens each run only once, and the store on first use."""
     opened: dict[str, RunInput] = {}
 
     @cache

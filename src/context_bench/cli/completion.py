@@ -1,6 +1,6 @@
 """`context-bench completion bash|zsh|fish`: a script that completes commands, flags, choices, names and files.
 
-The script contains all names, so completion is fast and does not start Python. They come from each command's own
+The script contains all names, so completion is fast and does not start Python. The names come from each command's
 parser, so every new flag is completed too.
 """
 
@@ -42,7 +42,7 @@ _REGISTERED = {
     "metric": "metric",
     "output": "reporter",
 }
-"""Flags and arguments that take a component's name, with the registry's name of its kind."""
+"""Flags and arguments that take a component's name, with the kind of this component in the registry."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -140,7 +140,7 @@ class Offered:
 
 @dataclass
 class CommandSpec:
-    """A command's flags (None takes no value), arguments and subcommands."""
+    """A command's flags (None for a flag without a value), arguments and subcommands."""
 
     flags: dict[str, Offered | None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)  # descriptions of the flags and subcommands
@@ -364,4 +364,4 @@ def _fish_values(values: Offered) -> str:
 
 
 WRITERS: dict[str, Callable[[Commands], str]] = {"bash": write_bash, "zsh": write_zsh, "fish": write_fish}
-"""The writer of each script, by the shell."""
+"""For each shell, the function that writes its script."""

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _find_recipes(names: Sequence[str]) -> list[Recipe]:
-    """Find the recipe of each vendor, so that a missing one fails before any starts."""
+    """Find the recipe of each vendor; a missing recipe is an error before any proxy starts."""
     if not names:
         return []
     from context_bench.tap.vendors import recipe

@@ -1,4 +1,4 @@
-"""`context-bench demo`: compare seven systems on generated data, without key or network."""
+"""`context-bench demo`: compare seven systems on generated data, without an API key or network."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _find_states(store: Store, info: RunInfo, rows: Sequence[EvalRow]) -> dict[K
 
 
 def _find_state(record: RunRecord) -> str | None:
-    """Return the state of the evidence, by its scores or, without an evidence evaluator, by the texts."""
+    """Return the state of the evidence: from the row's scores or, without an evidence evaluator, from the texts."""
     state = read_state(record.row.scores)
     if state is not None or record.answer is None or not evidence_texts(record.example):
         return state
@@ -141,7 +141,7 @@ def _find_state(record: RunRecord) -> str | None:
 
 
 def _list_rows(facts: Sequence[dict[str, Any]], left: int, options: Any) -> str:
-    """List the facts of rows as a table; `left` counts the rows that are not listed."""
+    """List rows as a table; `left` is the number of rows that are not listed."""
     words = {"lost": "lost evidence", "broken": "broke", "failed": "failed"}
     asked = [word for name, word in words.items() if getattr(options, name)]
     if asked and not facts:
@@ -159,7 +159,7 @@ def _list_rows(facts: Sequence[dict[str, Any]], left: int, options: Any) -> str:
 
 
 def _find_savings(row: EvalRow) -> float | None:
-    """Return the share of tokens saved, as a tap measured it, else that of the context."""
+    """Return the share of tokens saved in prompts, as a tap measured it, or else in contexts."""
     sides, seen = _read_tokens(row), row.metadata.get("prompt_savings")
     return seen if seen is not None or sides is None or not sides[0] else 1 - sides[1] / sides[0]
 
@@ -207,7 +207,7 @@ def _explain_missing(info: RunInfo, rows: Sequence[EvalRow], ids: list[str], opt
 
 
 def _name_few(names: list[str], wanted: str = "") -> str:
-    """Name a few, the most similar to the wanted one first."""
+    """List a few names, the most similar to the wanted name first."""
     near = difflib.get_close_matches(wanted, names[:5_000], n=_MAX_NAMES, cutoff=0.5) if wanted else []
     few = list(dict.fromkeys([*near, *names]))[:_MAX_NAMES]
     more = len(names) - len(few)
@@ -240,7 +240,7 @@ def _to_facts(row: EvalRow, info: RunInfo, state: str | None) -> dict[str, Any]:
 
 
 def _list_details(record: RunRecord, info: RunInfo) -> dict[str, Any]:
-    """List the fields of a row with the whole diff; the segments in order contain both texts."""
+    """List the fields of a row with the whole diff; the segments, joined in order, give both texts."""
     row, example = record.row, record.example
     processed, sides = None if record.answer is None else record.answer.processed, _read_tokens(row)
     comparisons = [] if isinstance(example.get("memory"), dict) else compare_passed_on(example, processed)
@@ -301,7 +301,7 @@ def _describe_row(record: RunRecord) -> Iterator[str]:
 
 
 def _read_tokens(row: EvalRow) -> tuple[int, int] | None:
-    """Read the tokens sent and passed on, both over the same attempts."""
+    """Read the tokens that were sent and those that were passed on, counted over the same attempts."""
     sent = row.metadata.get("downstream_tokens", row.metadata.get("sent_tokens"))
     if isinstance(sent, int) and row.upstream_tokens is not None:
         return sent, row.upstream_tokens

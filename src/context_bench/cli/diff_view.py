@@ -31,7 +31,7 @@ _MARKS = {
 _MAX_UNFOLDED_CHARS = 400  # shorter texts are not folded
 
 _EDGE = re.compile(r"(?:[^\n]{0,120}\n?){1,2}")
-"""Visible part of a folded stretch at either end: two lines, or the characters that fill them."""
+"""How much stays visible at each end of a folded stretch: two lines, or as many characters as fill two lines."""
 
 
 def wants_color(choice: str, stream: TextIO) -> bool:
@@ -99,7 +99,7 @@ class View:
         return f"{visible(head).rstrip(chr(10))}\n{note}\n{visible(tail).lstrip(chr(10))}"
 
     def _style(self, pieces: Sequence[tuple[str, bool]], style: str = "") -> str:
-        """Give texts one style; each may be evidence."""
+        """Give texts a common style; those that are evidence also get the style of evidence."""
         if self._color:
             codes = (_join_codes(style, "evidence" if evidence else "") for _, evidence in pieces)
             return "".join(_add_color(visible(text), each) for (text, _), each in zip(pieces, codes))

@@ -160,7 +160,7 @@ def _list_requests(total: _Total) -> list[list[str]]:
 
 
 def _list_costs(options: RunOptions, total: _Total) -> list[list[str]]:
-    """Estimate the cost, its upper bound with retries, and whether it fits into the limit."""
+    """Estimate the cost, its upper bound with retries, and whether the cost is within the limit."""
     if not total.asked:
         return [["cost", "nothing"]]
     prices = Prices.from_file(options.prices_file) if options.prices_file else load_shipped_prices()

@@ -56,7 +56,7 @@ def main(
 
 
 def _find_recorded_api(options: RunOptions) -> str | None:
-    """Find the API of a recording among the datasets; a run uses it unless `--api` names another."""
+    """If a dataset is a recording, find its API; the run uses this API unless `--api` names another."""
     if not (options.proxy or options.wants_tap) or not any(Path(name).exists() for name in options.dataset):
         return None
     from context_bench.cli.messages import say
@@ -115,7 +115,7 @@ def _check_flags(options: RunOptions) -> None:
 def _check_gate(
     gate: RunGate, options: RunOptions, systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
 ) -> list[str]:
-    """Refuse conditions that this run cannot answer, before any request is sent; return the numbers it may have."""
+    """Refuse conditions that this run cannot answer, before any request is sent; return the possible numbers."""
     if not gate.conditions:
         return []
     from context_bench.cli.gate import check_gate, tell_needs
@@ -248,7 +248,7 @@ def pass_gate(gate: RunGate, result: EvalResult) -> int:
 def _evaluate(
     options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric]
 ) -> EvalResult:
-    """Call `evaluate()` with the options, converted where their names differ."""
+    """Call `evaluate()` with the options, renamed where its parameters have other names."""
     from context_bench.cli.messages import say
     from context_bench.monitors.limits import Limits
     from context_bench.pricing import Prices

@@ -136,7 +136,7 @@ def _add_flag(group: Any, option: Option, **more: Any) -> None:
 
 
 def add_store(group: Any, flag: str = "--cache-dir") -> None:
-    """Add `--cache-dir` to a command that reads the store, with the environment variable of a run."""
+    """Add `--cache-dir` to a command that reads the store; its environment variable is the same as for a run."""
     option = RunOptions.declared()["cache_dir"]
     option = option.replace(help=f"folder of the store (default: {STORE})", _flag=flag)
     _add_flag(group, option, default=os.environ.get(option.variable) or None)

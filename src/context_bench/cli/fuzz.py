@@ -27,8 +27,8 @@ examples:
 """
 
 _EXIT_CODES = """\
-exit codes: 0 nothing broken (or only declared relations),
-1 a relation is broken, 2 wrong usage"""
+exit codes: 0 no relation is broken, except those declared as broken,
+1 another relation is broken, 2 wrong usage"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -124,7 +124,7 @@ def _list_relations(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> tuple[str, Any]:
-    """Open the target and fuzz it (a `Report`), or replay earlier findings (a list); return its name too."""
+    """Fuzz the target (gives a `Report`) or replay earlier findings (gives a list); also return the target's name."""
     from context_bench.fuzz.relations import list_relations
     from context_bench.fuzz.session import fuzz, list_known, replay
     from context_bench.monitors.progress import StatusLine

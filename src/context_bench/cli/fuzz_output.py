@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_CHARS = 110
 _ONCE = ("--relation", "--out", "--report", "--replay")
-"""Flags with a value that the command for one finding omits."""
+"""Flags that the command for one finding omits, together with their values."""
 
 Replayed = Sequence[tuple["Finding", "Broken | None"]]
 HEAD = ("relation", "tried", "broken", "rate", "95% interval", "note")
@@ -122,7 +122,7 @@ def _show_diff(finding: Finding) -> list[str]:
 
 
 def _write_again(finding: Finding, arguments: Sequence[str]) -> str:
-    """Write the command that reproduces the finding: the same one, for this relation alone."""
+    """Write the command that reproduces the finding: the command of this session, limited to one relation."""
     words, given = [], iter(arguments[1:])
     for word in given:
         if word in _ONCE:
@@ -133,7 +133,7 @@ def _write_again(finding: Finding, arguments: Sequence[str]) -> str:
 
 
 def _render_cases(target: str, cases: Sequence[tuple[str, str, str]]) -> str:
-    """Write each relation or replayed finding as a test case: name, reason of a failure, and the rate if it holds."""
+    """Write each relation or replayed finding as a test case: name, reason if it fails, and rate if it holds."""
     from context_bench.compare.conditions import FAILS, HOLDS
     from context_bench.compare.gates import GateOutcome
     from context_bench.output.files import render_junit

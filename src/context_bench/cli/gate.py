@@ -1,4 +1,4 @@
-"""The gate of a run or comparison: its check before the run, its sentences, its files and the exit code."""
+"""The gate of a run or comparison: check its conditions before the run, judge them, and write the outcomes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RunGate:
     def open(self, allowed: Collection[str] = ()) -> Iterator[RunGate]:
         """Check before the run that the files can be written; each is replaced only when complete.
 
-        `allowed` are numbers that the run may lack; conditions on missing ones are undecided.
+        `allowed` are numbers that the run may lack; a condition on a missing number is undecided.
         """
         from context_bench.cli.output import open_destination
 
@@ -57,7 +57,7 @@ class RunGate:
             yield self
 
     def _find_summary(self) -> str | None:
-        """Return the file of --summary, unless the summary is appended to it anyway."""
+        """Return the file of --summary; None if the summary is appended to the same file as a CI job's summary."""
         same = self.summary and self.conditions and self.summary == os.environ.get(STEP_SUMMARY)
         return None if same else self.summary
 
@@ -192,7 +192,7 @@ class _Numbers:
         raise UsageError(f"--fail-if {condition.text!r}: {key!r} is not a number of this run: {hint}")
 
     def _fits_tag(self, key: str) -> bool:
-        """Whether the key is the number of one dataset; a file may name its own datasets."""
+        """Whether the key is a number of one dataset; if the datasets are not yet known, every dataset's name fits."""
         base, at, tag = key.partition("@")
         if at:
             return base in self._by_dataset and (tag in self._tags or not self._tags_known)
@@ -206,7 +206,7 @@ class _Numbers:
 
 
 def _check_limit(condition: Condition, *, own_score: bool) -> None:
-    """Refuse a limit that every value meets or none does; usually a percentage was meant."""
+    """Refuse a limit that all values meet or no value meets; usually a percentage was meant."""
     key, limit = condition.metric.partition("@")[0], condition.number
     number = NUMBERS.get({"score": MEAN_SCORE, "saved": PROMPT_SAVINGS}.get(key, key), Number(key))
     if math.isinf(number.high) or (number.unit == "score" and own_score):

@@ -1,7 +1,7 @@
 """`context-bench judge-check`: measure how often a judge accepts wrong answers and rejects right ones.
 
-The package ships questions with a gold answer and four answers each, known to be right or wrong. The judge rates all
-of them; its errors are counted, with an interval.
+The package ships questions, each with a gold answer and four answers that are known to be right or wrong. The judge
+rates these answers; the report shows the judge's error rates with intervals.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ def print_listing(
     wrapped: tuple[int, ...] = (-2, -1),
     give_way: tuple[str, ...] = (),
 ) -> None:
-    """Print lines as a table, the first as its head.
+    """Print lines as a table; the first line is the head.
 
-    On a narrow terminal the columns in `wrapped` take several lines; if that is not enough, those in `give_way` are
-    left out.
+    On a narrow terminal the columns in `wrapped` take several lines; if that is not enough, the columns in
+    `give_way` are left out.
     """
     cells = [list(line) for line in lines]
     sys.stdout.write(fit_listing(cells, table_width(wide=options.wide), wrapped=wrapped, give_way=give_way) + "\n")
@@ -47,7 +47,7 @@ _LISTED = {
     "metrics": ("what it is", ("metric",)),
     "reporters": ("what it writes", ("reporter",)),
 }
-"""The heading and the component kinds that a command lists, with one table for each kind."""
+"""By command: the heading, and the kinds of components to list, with one table for each kind."""
 
 
 def main(arguments: Sequence[str]) -> int:

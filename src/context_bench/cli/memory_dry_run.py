@@ -113,7 +113,7 @@ def dry_run(options: MemoryOptions, embedding_model: str, judges: list[Any]) -> 
 
 
 def _list_named(options: MemoryOptions) -> Iterator[tuple[str, Any]]:
-    """List the systems with their factories; those from a file of contexts come last."""
+    """List the systems with their factories; systems from a file of contexts come last."""
     for text in options.system:
         for ref in parse("memory_system", text):
             yield mask_reference(ref.text), resolve("memory_system", ref)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from context_bench.results import EvalResult
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".tex": "latex", ".html": "html", ".htm": "html"}
-"""The form of a report by the ending of its file."""
+"""The format of a report, by the ending of the file's name."""
 _ANY_FORM = ("", ".txt")  # endings that fit every form
 _VARIANTS = {
     ("table", "md"),
@@ -33,10 +33,10 @@ Write = Callable[[str | Iterable[str]], Any]
 
 
 def choose_form(output: str | None, out: str | None, forms: Collection[str] = REPORT_FORMS) -> str:
-    """Return the form of a report, one of `forms`, from --output or the ending of --out.
+    """Return the format of a report, one of `forms`, from --output or from the file's ending in --out.
 
     Raises:
-        UsageError: The ending and --output name different forms, or neither names a form.
+        UsageError: The ending and --output name different formats, or neither names a format.
     """
     from context_bench.errors import UsageError
 
@@ -205,9 +205,9 @@ def _explain_reporter(name: str, result: Any) -> Iterator[None]:
 def report_run(
     options: CommandOptions, run: Callable[[], EvalResult], *, verbose: bool = False
 ) -> tuple[EvalResult, BaseException | None]:
-    """Run, write the report and the page, even after an early end, and return the result and the failure, if any.
+    """Run, and write the report and the page even if the run ends early; return the result and the failure, if any.
 
-    Messages about the run come first, so its conclusion is last on the screen.
+    Messages about the run come first, so the report's conclusion is last on the screen.
     """
     from context_bench.errors import ContextBenchError, Interrupted, find_result
     from context_bench.numbers import NUM_EXAMPLES
@@ -293,7 +293,7 @@ def _describe_first(row: Any) -> str:
 
 
 def tell_stops(result: Any, *, systems: bool = False) -> None:
-    """Print why the run stopped early; with `systems`, also why single systems did, if no warning was shown."""
+    """Print why the run stopped early; with `systems`, also why single systems stopped, unless a warning said so."""
     from context_bench.monitors.preflight import describe_stop
 
     for name, reason in result.settings.stopped_systems.items() if systems else ():
@@ -303,7 +303,7 @@ def tell_stops(result: Any, *, systems: bool = False) -> None:
 
 
 def _find_broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:
-    """Find evaluators that raised, with count and first exception, which rows hold as `Type: message`."""
+    """Find evaluators that raised exceptions, with their number and the first one, written as `Type: message`."""
     broken: dict[str, tuple[int, str]] = {}
     for row in result.rows:
         for name, reason in row.unscored.items():

@@ -1,4 +1,4 @@
-"""`context-bench plan [RUN]`: compute how many examples a question needs and their cost, and fix a plan in advance."""
+"""`context-bench plan [RUN]`: compute how many examples a question needs and what they cost; fix a plan in advance."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _print(flags: argparse.Namespace, target: Target, baseline: str | None, need
 
 
 def _list_lines(needs: Needs, target: Target) -> list[list[str]]:
-    """List the questions of one system; for the baseline, its cost of 1,000 examples."""
+    """List the questions about one system; for the baseline, list the cost of 1,000 examples instead."""
     if needs.to_clear is None:
         return [[needs.system, "baseline", "1,000", *_write_costs(needs, 1000)]]
     questions: list[tuple[str, int | None]] = [

@@ -53,7 +53,7 @@ def prices_parser() -> Parser:
 
 
 def choose_prices(prices: Prices, name: str | None) -> tuple[dict[str, Price], str]:
-    """Choose the entry that a run would use for a model, else all with the text in their name; and how it was found."""
+    """Choose the entry that a run would use for a model, or else all entries whose names contain the text; and how."""
     everything = dict(prices)
     if name is None:
         return everything, ""

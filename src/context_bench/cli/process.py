@@ -47,7 +47,7 @@ def _collect(child: int) -> None:
 
 
 class _Tolerant:
-    """A text stream that ignores write errors and otherwise acts as the stream itself."""
+    """A text stream that ignores write errors and otherwise behaves like the stream it wraps."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -71,7 +71,7 @@ class _Tolerant:
 def keep_streams_usable() -> None:
     """Open standard streams that were closed at the start, and ignore errors of writing messages.
 
-    The next opened file, such as the store, would get a closed descriptor, and so receive our messages.
+    Otherwise the next opened file, such as the store, would get the closed stream's number and receive our messages.
     """
     for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:

@@ -5,7 +5,7 @@
     dataset = ["needle:length=8000,n=50"]
     max-workers = 16
 
-Keys are the long flags; a list repeats its flag, true sets it. Flags after the file are added and take
+Keys are the long flags; a list repeats the flag, and true sets it. Flags after the file are added and take
 precedence.
 """
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _read_flags(path: Path, values: dict[str, Any]) -> dict[str, list[str]]:
-    """Read the keys of a file as flags by option name; a false value gives no flag."""
+    """Read the keys of a file as flags by option name; a key with the value false gives no flag."""
     known = run_parser().flags
     flags: dict[str, list[str]] = {}
     for key, value in values.items():

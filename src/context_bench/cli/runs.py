@@ -114,7 +114,7 @@ def _list(options: Any) -> int:
 
 
 def _name_some(names: list[str], options: Any) -> str:
-    """Join names; on a terminal only the first, as `runs show` lists all."""
+    """Join names; on a terminal only the first few, because `runs show` lists all."""
     few = names if table_width(wide=options.wide) is None else names[:2]
     more = len(names) - len(few)
     return ", ".join(few) + (f" and {more} more" if more else "")

@@ -143,7 +143,7 @@ class Log:
         self._run = self._store.start_run(config) if self._store else None
 
     def take(self, call: Call, request: Incoming) -> Awaitable[None] | None:
-        """Record a request after its reply or its disconnect. For a long one, the returned awaitable does this."""
+        """Record a request after its reply or disconnect; for a long request, return an awaitable that records it."""
         from context_bench.utils.tokens import LONG_TEXT
 
         number = self._requests
@@ -154,7 +154,7 @@ class Log:
         return None
 
     async def _take_beside(self, number: int, call: Call, request: Incoming) -> None:
-        """Record a request in a thread when the store has room, while others are answered."""
+        """Record a request in a thread when the store has room, while other requests are answered."""
         from context_bench.http.loop import work_beside
 
         if self._store:
@@ -168,7 +168,7 @@ class Log:
         return tokens, len(prompt.tools) if prompt else 0
 
     def _count(self, call: Call, request: Incoming) -> int | None:
-        """Count the tokens that a model read; None if no model was asked or not all of its input passed here."""
+        """Count the tokens that a model read; None if no model was asked, or if part of its input did not pass here."""
         from context_bench.wire.forms import read_recorded_reply
 
         expanded = self._conversations.expand(request) if call.asks_model else None

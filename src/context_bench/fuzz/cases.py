@@ -103,7 +103,7 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "trailing spaces": lambda text: text.replace("\n", "  \n"),
     "decomposed accents": lambda text: normalize("NFD", text),
 }
-"""Changes of a whole text without meaning for a reader."""
+"""Changes to a whole text that make no difference to a reader."""
 
 
 def make_item(kind: str, source: random.Random) -> str:
@@ -158,7 +158,7 @@ _MESSAGE_KEYS = ("role", "content", "tool_calls", "tool_call_id")
 def read_case(example: Example) -> Case | None:
     """Make an input from a user's example: its conversation, if the user speaks last, else its documents or context.
 
-    Return None if these do not contain its evidence or answer.
+    Return None if the text used does not contain the evidence or, without evidence, the answer.
     """
     context, turns = example.get("context"), example.get("turns")
     if turns and not context:
@@ -187,7 +187,7 @@ def read_case(example: Example) -> Case | None:
 
 
 def _list_records(text: str, wanted: Sequence[str]) -> list[str]:
-    """List the objects of a JSON array, each on one line; empty for other texts, or if the wanted texts change."""
+    """List the objects of a JSON array, each on one line; empty for other texts, or if a wanted text is in no line."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -14,7 +14,7 @@ _COLOURS = ("amber", "crimson", "indigo", "ivory", "olive", "scarlet", "teal", "
 
 
 def make_memory_case(seed: int) -> Case:
-    """Make facts, one for each session; the question asks for the last."""
+    """Make facts, one for each session; the question asks for the last fact."""
     source = random.Random(f"fuzz memory {seed}")
     things = source.sample(_THINGS, 5)
     facts = [

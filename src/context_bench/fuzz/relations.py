@@ -19,7 +19,7 @@ from context_bench.fuzz.cases import CHANGES, KINDS, OWN_DATA, Case, make_item, 
 class Target(Protocol):
     """Tested system: turns an input into the text that a model would read.
 
-    `budgets` are the shares of tokens that it can keep, ascending; empty if its output size cannot be set.
+    `budgets` are the shares of tokens that the system can keep, ascending; empty if its output size is fixed.
     """
 
     name: str
@@ -72,7 +72,7 @@ def holds_evidence(case: Case, text: str) -> bool:
 
 
 def _keep_evidence(vary: Callable[[Case, random.Random], Case], lost: str) -> Check:
-    """Make a check: evidence that is kept must be kept after a change too."""
+    """Make a check: evidence that is kept from the original input must also be kept from the changed input."""
 
     async def check(target: Target, case: Case, source: random.Random) -> None:
         before = await target.read(case)
@@ -174,7 +174,7 @@ def _is_json(text: str) -> bool:
 
 
 _STATEMENTS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-"""Statements that only programs have: a single word of prose also parses as Python."""
+"""Statements that show that a text is a program; others do not, as a single word of prose also parses as Python."""
 
 
 def _is_python(text: str) -> bool:
@@ -211,7 +211,7 @@ def _is_cut(literal: str, text: str) -> bool:
 
 
 def _find_altered(case: Case, after: str) -> list[str]:
-    """List the literals of lost evidence whose surroundings are kept: something else stands in their place."""
+    """List the literals of lost evidence that were replaced: the text around is kept, but has another value."""
     altered = []
     for span in case.spans:
         for found in _LITERAL.finditer(span):
@@ -225,7 +225,7 @@ def _find_altered(case: Case, after: str) -> list[str]:
 
 
 OUTPUT = "output"
-"""The relation that a failing system breaks: the others skip inputs on which it fails."""
+"""The relation that a system breaks by failing: other relations skip inputs on which the system fails."""
 
 RELATIONS: dict[str, Relation] = {
     each.id: each

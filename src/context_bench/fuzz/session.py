@@ -79,12 +79,12 @@ class RelationResult:
 
     @property
     def varies(self) -> bool:
-        """Whether the output is random: losses with a change are not consistent, or occur without it too."""
+        """Whether the output is random: the change does not always cause a loss, or losses also occur without it."""
         return self.lost_with_change < self.rechecked or self.lost_without > 0
 
     @property
     def counts(self) -> bool:
-        """Whether failures count against the target; for a random one, only if the change adds significantly many."""
+        """Whether failures count against the target; with random output, only if the change adds significantly many."""
         if not self.relation.judged or self.declared:
             return False
         return not self.varies or _compute_p(self.lost_with_change, self.lost_without, self.rechecked) <= MAX_P
@@ -143,7 +143,7 @@ def list_known(target: AnyTarget) -> dict[str, Relation]:
 
 
 def _make_cases(target: AnyTarget, own: Sequence[Case], seed: int) -> Iterator[Case]:
-    """Yield endless inputs: of each kind in turn, and from the user's data."""
+    """Yield inputs without end: generated ones of each kind in turn, and those from the user's data."""
     number = seed * 1_000_000
     while True:
         if isinstance(target, MemoryTarget):
@@ -168,7 +168,7 @@ async def fuzz(
     declared: Sequence[str] = (),
     on_progress: Callable[[int, float], None] | None = None,
 ) -> Report:
-    """Try relations on a target until each was tried `n` times, or time is up.
+    """Try relations on a target until each relation was tried `n` times, or until time is up.
 
     Args:
         target: Tested system, proxy or memory.

@@ -28,7 +28,7 @@ class SystemTarget:
 
     Args:
         system: Must return a context or documents.
-        sized: The same system by `ratio`, if it has one.
+        sized: The same system with different ratios, by `ratio`, if it has this parameter.
     """
 
     def __init__(self, system: System, sized: dict[float, System] | None = None) -> None:
@@ -116,7 +116,7 @@ class ProxyTarget:
 
 
 class MemoryTarget:
-    """A memory system; each try resets it, writes sessions and asks a question."""
+    """A memory system; each try resets the memory, writes sessions and asks a question."""
 
     budgets: Sequence[float] = ()
 

@@ -41,7 +41,7 @@ def make_columns(table: str) -> list[Column]:
 
 
 def choose_columns(result: EvalResult, *, wide: bool = True) -> list[Column]:
-    """Choose the columns with values in this run; rarely needed ones only if `wide`."""
+    """Choose the columns with values in this run; rarely needed columns only if `wide`."""
     shown = [
         each for each in list_numbers(SYSTEMS) if _is_shown(each, result.summary) and not is_replaced(each, result)
     ]
@@ -77,7 +77,7 @@ def tell_apart(columns: Sequence[Column]) -> list[Column]:
 
 
 def own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
-    """List the numbers of a user's metrics, with the function that writes each."""
+    """List the numbers of a user's metrics, each with the function that formats it."""
     columns = result.settings.columns
     return {key: format_as(form) for key, form in columns.items() if _is_shown(Number(key), result.summary)}
 
@@ -114,15 +114,15 @@ def is_read_by_script(result: EvalResult) -> bool:
 
 
 def is_own_beside_script(result: EvalResult, name: str) -> bool:
-    """Whether a line has a system's own answers, while a script answered in other lines: only --wide shows it."""
+    """Whether a line has a system's own answers while a script answered in other lines; only --wide shows it."""
     return describe_memory(result, name).get("answers") == "own" and is_read_by_script(result)
 
 
 def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:
     """List the tables of systems with their titles, one table for each kind of score.
 
-    Memory systems that answer by themselves are separate from those with a reader, and contexts that no model has read
-    from answers. The baseline's table comes first; it includes systems of unknown kind.
+    Memory systems that answer by themselves are separate from memory systems with a reader, and contexts that no model
+    has read are separate from answers. The baseline's table comes first; it includes systems of unknown kind.
     """
     reports, returns = result.settings.reports, result.settings.returns
     default = result.settings.score_field == "score"  # otherwise all systems have one score
@@ -144,13 +144,13 @@ Show = Callable[[float], str]
 
 BEST = "★"  # marks the best value of a column without colour
 HEADLINES = {key for key, number in NUMBERS.items() if number.headline}
-"""The most important numbers; the intervals of all others are in JSON."""
+"""The most important numbers; JSON has the intervals of all other numbers."""
 _INSTEAD = ("not priced", "not claimed")  # notes with these first words replace the number
 _MARK = "*"
 
 
 def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | None = None) -> set[str]:
-    """Find the systems with the best value of a column, among all or the named ones; equal texts share the star.
+    """Find the systems with the best value of a column, among all or the named systems; equal cells share the star.
 
     Controls do not compete, nor do systems without measured quality and memories that stored nothing: saving without
     quality is easy. A system that is shown to fail more often than another does not compete in numbers that leave

@@ -1,4 +1,4 @@
-"""The conclusion of a run: which systems are as good as the baseline, their savings, and the rest."""
+"""The conclusion of a run: which systems are as good as the baseline, what they save, and the other systems."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _list_blind(comparison: Comparison, blind: Sequence[Verdict]) -> list[str]:
 
 
 def _list_reasons(told: Iterable[tuple[str, str]]) -> list[str]:
-    """Write the reason of each system; systems with the same reason share a sentence."""
+    """Write the reason for each system; systems with the same reason share a sentence."""
     reasons: dict[str, list[str]] = {}
     for name, reason in told:
         reasons.setdefault(reason, []).append(name)
@@ -176,9 +176,9 @@ def describe_alone(result: EvalResult) -> str:
 
 
 def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Write in which share of the examples systems lost the evidence, and separately which lost none.
+    """Write in what share of the examples each system lost evidence, and separately which systems lost none.
 
-    With a model, its answers are stated too: it may not need the dropped words.
+    If a model answered, its answers are stated too, because it may not need the dropped words.
     """
     found = {name: fate for name in names if (fate := _describe_fate(result, name)) is not None}
     harmed = {name: fate for name, fate in found.items() if fate}
@@ -217,7 +217,7 @@ def _count_right(result: EvalResult, name: str, fate: str) -> str:
 
 
 def _count_looked_at(result: EvalResult, name: str) -> str:
-    """Name the number of examples with a known state of the evidence, if not all."""
+    """Name the examples for which the state of the evidence is known: a number of them, or all."""
     values = result.summary.get(name, {})
     seen, every = values.get("evidence_rows", math.nan), values.get(NUM_EXAMPLES, math.nan)
     return f"the {seen:,.0f} of {every:,.0f} examples where this is known" if seen < every else _ALL
@@ -278,7 +278,7 @@ def find_saving(result: EvalResult, name: str) -> tuple[str, float]:
 
 
 def _write_saving(result: EvalResult, name: str) -> str:
-    """Write the share of tokens that a system saves or adds, with bounds if some calls may belong to others."""
+    """Write the share of tokens that a system saves or adds, with bounds if other systems may have made some calls."""
     what, share = find_saving(result, name)
     low, high = (percent(bound) for bound in _find_bounds(result, name, PROMPT_SAVINGS))
     if what == _SAVINGS[PROMPT_SAVINGS] and low != high:
@@ -312,7 +312,7 @@ def write_token_change(change: float) -> str:
 
 
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
-    """Write the savings of a system, and its additions; against a baseline that also saves tokens, the change."""
+    """Write what a system saves and adds; if the baseline also saves tokens, write the change from the baseline."""
     words, share = find_saving(result, name)
     change = compare_tokens(result, name)
     saving = _write_saving(result, name) if words else ""
@@ -356,7 +356,7 @@ def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, f
 
 
 def _write_dollars(result: EvalResult, name: str) -> str:
-    """Write the cost of 1,000 examples, with bounds if some calls may belong to others."""
+    """Write the cost of 1,000 examples, with bounds if other systems may have made some calls."""
     low, high = (dollars(bound) for bound in _find_bounds(result, name, COST_PER_1K_USD))
     return low if low == high else f"{low} to {high}"
 

@@ -94,7 +94,7 @@ def table(
 
 
 def _cell(child: Child, head: Child) -> Markup:
-    """Make a cell; `data-head` names its column where a narrow screen has no head."""
+    """Make a cell; `data-head` names its column for narrow screens, where tables have no head."""
     empty = child in (None, "")
     return element("td", {"class": "none" if empty else None, "data-head": head}, "–" if empty else child)
 

@@ -65,7 +65,7 @@ class LatexReporter:
     """A table of systems that fits a page, and one of scores by dataset, with `booktabs`; the best of a column is bold.
 
     The score and its difference to the baseline have intervals. Systems and datasets have short names; their
-    full names and the notes of the run follow as comments, to which an asterisk in a cell refers.
+    full names and the notes of the run follow as comments. An asterisk in a cell refers to these notes.
     """
 
     name = "latex"
@@ -96,7 +96,7 @@ class LatexReporter:
 
 
 _PAPER_COSTS = (COST_PER_1K_USD, "cost_of_pass_usd", UPSTREAM_COST_OF_PASS, COST_OF_PASS)
-"""Candidate costs; the table shows the first known one."""
+"""Numbers that state a cost; the table shows the first one that is known."""
 _NOT_FOR_PAPERS = (PASS_RATE, PARETO_FRONT, PARETO_RANK, LATENCY_MEDIAN, "latency_p95")
 """Numbers left out of the table for lack of space; `csv-summary` has all."""
 

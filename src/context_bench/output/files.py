@@ -34,7 +34,7 @@ class JsonReporter:
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-"""A number is not a dangerous formula."""
+"""A number needs no apostrophe: it cannot be a dangerous formula."""
 
 
 class CsvReporter:
@@ -90,8 +90,8 @@ def list_summary_columns(result: EvalResult) -> dict[str, list[Any]]:
 def list_row_columns(result: EvalResult) -> dict[str, list[Any]]:
     """List the rows by column: fields in their order, scores, numbers of `metadata`, `meta`.
 
-    `metadata.response_tokens` and `meta.lang` are named as `group_by` takes them. A score has its own name, and one
-    called like a field of a row is `score:<name>`.
+    `metadata.response_tokens` and `meta.lang` have the names that `group_by` accepts. A score keeps its name; if a
+    field of a row has the same name, the score is `score:<name>`.
     """
     columns = {name: [getattr(row, name) for row in result.rows] for name in ROW_FIELDS if name != "scores"}
     for key in sorted({key for row in result.rows for key in row.scores}):
@@ -147,7 +147,7 @@ def build_reporter(
     everything) and `store` (the folder of the run's store).
 
     Raises:
-        UsageError: The name is unknown, or not of a reporter.
+        UsageError: The name is unknown, or does not belong to a reporter.
     """
     refs = parse("reporter", text)
     if len(refs) > 1:
@@ -242,7 +242,7 @@ def render_summary(report: str, outcomes: Sequence[GateOutcome]) -> str:
     """Write the summary.
 
     Args:
-        report: Tables in Markdown with lines of notes between them; all of it is escaped except the bars of the tables.
+        report: Tables in Markdown with lines of notes between them; everything is escaped except the bars of tables.
         outcomes: The outcomes of the gate; empty without a gate.
     """
     parts = ["## context-bench", *_separate_lines(report)]
@@ -265,7 +265,7 @@ def render_annotations(outcomes: Sequence[GateOutcome]) -> str:
 
 
 def _separate_lines(report: str) -> list[str]:
-    """Make each line outside tables a paragraph, as Markdown would join them."""
+    """Make each line outside tables a paragraph, as Markdown would join the lines."""
     parts: list[str] = []
     for block in report.strip().split("\n\n"):
         escaped = escape_markdown(undo_escapes(block))

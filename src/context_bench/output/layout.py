@@ -69,7 +69,7 @@ def show_controls(text: str) -> str:
 
 
 def format_as(form: str) -> Callable[[float], str]:
-    """Return a function that writes a number with a format of `format()`; four digits if empty or unknown."""
+    """Return a function that writes a number with a format of `format()`, or four digits without a valid format."""
 
     def write(value: float) -> str:
         try:
@@ -146,8 +146,8 @@ def fit_columns(
         lines: The first one holds the titles; the first column holds names.
         width: Columns of the terminal; None leaves the table whole.
         give_way: Titles of the columns that may be left out, the least important first.
-        needs: Titles that need another title.
-        left_out: Titles that were left out already, to be named too.
+        needs: By title, the title of another column, without which this one is left out.
+        left_out: Titles of columns that were left out before, to be named too.
     """
     if width is None or markdown_width(lines) <= width:
         return "\n".join([markdown(lines), *(_name_left_out(left_out, width) if width is not None else ())])

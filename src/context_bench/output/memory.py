@@ -52,8 +52,8 @@ Cells = dict[tuple[str, int], "array[float]"]
 class MemoryGrid(NamedTuple):
     """A table as texts: its lines, titles first.
 
-    If not all columns fit, the named ones are left out in this order; without names the table continues below. A table
-    that may turn is transposed: one column for each system.
+    If not all columns fit, those in `gives_way` are left out in this order; if it is None, the table continues below.
+    With `may_turn`, the table may be transposed: one column for each system.
     """
 
     lines: list[list[str]]
@@ -61,7 +61,7 @@ class MemoryGrid(NamedTuple):
     may_turn: bool = False
 
     def fit(self, width: int | None) -> str:
-        """Lay it out for a terminal."""
+        """Lay out the table for a terminal."""
         if self.gives_way is not None:
             return fit_columns(self.lines, width, self.gives_way)
         turned = self.may_turn and width is not None and markdown_width(self.lines) > width
@@ -88,7 +88,7 @@ _LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
 
 
 def is_claimed(values: Mapping[str, float]) -> bool:
-    """Whether a system names turns without showing them; its recall then lies between both numbers."""
+    """Whether a system names turns without showing them; its recall then lies between the shown and the claimed one."""
     return score(values.get(CLAIMED, 0.0)) > score(values.get(RETRIEVAL_RECALL, 0.0))
 
 

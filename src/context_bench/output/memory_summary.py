@@ -1,7 +1,7 @@
-"""The default report of a run of memory systems: at most four tables. `--wide` shows all of them.
+"""The default report of a run of memory systems: at most four tables. `--wide` shows all tables.
 
-The ranking at each budget, findings about each system, costs of writing and asking, and scores by type of question.
-Controls come last, as they are not ranked.
+The report has the ranking at each budget, findings about each system, costs of writing and asking, and scores by type
+of question. Controls come last, as they are not ranked.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _list_ranking(result: EvalResult) -> list[list[str]]:
 
 
 def _list_costs(result: EvalResult) -> list[list[str]]:
-    """List the costs of writing and asking, and the number of questions that repays them."""
+    """List the costs of writing and asking, and after how many questions they are repaid."""
     repaid = find_repayments(result)
     columns: tuple[tuple[str, str, Callable[[float], str]], ...] = (
         ("calls", "ingest_calls", tokens),

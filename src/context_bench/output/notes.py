@@ -41,7 +41,7 @@ def list_notes(result: EvalResult, shown: Sequence[Column] | None = None, best: 
 
     Args:
         result: The run.
-        shown: The columns that a reader sees; None for all, and the reasons why there are no others.
+        shown: The columns that a reader sees; None for all columns, and for reasons why others are absent.
         best: What marks the best value of a column.
     """
     columns = choose_columns(result) if shown is None else shown
@@ -168,7 +168,7 @@ def _explain_seeds(result: EvalResult) -> list[str]:
 
 
 def _tell_engagement(result: EvalResult) -> list[str]:
-    """Write for each system that left rows unchanged on how many it acted, with savings and score there."""
+    """For each system that left rows unchanged, write how many it changed, and its savings and score on those."""
     notes = []
     for name, values in result.summary.items():
         share = values.get("acted_share", 1.0)
@@ -183,7 +183,7 @@ def _tell_engagement(result: EvalResult) -> list[str]:
 
 
 def _explain_marks(result: EvalResult, columns: Sequence[Column], *, absent: bool = True) -> list[str]:
-    """Explain each mark and each "not measured": a line for each reason, with its numbers and systems.
+    """Explain each mark and each "not measured": a line for each reason, with the numbers and systems concerned.
 
     `absent` also explains why a run without prices has no columns of dollars.
     """
@@ -223,7 +223,7 @@ def _score_note(result: EvalResult) -> str:
 
 
 def _name_scores(result: EvalResult, *, of_contexts: bool = False) -> str:
-    """Name the score of answers, or of contexts that no model has read; by dataset if they differ."""
+    """Name the score of answers, or of contexts that no model has read; by dataset if the scores differ."""
     settings, names = result.settings, {}
     primaries = settings.context_primary if of_contexts else settings.primary
     for tag in settings.datasets:

@@ -1,6 +1,6 @@
 """Markdown tables of a result, aligned for a terminal.
 
-By default one table of systems, the scores by dataset, at most three notes and the conclusion. `--wide` adds all
+The default is one table of systems, the scores by dataset, at most three notes and the conclusion. `--wide` adds all
 columns and intervals, tables of verdicts, datasets, tokens, evidence and curves, and all notes. A number with a note is
 marked with an asterisk. With a width, no line is longer: less important columns are left out, and a line names them.
 """
@@ -62,7 +62,7 @@ _PARTS = re.compile(
 
 
 def color_table(text: str) -> str:
-    """Colour the lines of Markdown tables: titles and best values bold, intervals dim, verdicts by their word.
+    """Colour the lines of Markdown tables: titles and best values bold, intervals dim, verdicts by their meaning.
 
     Names, in the first column, stay uncoloured.
     """
@@ -303,7 +303,7 @@ def list_meters(result: EvalResult) -> list[list[list[str]]]:
 
 
 def evidence(result: EvalResult, width: int | None = None) -> str:
-    """List whether the evidence reached the model against whether the answer was right."""
+    """List shares of the examples by whether the evidence reached the model and whether the answer was right."""
     lines = _list_table_lines(result, EVIDENCE)
     return fit_grid(lines, width) if lines else ""
 

@@ -115,7 +115,7 @@ def _write_p(verdict: Verdict) -> str:
 
 
 def _write_word(verdict: Verdict, sensitivity: Mapping[str, Sensitivity] | None = None, *, brief: bool = False) -> str:
-    """Write the word; if undecided and not `brief`, add the number of examples that would decide."""
+    """Write the verdict's word; if it is undecided and not `brief`, add the number of examples that would decide."""
     word = verdict.word + ("" if brief and verdict.word == "undecided" else write_aside(verdict))
     if sensitivity is not None:
         blindness = write_blindness(verdict, sensitivity)
@@ -136,7 +136,7 @@ def write_aside(verdict: Verdict) -> str:
 
 
 def _tells_needed_n(verdict: Verdict) -> bool:
-    """Whether the number of examples that would decide follows the word."""
+    """Whether the number of examples that would decide is written after the word."""
     open_one = verdict.word == "undecided" and not verdict.control and verdict.scope != THESE_GROUPS
     return open_one and verdict.needed_n is not None
 
@@ -287,7 +287,7 @@ def _describe_clusters(n: int, groups: int, what: str) -> str:
 
 
 def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
-    """Describe the noise of the baseline, and name the systems that differ by no more."""
+    """Describe the noise of the baseline, and name the systems that differ from it by no more."""
     share = noise.share
     if noise.nothing_seen:
         most = f", so it disagrees on at most {share.high:.1%}" if share.known else ""
@@ -443,7 +443,7 @@ def _explain_pairs(contests: Sequence[Contest]) -> Iterator[str]:
 
 
 def describe_pairs(contest: Contest) -> str:
-    """Describe the pairing of examples: number, key and omissions."""
+    """Describe how many examples are paired, by which key, and which are left out."""
     pairs = contest.pairs.n
     by = (
         "id and content"
