@@ -37,8 +37,8 @@ _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE
 class Cache:
     """Finds and keeps the answers and rows of a run.
 
-    `counting` is what token counts depend on, None if unknown. A `tag` separates answers from those of the same system
-    under another tag.
+    `counting` names everything that token counts depend on; None if unknown. A system's answers under one `tag` are not
+    found under another.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Cache:
         return rows
 
     def find_answer(self, job: Job) -> Outcome | None:
-        """Find the stored answer of a job; None if the system was never asked exactly this."""
+        """Find the stored answer of a job; None if there is none."""
         keys = self.keys_of(job)
         found = self.store.find_answer(keys.answer, job.item.example) if keys.answer else None
         if found is None:

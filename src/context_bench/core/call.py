@@ -75,7 +75,7 @@ class Stopped(SystemFailure):
 
 
 class Caller:
-    """Calls one system; reads once those traits that cannot change within a run."""
+    """Calls one system; reads the traits that cannot change within a run only once."""
 
     def __init__(self, system: Any, threads: Executor, clock: Callable[[], float] = time.perf_counter) -> None:
         self._system, self._threads, self._clock = system, threads, clock
@@ -220,7 +220,7 @@ def _read_dict(raw: Any, system: System) -> Example:
 
 
 def _resolve_documents(processed: Example, system: System, example: Example) -> Example:
-    """Return a system's result; if it has `documents`, with the context that they make."""
+    """Return a system's result; if it has `documents`, with the context built from them."""
     documents = processed.get("documents")
     if documents is None:
         return processed
@@ -230,7 +230,7 @@ def _resolve_documents(processed: Example, system: System, example: Example) -> 
 
 
 def _check_texts(context: Any, response: Any, system: System) -> None:
-    """Refuse results that have neither an answer nor a context, or that have other types in their place."""
+    """Refuse results without an answer or a context, or with one of the wrong type."""
     if context is None and response is None:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
     for key, value in (("context", context), ("response", response)):
@@ -247,7 +247,8 @@ def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, An
 
 @dataclass(frozen=True)
 class RequestSize:
-    """Tokens of all requests for an example, and the largest number in their replies; None without a bound."""
+    """Tokens of all requests for an example, and the most tokens that the replies may have; None if that has no
+    bound."""
 
     prompt: int
     reply: int | None = None
@@ -340,7 +341,7 @@ def list_frames(error: BaseException | None) -> list[str]:
 
 
 def rebuild_error(text: str, frames: list[str]) -> RaisedElsewhere:
-    """Make an exception with the description `text` (type and message) of one from another process."""
+    """Make an exception for one in another process whose description (type and message) is `text`."""
     name, _, message = text.partition(": ")
     kind: type[RaisedElsewhere] = type(name if name.isidentifier() else "Exception", (RaisedElsewhere,), {})
     return kind(message, frames)

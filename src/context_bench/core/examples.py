@@ -1,4 +1,4 @@
-"""Examples as a run reads them: checked, and each with the evaluators and the score that fit it.
+"""Reads the examples of a run: checks each example, and chooses its evaluators and its primary score.
 
 The dataset's card decides how an example is judged; without a card, the example's fields decide. The choice is made
 once for each dataset or, without a card, for each set of judging fields.
@@ -43,11 +43,11 @@ class Wiring:
     """The evaluators of one kind of example, with facts about them that are known before the run.
 
     Attributes:
-        evaluators: All evaluators that judge it.
-        slow: Whether one of them takes so long that an endpoint should not wait for it.
+        evaluators: All evaluators of this kind of example.
+        slow: Whether one of the evaluators takes so long that an endpoint should not wait for it.
         card: The dataset's card, if it has one.
         threshold: The lowest score that passes, by the card.
-        cluster_field: The field of `meta` that names the document or conversation which examples share.
+        cluster_field: The field of `meta` that names the document or conversation shared by several examples.
         asks: Each evaluator, with whether it is slow and the only kind of output that it judges, if any.
         emits: The scores that the evaluators declare.
     """
@@ -64,7 +64,7 @@ class Wiring:
 
 
 def find_cluster_field(card: Card | None) -> str | None:
-    """Find the field of `meta` that names the document or conversation which examples of a dataset share."""
+    """Find the field of `meta` that names the document or conversation shared by several examples of a dataset."""
     return "group" if card is None else card.cluster or None
 
 
@@ -100,7 +100,7 @@ class Item:
 
 
 def count_characters(example: Example) -> int:
-    """Count the characters of the context and of a conversation, which are all that may be long."""
+    """Count the characters of the context and the conversation, the only fields that can be long."""
     size, context, turns = 0, example.get("context"), example.get("turns")
     if isinstance(context, str):
         size = len(context)
@@ -110,7 +110,7 @@ def count_characters(example: Example) -> int:
 
 
 def list_judging_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields of an example that say how it is judged; most have none."""
+    """List the fields of an example that decide how it is judged; most examples have none."""
     if BY_FIELD.keys().isdisjoint(example):
         return ()
     return tuple(field for field in BY_FIELD if example.get(field))
@@ -120,7 +120,7 @@ def choose_score(fields: Sequence[str], *, unread: bool) -> str | None:
     """Choose the score that fits an example with these fields; None if nothing can be scored.
 
     Args:
-        fields: Those of `list_scoring_fields`.
+        fields: The fields from `list_scoring_fields`.
         unread: The system returned a context that no model has read, so its content is scored.
     """
     has_answer = "answer" in fields or "answers" in fields
@@ -144,7 +144,7 @@ def refuse_repeats(evaluators: Sequence[Evaluator]) -> None:
     """Check that no two evaluators declare the same score.
 
     Raises:
-        ScoreClash: Two do.
+        ScoreClash: Two evaluators declare the same score.
     """
     owners: dict[str, str] = {}
     for evaluator in evaluators:
@@ -155,12 +155,12 @@ def refuse_repeats(evaluators: Sequence[Evaluator]) -> None:
 
 
 class Evaluators:
-    """The evaluators of a run: the given ones for all examples, else those that the catalog chooses for each dataset.
+    """The evaluators of a run: the user's for all examples, else the catalog's choice for each dataset.
 
     Args:
         evaluators: The user's evaluators; None wires them by the dataset of each example.
         extra: Evaluators that are always applied in addition.
-        settings: Parameters for evaluators that are wired, by name.
+        settings: Parameters of wired evaluators, by the evaluator's name.
         score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of its examples.
         keep_reasoning: Show the reasoning in replies to the evaluators.
         made: Evaluators to use instead of new ones of the same name.
@@ -288,7 +288,7 @@ class Evaluators:
     # -- the score that counts, one for answers and one for contexts that no model has read
 
     def settle(self, counts: FieldCounts) -> None:
-        """Choose the scores of datasets whose examples were counted in advance: those that fit most examples."""
+        """Choose the scores that fit most examples, for datasets whose examples were counted in advance."""
         votes: dict[tuple[str, bool], Counter[str]] = {}
         for (tag, fields), count in counts.items():
             for unread in (False, True) if card_for(tag) is None else ():
@@ -348,7 +348,7 @@ def check_threshold(threshold: float, scorer: Evaluators, score_field: str) -> N
     """Refuse a threshold outside 0 to 1, except for a user's own score.
 
     Raises:
-        UsageError: Nothing, or everything, would pass.
+        UsageError: With this threshold, nothing or everything would pass.
     """
     if not 0 <= threshold <= 1 and not is_own_score(scorer, score_field):
         hint = f"; {threshold:g}% is {threshold / 100:g}" if 1 < threshold <= 100 else ""

@@ -75,14 +75,14 @@ def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, pr
 
 
 def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement:
-    """Leave an answer unjudged because it states why it cannot be judged."""
+    """Leave an answer unjudged, and keep the reason that it states."""
     judgement = Judgement()
     judgement.unscored = {each.name: str(processed["unscorable"]) for each in evaluators}
     return judgement
 
 
 def find_refusal(need: str, processed: Example, *, unread: bool) -> str | None:
-    """Say why an evaluator of only answers, or only contexts, cannot judge this; None if it can."""
+    """Say why an evaluator that judges only answers, or only contexts, cannot judge this output; None if it can."""
     if need == "answer":
         return NOT_AN_ANSWER if unread else None
     has_context = isinstance(processed.get("context"), str) or isinstance(processed.get("turns"), list)
@@ -209,7 +209,7 @@ class Scorer(Evaluators):
         return self._set_primary(judgement, item, unread=unread)
 
     def judge_at_once(self, item: Item, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
-        """Do what `judge` does at once, for an answer that is short and has no slow evaluator."""
+        """Do the same as `judge`, without waiting, for a short answer without slow evaluators."""
         judgement, example, wiring = Judgement(), item.example, item.wiring or self.wire(item)
         if self.keep_reasoning:
             processed = self.show(processed)
@@ -236,7 +236,7 @@ class Scorer(Evaluators):
         return judgement
 
     def note_known(self, item: Item, row: EvalRow) -> bool:
-        """Set the primary score of a row that an earlier run judged, if it is a different one now.
+        """Set the primary score of a row that an earlier run judged, if another score is primary now.
 
         Returns:
             Whether the row has changed.

@@ -102,7 +102,7 @@ def fewer_collections() -> Iterator[None]:
 
 @contextmanager
 def handle_interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM call `act` within this context, in the main thread and if they have no other handlers.
+    """Let Ctrl-C and SIGTERM call `act` within this context: in the main thread, for signals without another handler.
 
     Container runtimes kill soon after SIGTERM, so jobs in flight then get only a few seconds.
     """

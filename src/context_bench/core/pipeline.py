@@ -30,7 +30,7 @@ MAX_BATCH = 64
 MAX_BATCH_DELAY = 0.01  # seconds to wait for a full batch; the writer has the rest of the 50 ms
 
 MAX_LOOP_BLOCK = 0.003
-"""Seconds for which a batch may block the event loop: replies that arrive then look slow."""
+"""Seconds for which a batch may block the event loop: replies that arrive during this time look slow."""
 
 Answered = tuple[Job, Outcome]
 Done = tuple[Job, EvalRow, Outcome]
@@ -97,8 +97,8 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens"
 class Pipeline:
     """Turns jobs into rows and passes finished rows to `emit`, several at a time.
 
-    `threads` are for long texts. At most `together` answers are completed as a batch. With 1, each becomes a row before
-    its worker sends the next request, unless its texts are long or an evaluator is slow.
+    `threads` are for long texts. At most `together` answers are completed as a batch. With 1, each answer becomes a row
+    before its worker sends the next request, unless its texts are long or an evaluator is slow.
     """
 
     def __init__(
@@ -280,7 +280,7 @@ class Pipeline:
     def _complete(self, answers: list[Answered]) -> None:
         """Judge the answers, make their rows, keep both and emit the rows.
 
-        Each step handles all answers before the next step, which takes half the time.
+        Each step handles all answers before the next step begins: this halves the time.
         """
         judge, make = self._scorer.judge_at_once, self._maker.row
         judgements: list[Judgement] = []

@@ -43,8 +43,8 @@ class Recording:
     """A run in progress in the store; `result` is set at the end.
 
     Attributes:
-        run: The store's record of it.
-        done: Whether `result` is that of the finished run.
+        run: The store's record of the run.
+        done: Whether the run has finished, so that `result` is complete.
     """
 
     def __init__(self, run: RunInfo, config: dict[str, Any]) -> None:
@@ -97,9 +97,9 @@ def open_cache(
     Args:
         plan: The plan of the run.
         config: The settings to record.
-        store: An open store, or its folder. If closing that fails, the result still has its rows.
+        store: An open store, or its folder. If closing the store fails, the result still has its rows.
         reuse: Whether to use stored results; otherwise all requests are repeated.
-        tag: Separates answers from those of the same system under another tag.
+        tag: A label for stored answers: a system's answers under one tag are not found under another.
     """
     record = None
     settings = read_settings(config)

@@ -1,4 +1,4 @@
-"""A job (one system on one example), and the row that is made of it.
+"""A job (one system on one example), and the row that is made from its answer.
 
 A row has the scores of the answer, its tokens by our own count, its cost, and the facts of the call.
 """
@@ -137,8 +137,8 @@ class RowMaker:
     def _describe_cuts(self, item: Item, saved: int, *, is_read: bool = False) -> dict[str, Any]:
         """Return the place of the evidence, and the share of it that naive cuts of the same size would keep.
 
-        Empty if the example has no evidence or its context lacks it. If a model reads, an answer at several places is
-        not evidence of any one place, because most occurrences are chance.
+        Empty if the example has no evidence or its context does not contain it. If a model reads, an answer at several
+        places is not evidence of any one place, because most occurrences are chance.
         """
         if item.evidence is None:
             item.evidence = locate_evidence(item.example, self._count) or False
@@ -161,7 +161,7 @@ class RowMaker:
             metadata["cluster"] = ["example", example["id"]]
 
     def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
-        """Count the tokens sent to the reader, and those of the same request for the unchanged example."""
+        """Count the tokens sent to the reader, and the tokens of the same request with the unchanged example."""
         list_requests = system_traits(job.system).list_requests
         if list_requests is None:  # a stored answer of a system that no longer has a reader
             return None, None
@@ -188,7 +188,7 @@ class RowMaker:
     def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
         """Set the cost of a row by the prices of this run, even if an earlier run had other prices.
 
-        The cost of a failed row is that of its usage, if known.
+        A failed row costs what its usage costs, if the usage is known.
 
         Returns:
             Whether the row has changed.

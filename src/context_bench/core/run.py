@@ -179,7 +179,7 @@ class Run:
 
         Raises:
             ContextBenchError: The input or the run itself failed. The error's `result` has the finished part.
-            Interrupted: Ctrl-C; the same.
+            Interrupted: The user pressed Ctrl-C. The error's `result` has the finished part.
         """
         plan, failure = self._plan, None
         placement = await plan.engine.open(plan.systems, plan.scorer.chosen, plan.max_workers)

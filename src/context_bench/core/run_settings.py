@@ -184,7 +184,7 @@ def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, 
 
 
 def _build_systems(given: Any) -> list[System]:
-    """Make systems of the caller's arguments, with unique names."""
+    """Make systems from the caller's arguments, with unique names."""
     listed = given if isinstance(given, list | tuple) else [given]
     members = [
         system for each in listed for system in (build_systems(each) if isinstance(each, str) else [adapt(each)])

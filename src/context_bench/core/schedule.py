@@ -281,7 +281,7 @@ class Placement(Protocol):
         """Return the caller of a system."""
 
     def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> Awaitable[None]:
-        """Call systems of `here` lanes: at least the first call, and as many more as are efficient in one batch."""
+        """Call systems of `here` lanes: at least one call, and as many more as one batch can do efficiently."""
 
     def open_scoring(self) -> Executor:
         """Return the executor of slow evaluators; the run shuts it down."""

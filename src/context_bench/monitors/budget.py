@@ -71,7 +71,7 @@ class Budget(Monitor):
 
     Attributes:
         spent: The cost of all requests so far.
-        judges: The part of it that judges spent.
+        judges: The part of `spent` that judges spent.
     """
 
     def __init__(
@@ -122,7 +122,8 @@ class Budget(Monitor):
         await self._count_cost(request, outcome.metadata, None if outcome.error else response)
 
     def _price_embeddings(self, outcome: Outcome) -> _Amount:
-        """Price the embeddings that a proxy requested through the tap: its own usage does not include them."""
+        """Price the embeddings that a proxy requested through the tap: the usage in its answers does not include
+        them."""
         calls = measure_row(read_exchanges(outcome.processed["tapped"]), self._count).embedding_usage or []
         total = _Amount()
         for call in calls:
@@ -135,7 +136,7 @@ class Budget(Monitor):
         return total
 
     def charge(self, dollars: float | None, tokens: int, model: str) -> None:
-        """Count a system's spending outside of its answers, and stop the run if it exceeds the limit."""
+        """Count a system's spending outside of its answers, and stop the run if the total exceeds the limit."""
         if dollars is None and self._limits.max_cost is not None:
             warn(f"calls of {model!r} have no price, so --max-cost does not count them")
         self.spent += _Amount(dollars or 0.0, tokens)
@@ -154,7 +155,7 @@ class Budget(Monitor):
         processed: Example,
         ask: Callable[[], Awaitable[Mapping[str, float]]],
     ) -> Mapping[str, float]:
-        """Ask an evaluator within the limit; at once if it asks no model, because it costs nothing."""
+        """Ask an evaluator once its request fits into the limit; at once if it asks no model and so costs nothing."""
         if not asks_model(evaluator):
             return await ask()
         size = await asyncio.to_thread(measure_judge_request, evaluator, example, processed, self._count)
@@ -214,7 +215,7 @@ class Budget(Monitor):
         return cost
 
     def _price_of(self, sender: Any) -> Price | None:
-        """Return the price of the model that a system or judge asks; None if it asks none."""
+        """Return the price of the model that a system or judge asks; None if it asks no model."""
         if self._prices is None or not (is_endpoint(sender) or asks_model(sender)):
             return None
         return self._prices.of(find_model(sender))

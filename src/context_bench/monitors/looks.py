@@ -1,11 +1,12 @@
 """Interim looks: each system stops as soon as its verdict is settled, by five looks over prefixes of a random order.
 
-Competing systems stop one by one. The baseline and the controls continue while any of them does, because it is compared
-with their answers. The order of the examples is random, by seed, and fixed before the run.
+Competing systems stop one by one. The baseline and the controls continue while any competing system does, because its
+answers are compared with theirs. The order of the examples is random, by seed, and fixed before the run.
 
 The clusters of each dataset (a document, a conversation, or an example that shares nothing) are put in random order.
-Each dataset is then cut into one part per look, at ends of clusters. A look has the same parts of all datasets, so each
-dataset is in it in proportion. The order depends only on the seed and on ids: a resumed run takes the same looks.
+Each dataset is then cut into one part per look, at ends of clusters. Each look takes the same part of every dataset, so
+it contains the datasets in proportion. The order depends only on the seed and on ids: a resumed run takes the same
+looks.
 """
 
 from __future__ import annotations

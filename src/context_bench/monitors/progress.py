@@ -1,8 +1,8 @@
 """The progress of a run, and the status line on stderr that shows it.
 
 On a terminal the line is drawn in place and erased at the end. In a notebook it is drawn less often, its last state
-stays, and it goes to stdout, because notebooks show stderr in red. A log (stderr is neither) gets a plain line now and
-then, and none for short work.
+stays, and it goes to stdout, because notebooks show stderr in red. A log (stderr is neither a terminal nor a notebook)
+gets a plain line now and then, or none if the work is short.
 """
 
 from __future__ import annotations

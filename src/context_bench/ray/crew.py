@@ -103,12 +103,12 @@ class Crew:
     # -- requests from the run
 
     async def run(self, calls: Sequence[Call], seconds: float | None = None, *, single: bool = False) -> list[Any]:
-        """Run calls and return their answers: all of them, or with `seconds` only the first ones.
+        """Run calls and return their answers: all answers, or with `seconds` only the first ones.
 
         A call that killed two workers has `Poisoned` as its answer.
 
         Raises:
-            Refused: No worker can do it.
+            Refused: No worker can make these calls.
             UsageError: A part cannot be created on a worker.
         """
         try:

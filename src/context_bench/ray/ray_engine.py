@@ -100,7 +100,7 @@ def _check_other_machines(systems: Sequence[System]) -> None:
 
 
 def _restore(frames: list[str], staged: Mapping[str, str]) -> list[str]:
-    """Show the user's own files in frames instead of the workers' copies."""
+    """Make traceback frames point to the user's own files, not to the workers' copies."""
     restored = []
     for frame in frames:
         for copy, source in staged.items():

@@ -155,7 +155,7 @@ class RayPlacement:
         """Let a worker score an answer.
 
         Raises:
-            Refused: None can.
+            Refused: No worker can score it.
             Raised: The evaluator failed.
         """
         key = self._parts.add(evaluator, "evaluator")
@@ -184,7 +184,7 @@ class RayPlacement:
 
 
 class _RemoteCaller:
-    """Calls a system on a worker, one example at a time, for runs that may stop after any of them."""
+    """Calls a system on a worker, one example at a time, for runs that may stop after any example."""
 
     works_elsewhere = True
 

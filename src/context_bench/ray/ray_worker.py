@@ -70,7 +70,8 @@ class RayWorker:
         return None
 
     def run(self, packed: bytes, seconds: float | None) -> tuple[bytes, float]:
-        """Make calls one after the other, for at most `seconds` but at least one; return the answers and this clock."""
+        """Make calls one after the other, for at most `seconds` but at least one; return the answers and the time on
+        this clock."""
         calls: Sequence[Call] = pickle.loads(packed)
         end = None if seconds is None else time.perf_counter() + seconds
         answers: list[Any] = []

@@ -162,7 +162,7 @@ class Parcel:
 
     @property
     def keys(self) -> set[int]:
-        """The parts that it needs."""
+        """The parts that its calls need."""
         return {key for key, _ in self.calls}
 
 

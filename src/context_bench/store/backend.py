@@ -175,7 +175,8 @@ class StoreBackend(Protocol):
         """Store the scores of an evaluator."""
 
     def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
-        """Store an example under its id, after its row, so that a concurrent removal of runs sees that it is used."""
+        """Store an example under its id, after its row, so that a concurrent removal of runs sees that the example is
+        used."""
 
     def put_row(
         self,
@@ -202,7 +203,7 @@ class StoreBackend(Protocol):
         """Store a request at the tap that belongs to no answer, or the requests of a failed row."""
 
     async def catch_up(self) -> None:
-        """Wait while it is behind."""
+        """Wait while writing is behind."""
 
     # -- runs and their rows
 

@@ -103,7 +103,7 @@ class Reader:
         return found
 
     def run(self, name: str) -> RunInfo:
-        """Find a run by its id, the start of one, `last`, or `last~1` for the one before that."""
+        """Find a run by its id, the start of its id, `last`, or `last~1` for the one before that."""
         runs = self.runs()
         if (back := _LAST.fullmatch(name)) and int(back[1] or 0) < len(runs):
             return runs[int(back[1] or 0)]

@@ -292,7 +292,7 @@ class Store(Reader):
         """Load a run as a result; of an unfinished run, the recorded part.
 
         Args:
-            run: One of `runs()`, or an id, the start of one, `last`, or `last~1` for the one before that.
+            run: One of `runs()`, or a run's id, the start of its id, `last`, or `last~1` for the one before that.
             rows: False leaves the rows of a finished run in the store, so that only its summary is read.
         """
         info = self.run(run) if isinstance(run, str) else run

@@ -195,7 +195,7 @@ def _make_record(body: Content, identity: int, key: bytes = b"") -> bytes:
 
 
 def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy]) -> None:
-    """Copy rows by one statement; rewrite those removed since, with their answers and examples."""
+    """Copy rows by one statement; rewrite rows removed since then, with their answers and examples."""
     marks = ",".join("?" * len(copies))
     old = [each.found[0] for each in copies]
     statement = (
