@@ -1,4 +1,4 @@
-"""Memory systems: a conversation is ingested once, and its questions are the examples of a run.
+"""Memory systems: each conversation is ingested once, and its questions are the examples of a run.
 
 from context_bench import evaluate_memory
 

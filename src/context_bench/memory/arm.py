@@ -1,8 +1,8 @@
 """The arms of a memory system: each is an ordinary system of a run.
 
-One arm lets the shared reader answer from the retrieved items, within a token budget. Another one calls the system's
-own `query`. The arms of a system share its written conversations. All memory systems have the same reader, so that
-memories are compared and not prompts.
+In one arm, the shared reader answers from the retrieved items, within a token budget. Another arm calls the system's
+own `query`. The arms of a system share its written conversations. All memory systems have the same reader, so that a
+run compares memories, not prompts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ExtractReader:
 
 
 def _describe_found(found: list[Retrieved], history: History, example: Example) -> dict[str, Any]:
-    """Count the retrieved items, also as a share of the user's turns; check if a planted instruction ranks first."""
+    """Count the retrieved items, also as a share of the user's turns; note if a planted instruction ranks first."""
     texts, about = [item["text"] for item in found if item["text"].strip()], example["memory"]
     facts: dict[str, Any] = {"found": len(texts)}
     turns = history.count_turns(about.get("user"))
@@ -55,9 +55,9 @@ def _describe_found(found: list[Retrieved], history: History, example: Example) 
 
 
 class SharedReader:
-    """One reader for all arms of a run: opened with the first of them, closed with the last.
+    """One reader for all arms of a run: the first arm opens it, and the last one closes it.
 
-    `known_as` identifies it if its address does not. With `is_script` no model reads, so refusals and obeyed
+    `known_as` identifies the reader if its address does not. If `is_script`, no model reads, so refusals and obeyed
     instructions say nothing about the memory.
     """
 
@@ -205,7 +205,7 @@ class OwnAnswer(Arm):
 
 
 class ReadAnswer(Arm):
-    """The shared reader's answer from the retrieved items, within a token budget (None for a control)."""
+    """Lets the shared reader answer from the retrieved items, within a token budget (None for a control)."""
 
     def __init__(
         self, name: str, host: Host, reader: SharedReader, budget: int | None, top_k: int | None, count: Tokenizer

@@ -1,8 +1,8 @@
 """Files of retrieved contexts: written after a run, and read by another run that changes only the reader.
 
 Each line has one system's items for one question: `{"system", "question_id", "retrieved": [{"text", "ids"}]}`, with a
-`budget` if the retrieved items depend on it. `text` with `ids` may replace a list of one item. The id of a question is
-`CONVERSATION/QUESTION`, as in a result.
+`budget` if the items depend on the budget. Instead of a list with one item, a line may have `text` and `ids`. The id of
+a question is `CONVERSATION/QUESTION`, as in a result.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def list_contexts(records: Iterable[Recorded], reports: Mapping[str, Mapping[str
 
 
 class FrozenMemory:
-    """A memory that returns the items recorded in a file, regardless of its input."""
+    """A memory that returns the items recorded in a file, whatever it ingests."""
 
     is_frozen = True
     takes_dates = True

@@ -1,6 +1,6 @@
 """Conversations, their questions, batches to ingest, retrieved items, and the text that a reader gets.
 
-Retrieved items are taken in the order of their rank until the budget is full; the last one is cut if it does not fit.
+Retrieved items are taken in the order of their rank until the budget is full; the last item is cut if it does not fit.
 Then they are rendered in the order of the conversation, with dates. Dates and speakers count against the budget.
 """
 
@@ -28,7 +28,9 @@ class Turn(TypedDict, total=False):
 
 
 class Question(TypedDict, total=False):
-    """One question about a conversation, with its gold. Its text has the date if the answer depends on it."""
+    """One question about a conversation, with its gold. If the answer depends on the date, the question's text contains
+    it.
+    """
 
     id: str
     question: str
@@ -152,7 +154,7 @@ AFTER_ALL_TURNS = 1 << 60
 
 
 def mark_claimed(name: str) -> str:
-    """Mark the id of a turn or session that a memory names but does not show: it keeps its rank but does not count."""
+    """Mark the id of a turn or session that a memory names but does not show: it keeps its rank, but does not count."""
     return f"{name} (claimed)"
 
 
@@ -174,7 +176,7 @@ def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:
 def render_retrieved(
     found: Iterable[Retrieved], turns: Mapping[str, Placed], budget: int | None, count: Tokenizer
 ) -> tuple[str, int]:
-    """Render retrieved items within the budget; return the text and the number of leading items that fit whole."""
+    """Render retrieved items within the budget; return the text, and how many of the first items fit completely."""
     lines: list[tuple[int, int, str]] = []
     used = whole = 0
     for rank, item in enumerate(found):
@@ -194,7 +196,7 @@ def render_retrieved(
 
 @lru_cache(maxsize=1 << 16)
 def _count_line(line: str, count: Tokenizer) -> int:
-    """Count the tokens of a line with its end; cached, as lines recur for many questions and budgets."""
+    """Count the tokens of a line and its line end; cached, since lines recur for many questions and budgets."""
     return count(f"{line}\n")
 
 

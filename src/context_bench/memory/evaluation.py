@@ -49,7 +49,7 @@ BUDGETS = (500, 2000, 8000)  # retrieved tokens that a reader gets
 _ANSWERS = ("reader", "own")
 _BASELINE = "naive"
 _PRIMARIES = {"locomo": "locomo_f1", "membench": "memory_choice"}
-"""Primary scores by dataset. LoCoMo's category 5 has none: refusals have a separate score."""
+"""Primary scores by dataset. LoCoMo's category 5 has no primary score, because refusals have a separate score."""
 _JUDGED = ("longmemeval", "beam", "convomem", "halumem")  # their authors use a model as judge
 
 
@@ -86,7 +86,7 @@ async def aevaluate_memory(
     """Run `evaluate_memory` asynchronously.
 
     Each conversation is written into each system once, and its questions are the examples of the run. The result has
-    several arms for a system: in `NAME[budget=500]` the reader answers from the retrieved items, in `NAME[own query]`
+    several arms for a system: in `NAME[budget=500]`, the reader answers from the retrieved items; in `NAME[own query]`,
     the system answers itself. Controls have no budget and keep their names.
 
     Args:
@@ -94,28 +94,29 @@ async def aevaluate_memory(
         dataset: Conversations: an iterable, a name such as `"synthetic-memory"`, or a JSONL file.
         reader: A system with `aprocess` that answers from the retrieved items; the `extract` script by default.
         answerer: What answers the calls that systems make through their taps: `Forward`, `LocalModel` or `Scripted`.
-        model: The model that such systems call.
+        model: The model that these systems call.
         embedding_model: The embedding model of these systems.
         api_key: The API key that these systems send.
         granularity: The unit of one `ingest` call: `turn`, `pair` or `session`, the same for all systems. If several
             are given, each is measured.
         budgets: Limits on the retrieved tokens that the reader gets, one arm for each.
-        top_k: The largest number of retrieved items; None leaves it to each system.
+        top_k: The largest number of retrieved items; None lets each system choose.
         answers: `reader`, `own` or both.
         max_conversations: The largest number of conversations to read.
         types: The types of questions to ask; all by default.
         timeout: The time limit of one call of a memory system, in seconds.
         quiet: After writing, wait until the system's tap has seen no call for this many seconds.
-        max_quiet: The longest such wait, in seconds.
+        max_quiet: The limit of this wait, in seconds.
         data_dir: A folder with the records of public datasets.
         extra: Evaluators in addition to those of the dataset, or to `evaluators`.
         plant: The number of synthetic facts to plant into each conversation and ask for.
         vendor_config: Settings of vendors' systems: a TOML file, or a mapping by the vendor's name.
-        contexts: A file of retrieved contexts; each system in it is measured as if it retrieved them now.
+        contexts: A file of retrieved contexts; each system in the file is measured as if it retrieved these contexts
+            now.
         options: All other parameters of `evaluate`, such as `evaluators`, `metrics`, `tokenizer` and `cache_dir`.
             `max_workers` is the number of conversations in parallel. `limits` include the memory systems' spending at
-            their taps. `seed` also applies to generated datasets and to systems with that parameter. `baseline` is
-            `naive` by default, else `bm25` at the largest budget, if it is among the systems.
+            their taps. `seed` also applies to generated datasets and to systems with that parameter. `baseline` is by
+            default `naive`, or else `bm25` at the largest budget, if that system is in the run.
 
     Raises:
         UsageError: An argument is wrong; no request was sent.
@@ -282,7 +283,7 @@ class Models:
 
 
 def build_hosts(given: Any, models: Models, settings: Sequence[HostSettings]) -> list[Host]:
-    """Build every memory system once per granularity, since written conversations differ."""
+    """Build every memory system once per granularity, since granularities write conversations differently."""
     listed = given if isinstance(given, list | tuple) else [given]
     if not listed:
         raise UsageError("no memory system to measure: pass at least one")

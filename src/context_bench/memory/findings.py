@@ -1,8 +1,8 @@
 """Faults of memory systems that a report must show, and the number of questions that repays the cost of writing.
 
 The repayment compares a memory with sending the whole history for each question. It is computed only for systems that
-are not worse than the full context: a cheap wrong answer is no saving. The unit is dollars if everything has a price,
-with the reader's own cache prices; else it is tokens, all at the same price.
+are not worse than the full context: a cheap wrong answer is no saving. The unit is dollars if everything has a price
+(with the cache prices of the reader's model), else tokens, which then all count the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from context_bench.stats.break_even import memory_queries_to_repay
 MIN_UPDATE_SHARE = 0.5
 _MIN_SHOWN_BYTES = 1024
 _EMPTY_STORE_SIGNS = {"memories": "lists no memories", "found_per_question": "retrieved nothing for any question"}
-"""Numbers that are 0 for a memory that stored nothing, with their wording in the report."""
+"""Numbers that are 0 if a memory stored nothing, and the report's words for each."""
 _PROBES = ("probe_leak", "probe_update", "probe_forget", "probe_secret")
 _MAX_ORDER_SHARE, _MIN_WHOLE_SHARE = 0.2, 0.9
 
@@ -62,7 +62,7 @@ def _group_arms(result: EvalResult) -> dict[str, _System]:
 
 
 def list_findings(result: EvalResult) -> list[str]:
-    """List the faults of all systems. The arms of a system count as one, with the worst value of each probe."""
+    """List the faults of all systems. The arms of a system are combined, with the worst value of each probe."""
     reports: Mapping[str, Any] = result.settings.reports
     systems, empty = _group_arms(result), find_empty_stores(result)
     stored = {name: system for name, system in systems.items() if not set(system.arms) & set(empty)}
@@ -72,7 +72,9 @@ def list_findings(result: EvalResult) -> list[str]:
 
 
 def find_empty_stores(result: EvalResult) -> dict[str, str]:
-    """Find memories that stored nothing. Return a sentence for each of their arms, whose low costs are no saving."""
+    """Find memories that stored nothing. Return a sentence for each arm of such a memory, since its low costs are no
+    saving.
+    """
     found: dict[str, str] = {}
     replaced = {row.system for row in result.rows if STOOD_IN in row.unscored.values()}  # the script may be at fault
     for name, system in _group_arms(result).items():
@@ -206,7 +208,7 @@ def _describe_inspection(name: str, seen: Mapping[str, int]) -> Iterator[str]:
 
 
 READ_PRICE, WRITE_PRICE = 0.1, 1.25
-"""Default prices of reading from a provider's cache and of writing to it, as multiples of the input price."""
+"""Default prices of cache reads and cache writes, as multiples of the input price."""
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class Host:
     """Gives each conversation an instance of one memory system.
 
-    If `asks_nobody`, the system is known to call no model: its costs are 0 although it has no tap. As it works in this
-    process, its instances take turns, so that their times are comparable.
+    If `asks_nobody`, the system is known to call no model: its costs are 0 although it has no tap. The system then
+    works in this process, so its instances take turns to make their times comparable.
 
     Args:
         name: The name of the system.
         instance: The first instance.
-        fingerprint: Identifies its answers; None if that is not possible.
+        fingerprint: Identifies the system's answers; None if that is not possible.
         settings: How conversations are written.
         make: Makes another instance; None if the system was made outside of the run.
         asks_nobody: See above.
@@ -78,9 +78,8 @@ class Host:
             self._budget.charge(usd, tokens, model)
 
     def _may_write(self, history: History) -> bool:
-        """Whether to make the next call. After Ctrl-C, only if all questions of the conversation are in flight.
-
-        No other question is asked then, so a memory that cannot be restored would be written in vain.
+        """Whether to make the next call. After Ctrl-C, make it only if all questions of the conversation are in flight:
+        no other question is asked then, and a memory that cannot be restored would be written in vain.
         """
         needed = self._began[history.name] == history.asked * self._arms
         return not self.is_stopped() or (needed and "restore" not in self.members and self._budget is None)

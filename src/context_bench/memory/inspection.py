@@ -1,10 +1,11 @@
-"""Observe a memory system from outside: count its calls to models at the tap, and check what it stored.
+"""Observe a memory system from outside: count the system's calls to models at the tap, and check the stored memories.
 
 `Meter` counts calls at the tap, so that none can be missed: chat calls and embedding calls separately, by the phase in
 which they arrive.
 
-`Inspection` probes a memory before and after a conversation is written: what survived `reset`, which turns can be
-found, what is stored. Questions alone would not show these faults: a memory that loses turns still answers some.
+`Inspection` probes a memory before and after a conversation is written: whether anything survived `reset`, which turns
+can be found, and which texts are stored. Questions alone would not show these faults: a memory that loses turns still
+answers some.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.forms import read_bill
 
 PROBE_PREFIX = "Was this said before?"
-"""The prefix of the benchmark's own queries. Their calls are not charged to the system."""
+"""The prefix of the benchmark's own queries. Calls that these queries cause are not charged to the system."""
 
 
 @dataclass
 class PhaseCosts:
-    """The costs of a phase: `ingest`, `background` (until the tap is quiet), `query`, `late` (outside of all others) or
-    `again` (probes and repeated questions, which are not charged).
+    """The costs of a phase: `ingest`, `background` (until the tap is quiet), `query`, `late` (outside all other phases)
+    or `again` (probes and repeated questions, which are not charged).
     """
 
     calls: int = 0  # chat calls
@@ -202,11 +203,11 @@ class Inspection:
     # -- before a conversation is written
 
     async def reset(self) -> None:
-        """Empty the memory. A vendor that starts now calls its embedder; that is not charged."""
+        """Empty the memory. A vendor's system that starts now calls its embedder; this call is not charged."""
         await self._call_apart("reset")
 
     async def check_reset(self, history: History) -> None:
-        """Look for the previous conversation, and for this one, in a memory that was just emptied."""
+        """Look for the previous and the current conversation in a memory that was just emptied."""
         listed, _ = await self._list_memories(history)
         turns = [turn for turn in (self._known, *_sample(history)[:1]) if turn is not None]
         shown = False
@@ -219,7 +220,8 @@ class Inspection:
     # -- after it was written
 
     async def wait_until_found(self, history: History, started: float) -> dict[str, Any]:
-        """Search for some turns until each is found; a turn that is missing while nothing changes is lost.
+        """Search for some turns until each is found; a turn counts as lost if it is missing and nothing changes any
+        more.
 
         Return `searchable_seconds` since the start of writing, or `unsearchable` with a reason.
         """
@@ -258,7 +260,7 @@ class Inspection:
         return not any(shows_turn(item["text"], known) for item in await self._ask(self._known) or ())
 
     async def _ask_as_stranger(self, history: History) -> None:
-        """Search for a turn as users who said nothing, and whose names share a prefix with its user's."""
+        """Search for a turn as users who said nothing and whose names begin like the name of the turn's user."""
         turn = self._known
         user = None if turn is None else turn.get("user")
         if turn is None or not user or not self.members.filter_arguments("retrieve", user=user):
@@ -300,7 +302,7 @@ class Inspection:
             pause *= PAUSE_GROWTH
 
     def _count_claims(self, items: Sequence[Retrieved], history: History) -> None:
-        """Count the named turns, and those whose text did not come back."""
+        """Count the named turns, and the named turns whose text was not returned."""
         texts = defaultdict[str, list[str]](list)
         for item in items:
             for name in item.get("ids") or ():
@@ -315,7 +317,7 @@ class Inspection:
         return "retrieve" in self.members and not (self.members.is_control or self.members.is_frozen)
 
     async def _ask(self, turn: Turn) -> list[Retrieved] | None:
-        """Search for a turn by its own text; return None on a failure, which the questions will show as well."""
+        """Search for a turn by its own text; return None on a failure, because the questions will show it too."""
         self.asked += 1
         named = self.members.filter_arguments("retrieve", user=turn.get("user"))
         question = f"{PROBE_PREFIX} {turn['content'][:MAX_QUESTION_CHARS]}"
@@ -372,7 +374,9 @@ class Inspection:
 
 
 def _sample(history: History) -> list[Turn]:
-    """Choose turns to probe: the last, which becomes searchable last, and random ones (roles may alternate)."""
+    """Choose turns to probe: the last turn, since it becomes searchable last, and random turns, since roles may
+    alternate.
+    """
     said = Counter(turn["content"] for turn in history.turns)  # a repeated text cannot identify its turn
     turns = [turn for turn in _list_searchable(history, history.turns) if said[turn["content"]] == 1]
     drawn = sorted(turns[:-1], key=lambda turn: crc32(f"{history.name} {turn['id']}".encode()))
@@ -380,7 +384,7 @@ def _sample(history: History) -> list[Turn]:
 
 
 def _list_searchable(history: History, turns: Sequence[Turn]) -> list[Turn]:
-    """List the turns that a memory must find: long enough, and without anything that it may drop or replace."""
+    """List the turns that a memory must find: long enough, and without text that the memory may drop or replace."""
     dropped = [text.casefold() for text in (*history.hidden, *history.orders, *history.changed)]
     told = (turn for turn in turns if turn.get("forget") is None and len(turn["content"].split()) >= MIN_WORDS)
     return [turn for turn in told if not any(text in turn["content"].casefold() for text in dropped)]

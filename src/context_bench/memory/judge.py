@@ -7,7 +7,7 @@ The rules for each type of question follow LongMemEval's, in our own words; `rea
 published prompts. The judged answer is enclosed in marks that it cannot contain, so that it cannot give instructions.
 
 For each rule, a bank has answers about invented people with known verdicts. There are six kinds: right, paraphrased,
-vague and wrong, specific and wrong, outdated, refusing. A question omits kinds that make no sense for it.
+vague and wrong, specific and wrong, outdated, refusing. Kinds that make no sense for a question are omitted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ so is any number, date or name that differs, also by one.""",
 when it says that it cannot be answered, or that this is not known. It is wrong when it answers all
 the same.""",
 }
-"""The condition for a right answer, by the name of the rule."""
+"""The condition for a right answer, by rule name."""
 
 _BY_TYPE = {
     **dict.fromkeys(("temporal-reasoning", "temporal", "as_of"), "temporal"),
@@ -84,7 +84,9 @@ Reply with 1, 0.5 or 0, and with nothing else."""
 
 
 def find_rule(record: Mapping[str, Any]) -> str:
-    """Choose the rule of a question: abstention if it is unanswerable, else its own, its type's, or the default."""
+    """Choose the rule of a question: abstention for an unanswerable question, else the question's own rule, its type's
+    rule, or the default.
+    """
     if record.get("unanswerable"):
         return "abstention"
     own = record.get("rule")
@@ -106,7 +108,7 @@ def write_rule_messages(rule: str, case: Case, prompts: Mapping[str, str] | None
 
 
 def write_item_messages(case: Case) -> list[dict[str, str]]:
-    """Write the messages for one criterion of a rubric; it is the only reference."""
+    """Write the messages for one criterion of a rubric, which is the judge's only reference."""
     return [{"role": "system", "content": _OPENING + _ITEM}, {"role": "user", "content": _write_blocks(case)}]
 
 
@@ -143,7 +145,7 @@ def read_prompts(path: str | Path) -> dict[str, str]:
 
 
 def rules_digest(prompts: Mapping[str, str] | None) -> str:
-    """Return a digest of all prompts: other prompts make other verdicts."""
+    """Return a digest of all prompts, because other prompts lead to other verdicts."""
     texts = [_OPENING, _CLOSING, _ITEM, *(f"{rule}\0{text}" for rule, text in (prompts or RULES).items())]
     return blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
 
@@ -257,7 +259,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class MistakeRate:
-    """The mistakes of a judge on some kinds of answers; without verdicts there is no interval."""
+    """The mistakes of a judge on one or more kinds of answers; without verdicts, there is no interval."""
 
     kinds: tuple[str, ...]
     mistake: str  # "false reject" or "false accept"
@@ -306,7 +308,7 @@ def check_memory_judge(
 
 
 def answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of the bank: this is the system under judgment."""
+    """Return the answer of the bank: the bank is the system under judgment."""
     return {"response": example["meta"]["given"]}
 
 

@@ -3,8 +3,8 @@
 `context_bench.types.MemorySystem` documents the members; no other attribute of a memory system is used.
 
 Calls run in a separate thread, one at a time, with a timeout. Asynchronous methods share one event loop in one thread,
-because libraries with connections or background tasks need that. After a timeout the system gets no further call until
-the late one returns.
+because libraries with connections or background tasks need that. After a timeout, the system gets no further call until
+the late call has returned.
 """
 
 from __future__ import annotations

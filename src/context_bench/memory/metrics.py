@@ -1,6 +1,6 @@
 """The costs of a memory (writing, time until searchable, storage, queries), and the mean score by question type.
 
-All numbers come from the rows. Each row has the costs of its question and those of writing its conversation, which
+All numbers come from the rows. Each row has the costs of its question, and the costs of writing its conversation, which
 count once per conversation.
 """
 
@@ -68,7 +68,7 @@ class MemoryCostTally:
         return self._compute({})
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
-        """Return the numbers with late calls charged to writing: those made after the memory counted as written."""
+        """Return the numbers with late calls, made after the memory counted as written, charged to writing."""
         late = (report.get("memory") or {}).get("late") if isinstance(report.get("memory"), Mapping) else None
         if not late:
             return {}
@@ -113,7 +113,7 @@ class MemoryCostTally:
         return values
 
     def _measure_spent(self, spent: list[Any], prefix: str) -> dict[str, float]:
-        """Average the costs; they are NaN, with a reason, if they were not counted."""
+        """Average the costs; return NaN and a reason if they were not counted."""
         keys = ("calls", "tokens", "embed_calls", "embed_tokens", "usd")
         if not all(isinstance(each, Mapping) for each in spent):
             self._unmeasured |= {f"{prefix}_{key}": _UNCOUNTED for key in keys}

@@ -1,4 +1,4 @@
-"""Options of `evaluate_memory()` and `context-bench memory` that a run lacks or describes differently."""
+"""Options of `evaluate_memory()` and `context-bench memory` that an ordinary run lacks or describes differently."""
 
 from __future__ import annotations
 

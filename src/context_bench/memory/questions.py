@@ -1,8 +1,8 @@
 """Turn conversations into the examples of a run: one example for each question.
 
 Examples do not contain the history, so that a conversation of a million tokens with a hundred questions is held and
-stored once. They contain its digest, so that a changed turn makes another example, and its length in tokens, which is
-the input length of every system.
+stored once. They contain the history's digest, so that a changed turn makes another example. They also contain its
+length in tokens, which is the input length of every system.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from context_bench.utils.tokens import Tokenizer
 UNNAMED = "conversations"  # the tag of conversations without a dataset name
 
 KEPT_EXAMPLES = 256
-"""Keep a conversation for this many examples after reading its last question, because the engine reads ahead."""
+"""Keep a conversation until this many examples after its last question, because the engine reads ahead."""
 
 
 _GOLD_FIELDS = ("answer", "answers", "instruction")
@@ -62,7 +62,7 @@ class History:
     _pieces: dict[str | None, _Pieces] = field(default_factory=dict)
 
     def count_tokens(self, user: str | None, count: Tokenizer) -> int:
-        """Count the tokens of a user's whole history in the form for a reader; None stands for all users."""
+        """Count the tokens of a user's whole history as a reader gets it; None stands for all users."""
         if user not in self._tokens:
             self._tokens[user] = count(render_history(self._list_turns(user)))
         return self._tokens[user]
@@ -101,7 +101,7 @@ class History:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A conversation with questions to ask; the first of them has the index `first` in the run."""
+    """A conversation with questions to ask; the first question has the index `first` in the run."""
 
     history: History
     questions: list[Question]
@@ -112,8 +112,8 @@ class _Asked:
 class Questions:
     """The examples of a memory dataset, read lazily; `tag` applies to conversations that do not name their dataset.
 
-    Up to `width` conversations are open at the same time, and their questions alternate. A conversation without further
-    questions is replaced by the next one.
+    Up to `width` conversations are open at the same time, and their questions alternate. When all questions of a
+    conversation are asked, the next one replaces it.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class Questions:
 
 
 def _mask(content: str, secrets: Iterable[str]) -> str:
-    """Cut out what a memory should not show: a turn without its password counts as shown."""
+    """Cut out what a memory should not show: a turn that lacks only its password counts as shown."""
     for secret in secrets:
         content = content.replace(secret, "")
     return content

@@ -1,7 +1,7 @@
 """Evaluators of retrieval and answers from memory. For probes and the store, see `memory.probes`.
 
-They read the record of the question (`original["memory"]`), and the fields `retrieved` (before rendering), `context`
-(the reader's), `response` and `store` of the answer.
+They read the record of the question (`original["memory"]`), and these fields of the answer: `retrieved` (before
+rendering), `context` (of the reader), `response` and `store`.
 
 Recall, precision and nDCG compare the retrieved turns with the evidence. LongMemEval's official retrieval scores are
 computed for turns and for sessions. Their corpus is the user turns; abstention questions are skipped, and so are
@@ -9,9 +9,9 @@ questions with no evidence in those turns. As in the authors' code, the first tw
 ideal ranking is that of the whole corpus. For sessions, the ranking of turns is read until it has k different sessions.
 
 Refusals are scored over matched answerable and unanswerable questions. LoCoMo's scores equal those of the authors'
-code. Categories 2 and 4: F1 of stemmed words. 3: the same, with the gold up to its first ";". 1: gold and answer are
-split at commas, and each part of the gold gets its best match. 5: the answer contains "no information available" or
-"not mentioned".
+code. Categories 2 and 4: F1 of stemmed words. Category 3: the same, with the gold up to its first ";". Category 1: gold
+and answer are split at commas, and each part of the gold gets its best match. Category 5: the answer contains "no
+information available" or "not mentioned".
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_shown(processed: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
 
 
 def read_shown_text(processed: Mapping[str, Any]) -> str | None:
-    """Return the reader's context, else the texts of all retrieved items; None if there are neither."""
+    """Return the reader's context, else the texts of all retrieved items; None if there is neither."""
     context = processed.get("context")
     if isinstance(context, str):
         return context
@@ -81,10 +81,10 @@ class MemoryRetrieval:
 
     Only items that fit whole into the reader's budget count. An item counts for a turn in its `ids` if it shows the
     words of that turn, or enough of them to recover its meaning. Recall is the share of evidence turns that are shown;
-    precision is the share of items that show one. Recall at k counts the first k items. `retrieval_recall_claimed` is
-    the share of evidence turns that are named, shown or not: if a memory keeps facts in its own words, its true recall
-    lies between these two scores. Controls have no ranking, so they have only recall and precision. Questions without
-    evidence have no score; LoCoMo's official code counts them as 1.
+    precision is the share of items that show an evidence turn. Recall at k counts the first k items.
+    `retrieval_recall_claimed` is the share of evidence turns that are named, whether shown or not: if a memory keeps
+    facts in its own words, its true recall lies between these two scores. Controls have no ranking, so they have only
+    recall and precision. Questions without evidence have no score; LoCoMo's official code counts them as 1.
 
     `retrieval_any_at_<k>` is 1 if one of the evidence turns is among the first k different turns named, and
     `retrieval_all_at_<k>` if all are. `retrieval_session_any_at_<k>` and `retrieval_session_all_at_<k>` are the same
@@ -156,7 +156,9 @@ def _count_found(groups: Sequence[set[str]]) -> int:
 
 
 def _measure_ndcg(groups: Sequence[set[str]], relevant: int) -> float:
-    """Compute nDCG: each item gains for its new evidence turns; the ideal ranking has one at each rank."""
+    """Compute nDCG: each item gains for its new evidence turns; the ideal ranking has one new evidence turn at each
+    rank.
+    """
     seen: set[str] = set()
     gain = 0.0
     for place, group in enumerate(groups):
@@ -173,7 +175,7 @@ _MEASURES = ("recall_any", "recall_all", "ndcg_any")
 class LongMemEvalRetrieval:
     """Scores `longmemeval_turn_recall_any_at_<k>`, `_recall_all_`, `_ndcg_any_`, and the same for `session`.
 
-    The ids of turns are the dataset's: `{session}_{number}`, with the suffix `a` for assistant turns. Assistant
+    The ids of turns are those of the dataset: `{session}_{number}`, with the suffix `a` for assistant turns. Assistant
     turns are ignored, as in the official corpus. A turn that is named but not shown keeps its rank and does not count.
     """
 
@@ -220,7 +222,7 @@ def measure_turns(ranking: Sequence[str], relevant: Iterable[str], depth: int) -
 
 
 def measure_sessions(ranking: Sequence[str], relevant: Iterable[str], depth: int) -> dict[str, float]:
-    """Measure sessions: read the ranking of turns until it has `depth` different ones.
+    """Measure sessions: read the ranking of turns until `depth` different sessions are found.
 
     A turn of an evidence session without the answer counts as a different session, as in the official code.
     """
@@ -270,15 +272,15 @@ _REFUSALS = re.compile(
 
 
 def is_refusal(answer: str) -> bool:
-    """Whether an answer is a refusal; an empty one counts as such."""
+    """Whether an answer is a refusal; an empty answer counts as one."""
     return not answer.strip() or _REFUSALS.search(answer.replace("\u2019", "'")) is not None
 
 
 class Abstention:
     """Scores `abstention` on questions with a partner: refusing is right for the unanswerable question of a `pair`.
 
-    Refusing is wrong for the answerable one. So the mean over matched pairs is the balanced accuracy: a system that
-    always or never refuses scores 0.5. `refused` is 1 for every refused question.
+    Refusing is wrong for the answerable question. So the mean over matched pairs is the balanced accuracy: a system
+    that always or never refuses scores 0.5. `refused` is 1 for every refused question.
     """
 
     name = "abstention"
@@ -301,7 +303,7 @@ class Abstention:
 
 
 class MemoryChoice:
-    """Scores `memory_choice`: 1.0 if the reply chooses the right letter, and no other.
+    """Scores `memory_choice`: 1.0 if the reply chooses the right letter and no other letter.
 
     A reply with the text of exactly one option chooses it; MemBench's own code accepts only letters. The options are
     part of the question, and only its record has the right letter, so that no field reveals it.

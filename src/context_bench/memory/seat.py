@@ -1,7 +1,8 @@
 """One instance of a memory system in a run: it holds one conversation at a time, and answers one question at a time.
 
 If a conversation cannot be written, each of its questions gets that error, and the next conversation is tried. After
-the last question of a conversation the seat asks a tenth of them again, to detect memories that reading changes.
+the last question of a conversation, the seat asks a tenth of the questions again, to detect memories that reading
+changes.
 
 A system with `restore` can continue a conversation that an interrupted run left unfinished, if its progress is known:
 either the system reports the number of its turns, or the last call of that run had returned.
@@ -125,7 +126,7 @@ class Seat:
         """Re-ask the questions of the last conversation, and close the tap.
 
         Args:
-            check_reset: Empty the memory and look for that conversation, if it was the only one.
+            check_reset: Empty the memory and look for that conversation, if it was the only conversation.
         """
         try:
             async with self.lock:
@@ -350,7 +351,7 @@ class Seat:
         self._save_note(key, {"done": done, "begun": begun, "seconds": seconds, "spent": spent})
 
     def _read_note(self, key: str) -> dict[str, Any] | None:
-        """Read the note of an earlier run: the costs of writing, or an empty one if writing did not finish."""
+        """Read the note of an earlier run: it has the costs of writing, and is empty if writing did not finish."""
         if self.settings.folder is None or self.fingerprint is None:
             return None
         try:

@@ -1,7 +1,7 @@
 """Vendors' memory systems, each in a separate process and environment.
 
-They read the environment at import, leave threads behind and need conflicting versions, so they are not imported here.
-There is no fallback: a vendor that cannot be started is an error.
+Vendors' packages read the environment at import, leave threads behind and need conflicting versions, so they are not
+imported here. There is no fallback: a vendor that cannot be started is an error.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class VendorMemory:
         return self._process.call({"do": method, **arguments}, self.timeout)
 
     def _measure_vector(self) -> int:
-        """Measure the length of the embedder's vectors, since no list of models stays complete."""
+        """Measure the length of the embedder's vectors, since a list of known models would soon be incomplete."""
         asked = {"model": self._settings["embedding_model"], "input": f"{PROBE_PREFIX} How long is your vector?"}
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._settings['api_key']}"}
         request = Request(f"{self._settings['base_url']}/embeddings", json.dumps(asked).encode(), headers)
@@ -278,7 +278,9 @@ class _Process:
         return self._child.poll() is None
 
     def call(self, request: dict[str, Any], seconds: float) -> Any:
-        """Send a request and wait for its reply. After a timeout, kill the process, as its late reply would mislead."""
+        """Send a request and wait for its reply. After a timeout, kill the process, because its late reply could be
+        taken for the next one.
+        """
         stdin, stdout = self._child.stdin, self._child.stdout
         assert stdin is not None
         assert stdout is not None

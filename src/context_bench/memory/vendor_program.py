@@ -1,7 +1,7 @@
 """The program that runs a vendor's memory system: `python vendor_program.py VENDOR`, by the vendor's own interpreter.
 
 It imports only the standard library and the vendor's package: that environment does not have context_bench.
-A request and a reply are one line of JSON each: `{"do": METHOD, ...arguments}` gets `{"value": ...}` or
+Each request and each reply is one line of JSON: `{"do": METHOD, ...arguments}` gets `{"value": ...}` or
 `{"error": "Type: message"}`.
 """
 
@@ -209,7 +209,7 @@ class GraphitiBackend(VendorBackend):
         return [edge.fact for edge in edges]
 
     def _choose_group(self, user: str | None) -> str:
-        """Return the user's group. The kuzu driver of this version lacks the attribute that names it."""
+        """Return the user's group. In this version, the kuzu driver lacks the attribute that names the group."""
         self._driver._database = user or DEFAULT_USER
         return user or DEFAULT_USER
 
@@ -336,7 +336,7 @@ def _render_item(item: Any) -> str:
 
 
 def _read_moment(text: str | None) -> datetime:
-    """Return the time of a turn, or the current time, since an episode requires one."""
+    """Return the time of a turn, else the current time, since an episode requires a time."""
     moment = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else datetime.now(timezone.utc)
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 

@@ -49,10 +49,10 @@ def is_open_to_others(host: str) -> bool:
 
 
 def free_port() -> int:
-    """Find a free loopback port that is unlikely to be taken before it is used.
+    """Find a free loopback port that no other program is likely to take before we use it.
 
-    Avoid the kernel's ports for outgoing connections, which are soon reused, and ports that a running process of this
-    user has reserved, since its server may be about to start.
+    Skip the kernel's ports for outgoing connections, which are soon reused. Also skip ports that another process of
+    this user has reserved, because its server may be about to start.
     """
     for _ in range(_MAX_TRIES):
         port = _choose.randrange(_FIRST_PORT, _find_first_outgoing_port())

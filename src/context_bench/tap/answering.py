@@ -14,15 +14,15 @@ from context_bench.wire.forms import find_form, form_of_route, holds_prompt, mak
 from context_bench.wire.prompts import Prompt, dump_body, read_document
 
 LONG_BODY = 256 * 1024
-"""Requests from this size are parsed and counted in a thread, so that others are not delayed."""
+"""Requests of at least this size are parsed and counted in a thread, so that other requests are not delayed."""
 
 
 @dataclass(slots=True)
 class Incoming:
     """A request as it reached the tap. `headers` have lower-case names and contain secrets: never store them.
 
-    `conversation` is the request including the stored conversation that it continues, if that is known. Bodies are
-    large, so they are parsed once and their tokens are counted once.
+    `conversation` is the request with the stored conversation that it continues, if the tap knows that conversation.
+    Bodies are large, so they are parsed once and their tokens are counted once.
     """
 
     method: str
@@ -103,9 +103,9 @@ async def _pace(pieces: Iterable[bytes], pause: float) -> AsyncIterator[bytes]:
 
 
 class Answerer(Protocol):
-    """An upstream that answers for the tap: a remote model, a local one, or a script.
+    """An upstream that answers for the tap: a remote model, a local model, or a script.
 
-    `fingerprint` identifies its answers, without secrets; None if that is not possible.
+    `fingerprint` identifies the upstream's answers, without secrets; None if that is not possible.
 
     Optional members:
         secrets: Values that must never be shown or stored, such as a key in its URL.
@@ -129,9 +129,9 @@ def describe_answerer(answerer: Answerer) -> str:
 
 
 class Shared:
-    """One answerer behind several taps: opened with the first of them, closed with the last.
+    """One answerer behind several taps: the first tap opens it, and the last tap closes it.
 
-    `max_rpm` limits its requests per minute, evenly spaced.
+    `max_rpm` limits the requests per minute; they are evenly spaced.
     """
 
     def __init__(self, answerer: Answerer, max_rpm: float | None = None) -> None:

@@ -1,7 +1,7 @@
 """An answerer that forwards requests to one upstream, with the client's own key.
 
-No request can change its destination: neither by its path nor by its Host, and redirects are returned
-to the client, not followed. Only our own marks are removed; a body without marks is forwarded byte for byte.
+No request can change its destination: neither its path nor its Host can. Redirects are not followed, but returned to
+the client. Only our own marks are removed; a body without marks is forwarded byte for byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 3.0
-"""Shorter than servers keep idle connections (5 s or more): a request on a connection that closes would be lost."""
+"""Servers close idle connections after 5 s or more; a request sent on a closing connection would be lost."""
 _MAX_HEADER = 64 * 1024
 _PIECE_BYTES = 512 * 1024
 
@@ -52,7 +52,7 @@ class Forward:
     """Forwards requests to one server.
 
     Args:
-        url: Its base URL, with or without /v1.
+        url: Base URL of the server, with or without /v1.
         timeout: Seconds for a whole reply.
     """
 

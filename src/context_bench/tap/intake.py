@@ -1,7 +1,7 @@
 """Admit requests to a tap: only from programs, of bounded size, and recorded without secrets.
 
-A web page could send requests to loopback, and by DNS rebinding even read the answers. Browsers reveal pages by
-`Origin`, `Sec-Fetch-Site` and the name in `Host`.
+A web page could send requests to loopback, and by DNS rebinding even read the answers. A request from a page is
+recognised by `Origin`, `Sec-Fetch-Site` and the name in `Host`.
 
 Headers, query parameters and body fields count as secret by their names; so does every value that is a known secret.
 Secrets are never stored, even if a body or a reply repeats them.
@@ -45,7 +45,7 @@ class BodyRefused(Exception):
 
 
 class Budget:
-    """A limit of bytes held at once; requests for more wait until others release some."""
+    """A limit of bytes held at once; whoever needs more waits until other requests release some."""
 
     def __init__(self, most: int = MAX_TOGETHER) -> None:
         self.free = self.most = most
@@ -99,13 +99,13 @@ class Share:
 
     @property
     def growing(self) -> asyncio.Lock:
-        """The lock for a body that grows beyond its reservation: two such bodies could deadlock."""
+        """The lock for a body that grows beyond its reservation; without it, two such bodies could deadlock."""
         return self._budget.growing
 
 
 @contextmanager
 def limit_seconds(request: web.BaseRequest, seconds: float) -> Iterator[None]:
-    """Close the connection of a client after a timeout; a timer costs less than a task for each wait."""
+    """Close the connection of a client after a timeout; a timer costs less than one task for each wait."""
     transport = request.transport
     if transport is None:
         yield
@@ -187,7 +187,7 @@ def _is_local(host: str) -> bool:
 _FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')  # a text field of a JSON body whose value may be a key
 
 _NAME = re.compile(r'"([\w.-]{2,60})"\s*:\s*"')
-"""The name of such a field. The pattern starts with a rare character, so long texts are searched fast."""
+"""The name of a text field in a body. The pattern starts with a rare character, so long texts are searched fast."""
 
 _PIECE_BYTES = 256 * 1024
 

@@ -1,9 +1,9 @@
 """Match the calls at the tap to the examples that caused them.
 
-Each of our requests has a unique mark, in a header and in a field of the body. If a proxy drops both, calls are
-matched by content: a call belongs to the one example in flight with which it shares words that no other example has.
-A call that fits no single example stays unmatched: nothing is guessed. Texts may have tens of megabytes, so they are
-compared in pieces in a thread, and little of them is kept in memory.
+Each of our requests has a unique mark, in a header and in a field of the body. If a proxy drops both marks, calls are
+matched by content: a call belongs to the only example in flight with which it shares words that no other example has. A
+call that fits no example, or several, stays unmatched: nothing is guessed. Texts may have tens of megabytes, so they
+are compared in pieces in a thread, and only small parts are kept in memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ Owner = TypeVar("Owner", bound=Hashable)
 _RELATED_WORDS = 4  # consecutive words that make two texts related
 
 _LONG, _SAMPLED = 400, 8
-"""In texts of 400 words or more, sample the phrases that begin with one word in 8, the same words in every text."""
+"""In texts of 400 or more words, only phrases are used that begin with certain words: 1 word in 8, the same in all
+texts.
+"""
 
 _MAX_KNOWN_WORDS = 200_000
 
@@ -42,8 +44,8 @@ _LONG_TEXT_CHARS = 131_072  # longer texts are processed in pieces
 def find_phrases(texts: Iterable[str]) -> set[str]:
     """Return all phrases of a few consecutive words; a shorter text is one phrase, and a long text is sampled.
 
-    The sample depends on the first word of each phrase alone, so that two texts with a common passage have the same
-    sampled phrases of it.
+    Whether a phrase is sampled depends only on its first word. So two texts with a common passage have the same sampled
+    phrases from that passage.
     """
     found: set[str] = set()
     for text in texts:
@@ -84,7 +86,7 @@ def _join_all(words: list[str]) -> Iterator[str]:
 
 
 class _Sample(dict[str, bool]):
-    """Whether phrases that begin with a word are sampled; a cache by word."""
+    """Cache that says for each word whether phrases that begin with it are sampled."""
 
     def __missing__(self, word: str) -> bool:
         if len(self) >= _MAX_KNOWN_WORDS:
@@ -147,16 +149,17 @@ MAX_PATHS = 20  # distinct paths of calls with unreadable prompts
 _MAX_KEPT_CALLS = 1_000  # unmatched calls kept whole; further ones are only counted
 
 _MAX_KEPT_CHARS = 64 * 1024 * 1024
-"""Limit on the characters of unmatched calls with replies; calls held by requests in flight have the same limit."""
+"""Limit on the characters of unmatched calls and their replies; calls held for requests in flight have the same limit.
+"""
 
 
 @dataclass(eq=False)
 class Ticket:
     """An attempt to send one of our requests, with its calls at the tap.
 
-    `unmatched` are calls that may belong to it. `more_unmatched` counts such calls that were not kept for lack of
-    memory, and `more_bytes` the size of their bodies that a model may have read. Calls that arrive after the attempt
-    is `recorded` belong to no row.
+    `unmatched` are calls that may belong to the attempt. `more_unmatched` counts those that were not kept for lack of
+    memory; `more_bytes` is the size of the bodies among them that a model may have read. Calls that arrive after the
+    attempt is `recorded` belong to no row.
     """
 
     prompt: Prompt | None
@@ -177,11 +180,11 @@ class Ticket:
 class Matcher:
     """Assigns each call at a tap to the request that caused it; all other calls are in `unmatched`.
 
-    Unmatched calls that came too late for any request in flight are also in `late`, and in no row. In both lists, only
-    the first calls are kept, but all are counted (`unmatched_count`, `late_count`). `late_bytes` is the size of the
-    bodies that a model may have read in late calls that were not kept. `reached` has the digests of the requests that
-    caused a call. `uncounted` counts calls with unreadable prompts by path. `probe` is a text that identifies our own
-    probe request, which the tap answers itself.
+    Unmatched calls that came too late for any request in flight are also in `late`, and in no row. Both lists keep only
+    the first calls, but all calls are counted (`unmatched_count`, `late_count`). `late_bytes` is the size of the late
+    calls that were not kept and that a model may have read. `reached` has the digests of our requests that caused at
+    least one call. `uncounted` counts, by path, the calls with unreadable prompts. `probe` is a text that identifies
+    our own probe request, which the tap answers itself.
     """
 
     def __init__(self) -> None:
@@ -219,7 +222,7 @@ class Matcher:
                 forgotten.prompt = None
 
     def record(self, ticket: Ticket) -> None:
-        """Mark an attempt as recorded, and release the calls held for it."""
+        """Mark an attempt as recorded, and release the calls that were held for it."""
         ticket.recorded = True
         for call in ticket.unmatched:
             holders = self._held.pop(call, 0)
@@ -335,7 +338,7 @@ class Matcher:
         return found or [*under_way, Ticket(None, recorded=True)]
 
     def _find_by_texts(self, prompt: Prompt, known: Sequence[Ticket]) -> list[Ticket]:
-        """Find the one request that has all texts of a call unchanged, at least one of them exclusively."""
+        """Find the only request that has all texts of a call unchanged, at least one of which no other request has."""
         self._texts.update(known)
         owners = [self._texts.find_owners(text) for text in _list_texts(prompt)]
         if not any(len(each) == 1 for each in owners):
@@ -346,8 +349,8 @@ class Matcher:
     def _find_by_phrases(self, prompt: Prompt, known: Sequence[Ticket], under_way: Sequence[Ticket]) -> list[Ticket]:
         """Find the requests that share exclusive phrases with a call.
 
-        This includes finished requests, since a call may arrive late. Repeated examples have no exclusive phrases: then
-        return the requests in flight that have at least half of the call's phrases.
+        Finished requests are included, since a call may arrive late. Repeated examples have no exclusive phrases; for
+        these, return the requests in flight that have at least half of the call's phrases.
         """
         self._phrases.update(known)
         heard = find_phrases(prompt.texts())

@@ -1,7 +1,7 @@
-"""Scripts in files: rules that answer requests, and replies in the structure that a request demands.
+"""Scripts in files: rules that answer requests, and replies with the structure that a request demands.
 
-An answer that already has the demanded structure is not changed. Otherwise the schema is filled: with every field, one
-item in each list, and the script's text in each text field.
+An answer that already has the demanded structure is not changed. Otherwise the reply is built from the schema: it has
+every field, one item in each list, and the script's text in each text field.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@
     file.py:function            its result for the body of a request: a text, or a dict like a rule
     module:function
 
-If a request demands JSON, a schema or a tool call, the reply has it: from the script, or filled with its text.
-`services.py` has the other routes: models, embeddings, token counts, stored responses, `/v1/completions`.
+If a request demands JSON, a schema or a tool call, the reply has that form: the script writes it, or the form is filled
+with the script's text. `services.py` has the other routes: models, embeddings, token counts, stored responses,
+`/v1/completions`.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _split(text: str, between: re.Pattern[str]) -> Iterator[str]:
 
 
 def _unpack(text: str, depth: int = 0) -> Iterator[str]:
-    """Yield the lines of a text; a line with an escaped text yields the lines of that text."""
+    """Yield the lines of a text; if a line contains an escaped text, yield the lines of that text instead."""
     if depth == _MAX_PACKED_DEPTH or not ("\\" in text or "&" in text):
         yield text
         return
@@ -122,7 +123,7 @@ def _find_field_value(record: str, asked: frozenset[str]) -> str | None:
 def _find_best(passages: Iterable[str], asked: frozenset[str]) -> str | None:
     """Find the passage with the rarest words of the question; ties go to the shortest, then the first.
 
-    Only the best passage for each set of these words is kept, since there may be millions.
+    For each set of these words, only the best passage is kept, since there may be millions of passages.
     """
     best: dict[frozenset[str], tuple[int, int, str]] = {}
     alike: Counter[frozenset[str]] = Counter()
@@ -176,7 +177,7 @@ def _split_question(document: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _list_spoken(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """List the texts with their speakers; a tool result counts as the tool's, also in a user message."""
+    """List the texts with their speakers; a tool result counts as spoken by the tool, even in a user message."""
     if isinstance(content, str):
         yield role, content
     elif depth == _MAX_DEPTH:

@@ -1,8 +1,8 @@
 """The tap's server: accepts requests like a model's API, passes them to its answerer, and records both.
 
 By default it listens on this machine alone. It answers programs, not web pages. Replies are passed on as they arrive: a
-stream chunk by chunk, and a broken one stays broken. When a client disconnects, its request is cancelled; a client that
-sends or reads too slowly is disconnected. Records have no secrets.
+stream chunk by chunk, and a broken stream stays broken. When a client disconnects, its request is cancelled; a client
+that sends or reads too slowly is disconnected. Records contain no secrets.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Tap:
                 await self._tell(self._on_end, call, incoming)
 
     async def _tell(self, watcher: Watcher, call: Call, incoming: Incoming) -> None:
-        """Report a call. This also completes if the client disconnects, since every call is counted."""
+        """Report a call. The report completes even if the client disconnects, since every call is counted."""
         work = watcher(call, incoming)
         if work is None:
             return
@@ -294,7 +294,7 @@ async def _keep_reply(call: Call, body: bytes | bytearray, redactor: Redactor, e
 
 
 async def _see_to_the_end(task: asyncio.Future[None]) -> None:
-    """Await work that also completes if the client disconnects; keep its share of the budget until then."""
+    """Await work that continues even if the client disconnects; keep its share of the budget until it ends."""
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -342,7 +342,7 @@ async def _stream(
 
 
 def _cut(request: web.Request) -> None:
-    """Close the connection without ending the reply, so that the client sees that it is incomplete."""
+    """Close the connection without ending the reply, so that the client sees that the reply is incomplete."""
     transport = request.transport
     if transport is None:
         return

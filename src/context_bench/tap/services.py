@@ -81,7 +81,7 @@ def answer_embeddings(request: Incoming) -> Outgoing:
 
 
 def _read_texts(given: Any) -> list[tuple[list[str], int]] | None:
-    """Return the words and the number of tokens of each text; a text may come as token numbers."""
+    """Return the words and the number of tokens of each text; a text may be given as token numbers."""
     if isinstance(given, str) or (isinstance(given, list) and given and all(isinstance(each, int) for each in given)):
         given = [given]
     if not isinstance(given, list) or not given:
@@ -134,7 +134,7 @@ def describe_model(name: str) -> dict[str, Any]:
 
 
 class Conversations:
-    """The requests and replies of `/v1/responses`, for requests that continue one."""
+    """The requests and replies of `/v1/responses`, kept for requests that continue a conversation."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[Recorded, int]] = OrderedDict()

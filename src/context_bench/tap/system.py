@@ -70,7 +70,7 @@ class Tapped:
         port: The port of the tap; 0 takes a free one, which requires that the proxy is started here.
         host: The address of the tap; loopback by default.
         launch: Start the proxy, and stop it at the end.
-        known_as: Identifies the proxy if its address does not; by default, its start command.
+        known_as: Identifies the proxy if its address does not; the start command by default.
         hosts: Host names that the proxy may use for the tap, in addition to addresses and localhost.
     """
 
@@ -146,10 +146,10 @@ class Tapped:
         return None if own is None or behind is None else f"{own}, tap: {behind}"
 
     def report(self, count: Tokenizer) -> dict[str, Any]:
-        """Report facts of the run that are in no row, with tokens counted by `count`.
+        """Report facts of the run that no row contains; `count` counts the tokens.
 
-        `late_tokens` are the prompt tokens of calls that arrived after their request was answered, so that no row has
-        them. They give `prompt_savings` a worst case, and `late_usage` gives dollars one.
+        `late_tokens` are the prompt tokens of calls that arrived after their request was answered, so no row contains
+        them. With these tokens, `prompt_savings` has a worst case; with `late_usage`, dollars have one too.
         """
         report: dict[str, Any] = {
             "answered_by": describe_answerer(self.answerer),

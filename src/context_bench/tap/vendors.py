@@ -31,7 +31,7 @@ class Recipe:
 
     @property
     def known_as(self) -> str:
-        """The settings that affect its answers: version, start and headers, without its location."""
+        """The settings that affect the proxy's answers: version, start and headers, but not its location."""
         arguments = " ".join(shlex.split(self.command)[1:])
         headers = "".join(f", {name}: {value}" for name, value in self.headers.items())
         return f"{self.package} {self.version or '(unknown version)'}: {arguments}{headers}"
@@ -106,7 +106,9 @@ _HEADROOM_ENV = {
 
 
 def _find_tokenizer_files(program: Path) -> dict[str, str]:
-    """Find the vocabularies in its dependency: else it would download them, and it compresses nothing without them."""
+    """Find the token vocabularies in the program's dependency: without them, the program would download them or not
+    compress.
+    """
     found = sorted(_find_environment(program).glob("lib/python*/*-packages/litellm/litellm_core_utils/tokenizers"))
     return {"TIKTOKEN_CACHE_DIR": str(found[0])} if found else {}
 

@@ -27,7 +27,7 @@ _TAP_TIMEOUT = 0.5  # seconds to wait until the tap records the end of a reply t
 
 @dataclass(eq=False)
 class _Sending:
-    """One of our requests, from its first attempt to its end; `alone` if no other one was in flight."""
+    """One of our requests, from its first attempt to its end; `alone` if no other request was in flight."""
 
     tickets: list[Ticket] = field(default_factory=list)
     alone: bool = True
@@ -144,7 +144,7 @@ class WatchedEndpoint:
             self._matcher.close(tickets[-1])
 
     def _record(self, path: str, exchange: Exchange, sending: _Sending) -> dict[str, Any]:
-        """Make the record for the row. If the tap has seen no call at all, it is unknown whether one was needed."""
+        """Make the record for the row. If the tap has not seen any call yet, it is unknown whether one was needed."""
         *earlier, last = sending.tickets
         since = exchange.sent + time.perf_counter() - time.monotonic()  # calls use the finer clock
         before = _sort([call for ticket in earlier for call in ticket.calls])

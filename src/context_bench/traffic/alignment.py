@@ -1,4 +1,4 @@
-"""Alignment of two sequences of pieces: the stretches that both contain, in the same order."""
+"""Alignment of two sequences of pieces: the stretches that both sequences contain, in the same order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Span = tuple[int, int]
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, bool]]:
-    """Yield both sequences as stretches, (start, end) in each, and whether they are equal."""
+    """Yield pairs of stretches that cover both sequences, (start, end) in each, and whether the two are equal."""
     i = j = 0
     for at, other, size in [*_find_runs(old, new), (len(old), len(new), 0)]:
         if i < at or j < other:
@@ -28,7 +28,7 @@ def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, 
 
 
 def _find_runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """Yield the runs of equal pieces; pieces that only one side has are not searched."""
+    """Yield the runs of equal pieces; skip pieces that only one side has."""
     there, here = set(new), set(old)
     places = [place for place, piece in enumerate(old) if piece in there]
     others = [place for place, piece in enumerate(new) if piece in here]
@@ -94,7 +94,7 @@ def _match_between(
 
 
 def _match_windows(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """Move a window over both sides; each step follows the matches in its first half."""
+    """Match within a window that moves over both sides; each step uses only the matches in the window's first half."""
     i = j = 0
     half = _WINDOW // 2
     while i < len(old) and j < len(new):

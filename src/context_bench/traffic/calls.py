@@ -77,7 +77,9 @@ class Call:
 
     @cached_property
     def prompt(self) -> Prompt | None:
-        """The prompt with the conversation that it continues; None without a prompt, or if a part is unknown."""
+        """The prompt with the conversation that it continues; None if there is no prompt, or if a part of it is
+        unknown.
+        """
         return None if self.conversation is None or not holds_prompt(self.path) else read_prompt(self.conversation)
 
     @cached_property
@@ -127,7 +129,7 @@ _SAVED = ("x-kompact-tokens-saved", "x-headroom-tokens-saved", "x-tokens-saved")
 _CLAIM = re.compile(r"\b(?:tokens|saved|savings|compress\w*|transforms)\b")
 _LIMIT = re.compile(r"rate-?limit")
 _SUM = re.compile(r"\b(?:session|total|cumulative|lifetime|overall|aggregate|global|all|day|daily|today|month\w*)\b")
-"""Words in the names of headers whose numbers cover more than one request."""
+"""Words in header names whose numbers cover more than one request."""
 
 
 def claim_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -144,10 +146,10 @@ def says_cache_hit(headers: Mapping[str, str]) -> bool:
 
 
 def read_claimed_tokens(headers: Mapping[str, str]) -> float | None:
-    """Read the saved tokens that a proxy claims for this request; None without a number.
+    """Read the saved tokens that a proxy claims for this request; None if no claim is a number.
 
     Totals of a session or a day are ignored. If several headers match, a known name is used first, then the shortest
-    name: longer names usually count less. The order of the headers does not matter.
+    name, because a longer name usually stands for only part of the saving. The order of the headers does not matter.
     """
     claims = claim_headers(headers)
     names = [name for name in claims if name.endswith("tokens-saved") and not _SUM.search(name)]

@@ -23,8 +23,8 @@ from context_bench.wire.prompts import Prompt, read_document
 def find_sources(returned: Completion, replies: Sequence[Completion | None]) -> tuple[list[int], bool]:
     """Find the model replies that the returned answer was made from.
 
-    In this order: a reply with equal text and calls, preferably with the same id; several replies whose texts or calls
-    the answer joins; the reply with its id; a reply that contains the whole answer.
+    Search in this order: a reply with equal text and calls, preferably with the same id; several replies whose texts or
+    calls the answer joins; the reply with the answer's id; a reply that contains the whole answer.
 
     Returns:
         The places of the replies, and whether they are parts of one answer. If not, several places mean equal
@@ -44,7 +44,7 @@ def find_sources(returned: Completion, replies: Sequence[Completion | None]) -> 
 
 
 def _find_parts(returned: Completion, known: Sequence[tuple[int, Completion]]) -> list[int]:
-    """Return the replies that the returned answer contains whole, without overlaps."""
+    """Return the replies that the returned answer contains completely and without overlap."""
     rest, calls, found = returned.text, Counter(returned.calls), []
     for place, reply in sorted(known, key=lambda each: -len(each[1].text)):
         at, own = _find_whole(reply.text, rest), Counter(reply.calls)
@@ -166,7 +166,7 @@ class Exchange:
 
     @cached_property
     def is_known(self) -> bool:
-        """Whether all its calls are identified, complete and readable.
+        """Whether all calls of the request are identified, complete and readable.
 
         If the tap has received no call at all, nothing is known, unless the proxy reports an answer from its cache.
         """
@@ -220,7 +220,9 @@ class Exchange:
         return calls if len(calls) < 2 else self._choose(calls) or None
 
     def _choose(self, alike: list[Call]) -> list[Call]:
-        """Choose one of several calls with equal answers: if all prompts are equal, or one equals the sent prompt."""
+        """Choose one of several calls with equal answers, if all prompts are equal or one of them equals the sent
+        prompt.
+        """
         prompts = [call.normalized_prompt for call in alike]
         if all(prompt == prompts[0] for prompt in prompts):
             return alike[:1]
@@ -229,7 +231,7 @@ class Exchange:
 
 
 _recent: list[tuple[tuple[Mapping[str, Any], ...], list[Exchange]]] = []
-"""Cache of the last records, since row facts and each evaluator read the same large ones."""
+"""Cache of the last records, since row facts and each evaluator read the same large records."""
 
 
 def read_exchanges(records: Sequence[Mapping[str, Any]]) -> list[Exchange]:
@@ -264,7 +266,7 @@ def find_answers(exchanges: Iterable[Exchange]) -> list[list[Call]] | str:
 def read_bills(paid: Iterable[tuple[Exchange, Call]]) -> list[Bill] | None:
     """Return the usage of each answered call; None if any of them lacks prompt tokens.
 
-    A bill names the model if it is not the requested one.
+    A bill names the model if it differs from the requested one.
     """
     bills = []
     for exchange, call in paid:

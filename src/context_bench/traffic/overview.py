@@ -185,11 +185,11 @@ class Overview:
             self.worst = max(self.worst, fit.worst)
 
     def list_contents(self, most: int) -> list[Content]:
-        """List the contents whose copies take most tokens."""
+        """List the contents whose copies take the most tokens."""
         return sorted(self.contents.values(), key=lambda each: (-each.sent, each.preview))[:most]
 
     def drop_small(self) -> None:
-        """Forget the contents whose copies take fewest tokens, so that memory stays bounded."""
+        """Drop the contents whose copies take the fewest tokens, to limit memory use."""
         if len(self.contents) > 2 * MAX_CONTENTS:
             kept = sorted(self.contents.items(), key=lambda each: -each[1].sent)[:MAX_CONTENTS]
             self.contents = dict(kept)

@@ -1,4 +1,4 @@
-"""Diff of each request as sent to a system, and as the system forwarded it to the model."""
+"""Diff of each request: sent to a system, and forwarded by that system to the model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class DiffPart(NamedTuple):
 def diff_prompts(before: Prompt, after: Prompt) -> list[DiffPart]:
     """Compare each part of two prompts; prompts with the same meaning for a model show no change.
 
-    Messages are paired by their order. If their number changed, no pairing is certain, so all of their text is compared
-    as one.
+    Messages are paired by their order. If the number of messages changed, no pairing is certain, so the text of all
+    messages is compared as one text.
     """
     before, after = before.as_read(), after.as_read()
     old, new = before.messages_and_system(), after.messages_and_system()

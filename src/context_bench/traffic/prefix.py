@@ -2,7 +2,7 @@
 
 A provider caches prompts from the first token on: tools, system, messages. After an early change, everything that
 follows is billed in full again. The comparison uses texts and their structure: role, kind of block, tool. The spelling
-of the JSON around them is ignored, and counts no tokens.
+of the surrounding JSON is ignored, and its tokens are not counted.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _split_request(prompt: Prompt) -> _Request:
 
 
 def _split_message(message: Any) -> Iterator[_Piece]:
-    """Split a message into its blocks, after a marker piece, so that a message split in two differs."""
+    """Split a message into its blocks, after a marker piece, so that a message split in two counts as changed."""
     if not isinstance(message, Mapping):
         yield _Piece(("message", dump_json(message)), "")
         return

@@ -81,8 +81,8 @@ class RowFacts:
 def measure_row(exchanges: Sequence[Exchange], count: Tokenizer, *, repeated: bool = False) -> RowFacts:
     """Measure the exchanges of one row; `repeated` means that the run sends each example several times.
 
-    Facts that depend on all calls of the example are missing in three cases: a request at the tap may or may not belong
-    to it, the tap has not received any call yet, or a call is unreadable.
+    Facts that depend on all calls of the example are missing in three cases: it is unclear whether a request at the tap
+    belongs to the example, the tap has not received any call yet, or a call is unreadable.
     """
     count = _remember_counts(count)
     if any(exchange.failed for exchange in exchanges):
@@ -192,7 +192,7 @@ def _read_embeddings(exchanges: Iterable[Exchange]) -> list[dict[str, Any]] | No
 
 
 def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
-    """Add bounds from the calls that certainly belong to this row and those that may, if all are readable."""
+    """If all calls are readable, add bounds: from the calls that surely belong to this row, and with those that may."""
     least = most = 0
     sure: list[Bill] = []
     doubtful: list[Bill] = []
@@ -226,7 +226,7 @@ def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer
 
 
 def _add_times(facts: RowFacts, exchanges: Sequence[Exchange]) -> None:
-    """Add the time of the upstream and the overhead; nothing if the end of a call is unknown."""
+    """Add the time of the upstream and the overhead, unless the end of a call is unknown."""
     if any(call.ended is None for exchange in exchanges for call in exchange.model_calls):
         return
     busy = [_sum_busy_seconds(exchange.model_calls) for exchange in exchanges]
@@ -312,7 +312,7 @@ def _count_prompt(prompt: Prompt | None, count: Tokenizer) -> int:
 
 
 def _count_call(call: Call, exchange: Exchange, count: Tokenizer) -> int:
-    """Count the prompt of a call; if only its spelling differs from the sent prompt, count the sent one."""
+    """Count the prompt of a call; if only the spelling differs from the sent prompt, count the sent prompt."""
     return _count_prompt(exchange.prompt if exchange.passes_on(call) else call.prompt, count)
 
 

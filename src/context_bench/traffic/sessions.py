@@ -1,7 +1,7 @@
 """Types of recorded sessions: a session has threads, a thread has requests, as the model received them.
 
-A thread is one conversation with a model; an agent's session has one for itself and one for each subagent. Requests
-that only append share one list of messages. `Thread.reconstructed` names what a format does not store.
+A thread is one conversation with a model; an agent's session has one thread for the agent and one for each subagent.
+Requests that only append share one list of messages. `Thread.reconstructed` names what a format does not store.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Fit:
 
 
 def fit_tokens(counted: Sequence[float], billed: Sequence[float]) -> Fit | None:
-    """Fit billed to counted tokens by least squares; None with fewer than three different counts."""
+    """Fit billed to counted tokens by least squares; None if there are fewer than three different counts."""
     if len(set(counted)) < 3:
         return None
     number = len(counted)

@@ -55,9 +55,9 @@ _cut_tokens: Cut = re.compile(rf"{_WORD}|\s").findall
 class Segment(NamedTuple):
     """A stretch of both texts.
 
-    `text` is its text in the first one, empty if added; `new` is its text in the second, empty if dropped. All `text`
-    joined in order is the first text, all `new` the second one. Moved text has two segments: one with `text` at the old
-    place, one with `new` at the new place.
+    `text` is the stretch in the first text, empty if it was added; `new` is the stretch in the second text, empty if it
+    was dropped. All `text` joined in order give the first text, and all `new` the second. Moved text has two segments:
+    one with `text` at the old place, one with `new` at the new place.
     """
 
     kind: Literal["kept", "dropped", "added", "changed", "moved"]
@@ -70,7 +70,8 @@ def diff_texts(before: str, after: str) -> list[Segment]:
     """Return the segments that turn one text into the other.
 
     Documents are aligned first, then lines, sentences and words of the remaining stretches. If the second text is a
-    selection from the first, nothing was added. Alignments by words can miss this, so it is checked separately.
+    selection from the first, nothing was added. Alignment by words can miss such a selection, so selections are checked
+    for separately.
     """
     place = before.find(after)
     if place >= 0:
@@ -174,7 +175,7 @@ def _mark_moved(segments: list[Segment], cut: Cut) -> list[Segment]:
 
 
 def _group_moved(pieces: Iterable[str], left: Counter[str]) -> list[tuple[str, bool]]:
-    """Join neighbouring pieces by whether they moved; `left` counts the moved pieces not yet seen."""
+    """Join neighbouring pieces that have all moved or all stayed; `left` counts the moved pieces not yet seen."""
     runs: list[tuple[str, bool]] = []
     for piece in pieces:
         key = piece.strip()
@@ -188,7 +189,7 @@ def _group_moved(pieces: Iterable[str], left: Counter[str]) -> list[tuple[str, b
 
 
 def _find_selection(before: str, after: str) -> list[Segment]:
-    """Return a text as an ordered selection of another one's pieces; empty if it is none."""
+    """Return a text as an ordered selection of another text's pieces; empty if it is no such selection."""
     old, new = _cut_tokens(before), _cut_tokens(after)
     latest = [0] * len(new)  # last possible place of each token, with room for all that follow
     place = len(old)
@@ -239,7 +240,9 @@ def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def _is_island(kept: str, before: Segment, after: Segment) -> bool:
-    """Whether a kept stretch between two rewritten ones has only stop words; between dropped ones it counts as kept."""
+    """Whether a kept stretch between two rewritten ones has only stop words; between dropped stretches, it counts as
+    kept.
+    """
     if not kept:
         return True
     if not (before.new and after.new) or "\n" in kept:
@@ -286,7 +289,7 @@ def _find_places(evidence: Iterable[str], text: str) -> list[Span]:
 
 
 def _find_span(span: str, text: str) -> Iterator[Span]:
-    """Find a span verbatim or by its words, ignoring case; only the beginning of very long ones."""
+    """Find a span verbatim or by its words, ignoring case; of a very long span, find only the beginning."""
     if not span:
         return
     ways = [re.escape(span)]

@@ -1,4 +1,5 @@
-"""Datasets for memory systems: each is an iterable of conversations, generated or read one at a time, and checked.
+"""Datasets for memory systems: each is an iterable of conversations that are generated or read, and checked, one at a
+time.
 
 Public ones are read from local files in `DIR/<dataset>/`. Nothing is downloaded, since the authors publish files,
 not hub tables.
@@ -32,7 +33,7 @@ DATASETS: dict[str, str] = {
 """The loader of each dataset, by its name for `--dataset`."""
 
 UNVERIFIED = ("longmemeval", "beam", "convomem", "halumem", "membench")
-"""Datasets whose loaders follow the authors' layout or description and were not tested on real records."""
+"""Datasets whose loaders follow the authors' layout or description, but were not tested on real records."""
 
 
 Folder = str | Path | None
@@ -66,7 +67,7 @@ def find_files(
 
 
 def read_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each record of a .json list or a .jsonl file with its place, without reading ahead."""
+    """Yield each record of a .json list or .jsonl file with its place in the file, without reading ahead."""
     read = read_jsonl if path.suffix == ".jsonl" else read_json
     try:
         with path.open("rb") as source:
@@ -78,7 +79,7 @@ def read_records(path: Path) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class ConversationFiles:
-    """The conversations of some files; can be iterated any number of times."""
+    """The conversations of one or more files; can be iterated any number of times."""
 
     dataset: str  # the name of the dataset
     files: Sequence[Path]  # the files with its records
@@ -136,9 +137,9 @@ def match_pairs(questions: Sequence[Question]) -> None:
     """Give each unanswerable question of a conversation and its partner the same `pair`.
 
     The partner is the most similar answerable question that has no partner yet: first by common evidence (LoCoMo's
-    false questions were made from true ones about the same turns), then by common words, then by position. Pairs are
-    assigned from the best match down, so that the result does not depend on the order of the questions. Unanswerable
-    questions without a partner do not count.
+    false questions were made from true questions about the same turns), then by common words, then by position. Pairs
+    are assigned from the best match down, so that the result does not depend on the order of the questions.
+    Unanswerable questions without a partner do not count.
     """
     open_questions = [question for question in questions if question.get("unanswerable")]
     answerable = [question for question in questions if not question.get("unanswerable")]

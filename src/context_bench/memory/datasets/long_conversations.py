@@ -2,21 +2,21 @@
 
 `locomo` has ten long conversations of two people and 1,986 questions in five categories (Maharana et al., 2024).
 Captions of shared pictures are included; the search `query` of a picture is not, because it contains gold words.
-Summaries and observations of the file are omitted too: a model that knew the conversation made them. Known wrong golds,
-by sample and index in `qa`, come from the audit dial481/locomo-audit (commit 9493fb4, CC BY-NC 4.0; by a model with
-human review, categories 1 to 4). 99 wrong golds make right answers score as wrong, so no honest system can exceed
-93.57%; 57 golds have the right answer with wrong evidence.
+Summaries and observations of the file are omitted too: a model that knew the conversation made them. The known wrong
+golds, listed by sample and index in `qa`, come from the audit dial481/locomo-audit (commit 9493fb4, CC BY-NC 4.0; by a
+model with human review, categories 1 to 4). 99 wrong golds make right answers score as wrong, so no honest system can
+exceed 93.57%; 57 other golds have the right answer but wrong evidence.
 
 `beam` has chats of 100 thousand to 10 million tokens, twenty questions each, judged by rubric (Tavakoli et al., 2025).
 Some golds of its repository contradict its rubrics; the rubric counts.
 
-`halumem` has twenty users with dialogues of months, memory points for each, and questions (MemTensor, 2025).
+`halumem` has twenty users, each with months of dialogue, a list of memory points, and questions (MemTensor, 2025).
 The memory points of each session, with updates and interference, are in the `meta` of the conversation, for systems
 that list their `memories()`.
 
 `beam` and `halumem` were not tested on real records: their loaders follow the authors' layout or description. Every
 loader also takes `data_dir` (a folder with the files in `<dataset>/`; CONTEXT_BENCH_DATA by default), `n` (the largest
-number of conversations), `seed` and `types` (the types of questions to ask; all by default).
+number of conversations), `seed` and `types` (the types of questions to ask, by default all).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ERROR_KINDS = {
     "I": "the gold is incomplete",
     "W": "the evidence is wrong",
 }
-"""The letters of the list; W affects only retrieval."""
+"""The meaning of each letter in the list of known errors; W affects only retrieval."""
 
 _KNOWN_ERRORS = """
 conv-26: H 2 23 26 56 149; T 5 135; A 94 138 144; M 43 66 77; I 32 137; W 1 4 37 38 48 70 72 106 107 111 132 139
@@ -71,10 +71,11 @@ def _read_known_errors() -> dict[tuple[str, int], str]:
 
 
 CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "adversarial"}
-"""The names of the paper, whose table has the order 4, 1, 2, 3, 5."""
+"""The paper's names of the categories; its table has them in the order 4, 1, 2, 3, 5."""
 
 PROTOCOLS = ("free", "choice")
-"""The forms of category 5: an open question, or (official) a choice between the false answer and a refusal."""
+"""The forms of category 5: an open question or, in the official form, a choice between the false answer and a refusal.
+"""
 
 REFUSAL = "Not mentioned in the conversation"
 _LOCOMO_SOURCE = "https://github.com/snap-research/locomo (data/locomo10.json, CC BY-NC 4.0)"
@@ -189,7 +190,7 @@ def load_beam(
 
 
 def _read_folder(path: Path) -> Iterator[tuple[str, Any]]:
-    """Read a chat with its questions; prefer the truncated chat, which has the given size."""
+    """Read a chat with its questions; prefer the truncated chat, because it has the stated size."""
     shortened = path.with_name("chat_trunecated.json")  # the authors' spelling
     chat = shortened if shortened.is_file() else path
     questions = path.parent / "probing_questions" / "probing_questions.json"
@@ -273,7 +274,7 @@ def load_halumem(
     types: Types = None,
     file: str | None = None,
 ) -> ConversationFiles:
-    """Twenty users with dialogues of months, and memory points for each (not tested on real records).
+    """Twenty users, each with months of dialogue and a list of memory points (not tested on real records).
 
     `medium` has about 160,000 tokens for each user, `long` a million.
     """

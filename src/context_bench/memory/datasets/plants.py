@@ -112,8 +112,9 @@ class Garden:
     ) -> None:
         """Add a question; without answers it is unanswerable.
 
-        `question` may be a function that writes text and answers once the dates are known. `said` numbers the sentences
-        that answer it. By default its type is its kind, and the first answer must be `present`.
+        `question` may be a function that writes text and answers once the dates are known. `said` has the numbers of
+        the sentences that answer the question. By default, the question's type is its kind, and the first answer must
+        be `present`.
         """
         golds: list[Gold] = list(answers)
         write: Dated = (lambda _: (question, golds)) if isinstance(question, str) else question
@@ -271,7 +272,7 @@ def plant_instruction(garden: Garden, index: int) -> None:
 
 
 def plant_secret(garden: Garden, index: int) -> None:
-    """Plant a password next to a fact; a memory need not keep it."""
+    """Plant a password next to a fact; a memory need not keep the password."""
     thing, label, value = garden.name_thing(), garden.draw.pick(LABELS), garden.names.value()
     password = f"sk-{garden.draw.hexadecimal(12)}{garden.draw.hexadecimal(12)}"
     (session,) = garden.pick_sessions()
@@ -293,4 +294,4 @@ PLANTS = (
     *((plant_deletion, 2), (plant_visits, 6), (plant_namesake, 4), (plant_instruction, 2), (plant_secret, 2)),
     (plant_distractor, 20),
 )
-"""Each kind with its number per conversation."""
+"""Each kind of plant, and how many of them a conversation gets."""

@@ -1,16 +1,17 @@
 """Public datasets with one history per question: `longmemeval`, `convomem` and `membench`.
 
 `longmemeval` has 500 questions (Wu et al., 2025). `s` has about 115,000 tokens of history for each question, `m` about
-500 sessions, `oracle` only the evidence sessions. The marks of evidence (`has_answer`) are used as gold and never
-shown.
+500 sessions, and `oracle` has only the evidence sessions. The marks of evidence (`has_answer`) are used as gold and
+never shown.
 
-`convomem` has questions with evidence in one to six conversations, among any number of others (Salesforce, 2025). The
-history is filled up to `size` conversations with other items of the same file, about other people, in seeded order.
+`convomem` has questions with evidence in one to six conversations, among any number of other conversations (Salesforce,
+2025). The history is filled up to `size` conversations with other items of the same file, about other people, in seeded
+order.
 
 `membench` has short histories of remarks or dialogues with a multiple-choice question (Tan et al., 2025); the authors'
 repository holds no data files.
 
-None was tested on real records: the loaders follow the authors' descriptions and code. Every loader also takes
+None of the loaders was tested on real records; they follow the authors' descriptions and code. Every loader also takes
 `data_dir` (a folder with the files in `<dataset>/`; CONTEXT_BENCH_DATA by default), `n` (the largest number of
 histories), `seed` and `types` (the types of questions to ask; all by default).
 """
@@ -42,7 +43,7 @@ LONGMEMEVAL_VARIANTS = {
     "m": ("longmemeval_m_cleaned.json", "longmemeval_m.json"),
     "oracle": ("longmemeval_oracle.json",),
 }
-"""The files of each variant, the cleaned one of September 2025 first."""
+"""The files of each variant; the cleaned file of September 2025 is first."""
 
 KNOWN_ERRORS = {
     "a3332713": "the gold was wrong before the cleaned release",
@@ -67,7 +68,7 @@ def load_longmemeval(
 ) -> ConversationFiles:
     """500 questions, each with its own history (not tested on real records).
 
-    Files of gigabytes are read one record at a time.
+    Large files are read one record at a time.
     """
     if variant not in LONGMEMEVAL_VARIANTS:
         raise UsageError(f"longmemeval has the variants {', '.join(LONGMEMEVAL_VARIANTS)} (got {variant!r})")
@@ -101,7 +102,7 @@ def _convert_longmemeval(record: Mapping[str, Any], place: str) -> Iterable[Conv
 
 
 def _order_sessions(record: Mapping[str, Any]) -> list[tuple[str, str, Sequence[Mapping[str, Any]]]]:
-    """Sort ids, dates and sessions by date; those of `oracle` are unsorted."""
+    """Sort ids, dates and sessions by date; the files of `oracle` are unsorted."""
     ids, dates, sessions = (record[f"haystack_{name}"] for name in ("session_ids", "dates", "sessions"))
     if not len(ids) == len(dates) == len(sessions):
         raise ValueError(f"{len(ids)} ids, {len(dates)} dates and {len(sessions)} sessions")

@@ -2,7 +2,7 @@
 
 Two users talk to an assistant in dated sessions. Small talk surrounds facts, updates, contradictions, deletions,
 events, planted instructions, and another user's facts about people of the same names. The same seed gives the same
-bytes everywhere; a longer history has the same questions in more small talk.
+bytes everywhere; a longer history has the same questions and more small talk.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The memory systems that ship: baselines, controls, two that use a model, and vendors' systems in
-separate environments.
+"""The built-in memory systems: baselines, controls, two systems that use a model, and vendors' systems in separate
+environments.
 
 A memory system under test should beat `bm25`; `oracle` is the upper bound.
 """

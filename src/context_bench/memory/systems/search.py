@@ -1,4 +1,4 @@
-"""Memories that search the turns: BM25 by words, embeddings by meaning, and both together.
+"""Memories that search the turns: BM25 by words, embeddings by meaning, or both together.
 
 BM25 omits stop words and stems the rest; every memory system should be compared with it. Postings are packed arrays, so
 that a history of millions of tokens needs little RAM beyond its texts. A question reads only the postings of its words.

@@ -1,7 +1,7 @@
 """A store of turns for each user, and systems that do not search it.
 
-`naive`, `oracle` and `closed-book` are controls: they show a reader's scores with the whole history, with the evidence
-alone, and with nothing. They have no budget and are not ranked.
+`naive`, `oracle` and `closed-book` are controls: they show a reader's scores with the whole history, with only the
+evidence, and with nothing. Controls have no budget and are not ranked.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _read(turn: Mapping[str, Any], field: str) -> str | None:
 def cut_ranking(ranking: Iterable[Retrieved], k: int | None, budget_tokens: int | None) -> list[Retrieved]:
     """Cut a ranking to `k` items and to the budget.
 
-    Stop at the first item that does not fit, since a shorter one further down would not be the memory's choice.
+    Stop at the first item that does not fit: the memory would not have chosen a shorter item further down.
     """
     if k is None and budget_tokens is None:
         k = DEFAULT_K
@@ -139,7 +139,7 @@ class Last(Naive):
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return the last `n` turns of the user, or fewer by the number or the budget."""
+        """Return the last `n` turns of the user, or fewer if the requested number or the budget is smaller."""
         store = self._stores[user]
         newest = range(len(store) - 1, max(-1, len(store) - 1 - self.n), -1)
         ranking = (store.read(place, 1 / (rank + 1)) for rank, place in enumerate(newest))

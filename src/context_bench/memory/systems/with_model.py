@@ -4,7 +4,7 @@ The summary is rewritten after each batch of turns. It is the simplest memory th
 batch, or several for a long batch, and forgets everything that the model omits.
 
 The recursive model searches the history for words, reads ranges of turns, and passes a range with a question to another
-call of itself with the same tools. Nothing is written, so all costs arise when questions are asked.
+call of itself with the same tools. No memory is written, so all costs arise when questions are asked.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class RecursiveMemory:
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return the turns that the model read for its answer, the last one first."""
+        """Return the turns that the model read for its answer, the last-read turn first."""
         self.query(question, user)
         look = self._users[user]
         ranking = [look.store.read(place, 1 / rank) for rank, place in enumerate(reversed(look.seen), 1)]
@@ -226,7 +226,7 @@ class RecursiveMemory:
         return [text for look in self._users.values() for text in look.store.list_texts()]
 
     def _answer(self, question: str, look: _Look, span: range, depth: int) -> str:
-        """Send requests until the model answers; the last one has no tools, to force an answer."""
+        """Send requests until the model answers; the last request offers no tools, to force an answer."""
         opening = _SYSTEM.format(size=len(span), first=span.start + 1, last=span.stop)
         messages: list[dict[str, Any]] = [{"role": "system", "content": opening}, {"role": "user", "content": question}]
         tools = [_SEARCH, _READ, *([_ASK] if depth > 0 else [])]
@@ -241,7 +241,7 @@ class RecursiveMemory:
         return reply.text
 
     def _run_tool(self, call: Mapping[str, Any], look: _Look, span: range, depth: int) -> str:
-        """Run a tool call; a mistake of the model is returned to it, and does not fail the run."""
+        """Run a tool call; a mistake of the model is reported back to the model and does not stop the run."""
         try:
             function = call["function"]
             arguments = json.loads(function["arguments"] or "{}")

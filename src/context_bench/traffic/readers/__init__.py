@@ -1,4 +1,4 @@
-"""Readers of recorded traffic: one for each format, all with the same typed threads as result.
+"""Readers of recorded traffic: there is one for each format, and all of them return the same typed threads.
 
 A reader has a `name`, a `title`, `sniff(head)` and `read(source)`. Other packages register readers as entry points of
 the group `context_bench.traffic_readers`; these are tried before ours. Recordings never leave the machine.
@@ -86,7 +86,7 @@ class Findings:
         return [each for each in self.files if not each.format]
 
     def describe_skipped(self) -> str:
-        """Describe the skipped lines by reason, and the number of files that are no recordings; "" if none."""
+        """Describe the skipped lines by reason, and count the files that are no recordings; "" if there are none."""
         reasons = sum((report.skipped for report in self.files), Counter[str]())
         said = [f"{count_things(count, 'line')} left out ({reason})" for reason, count in reasons.items()]
         if self.others:
@@ -155,7 +155,7 @@ class _Found:
 
 
 def _walk(path: Path) -> Iterator[Path]:
-    """Yield the regular files of a folder in order, with hidden ones; a folder follows the file of the same name."""
+    """Yield a folder's regular files in order, also hidden ones; a folder comes after the file of the same name."""
     if not path.is_dir():
         yield path
         return

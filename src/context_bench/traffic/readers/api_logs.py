@@ -65,7 +65,7 @@ def parse_record(record: Any) -> Logged | str:
 
 
 def build_logged(body: Mapping[str, Any], given: Any, path: str, session: str, started: float | None) -> Logged | str:
-    """Build a request from its body and reply; the API is known from the path, else from their fields."""
+    """Build a request from its body and reply; the path determines the API, else the fields of body and reply do."""
     form = find_form("/v1" + path.partition("?")[0].rpartition("/v1")[2]) if path else None
     reply = read_reply(given)
     api = form.name if form is not None else find_api(body, reply)
@@ -166,7 +166,7 @@ def read_time(record: Mapping[str, Any], names: tuple[str, ...] = _TIMES) -> flo
 
 
 def parse_date(text: str) -> float | None:
-    """Parse a date and time; one without a zone is UTC."""
+    """Parse a date and time; a time without a zone is UTC."""
     text = re.sub(r"(\.\d{6})\d+", r"\1", text.strip().replace("Z", "+00:00"))
     text = re.sub(r"\.(\d{1,5})(?=\+|-|$)", lambda found: f".{found[1]:0<6}", text)
     try:
@@ -182,8 +182,8 @@ def parse_date(text: str) -> float | None:
 class RawBodies:
     """A folder of `<uuid>.request.json` and `<request id>.response.json`.
 
-    File names do not pair them. A reply is found in the requests that follow it; the last reply of a thread is the
-    first one written after its request.
+    File names do not pair them. A reply is matched to its request by the later requests that contain it. The last reply
+    of a thread is the first reply written after its request.
     """
 
     name = "raw-bodies"
@@ -240,7 +240,7 @@ def _digest_turn(messages: list[Any]) -> tuple[bytes, bytes, bytes]:
 
 
 def _pair_bodies(requests: list[_RawRequest], replies: list[tuple[int, int, float, bytes]]) -> dict[int, int]:
-    """Return the place of the reply for the place of each request."""
+    """Map the place of each request to the place of its reply."""
     by_state = {each.state: each.place for each in requests}
     followed = {each.replied: each.asked for each in requests if each.replied}
     answers: dict[int, int] = {}

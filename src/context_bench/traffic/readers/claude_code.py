@@ -149,7 +149,7 @@ def _append_user(history: list[Message], content: Any) -> None:
 
 
 def _rewind(thread: _Thread, row: Mapping[str, Any], message: Mapping[str, Any]) -> None:
-    """Rewind the history if a prompt follows an earlier row: the user has discarded the rows in between."""
+    """Rewind the history if a prompt follows an earlier row: the user has discarded the rows after that row."""
     content = message.get("content")
     answers = isinstance(content, list) and any(
         isinstance(each, Mapping) and each.get("type") == "tool_result" for each in content

@@ -1,4 +1,5 @@
-"""Threads from logs with one request per record: by recorded ids, else by which request continues which.
+"""Threads from logs with one request per record. Recorded ids determine the threads; without ids, a request joins the
+conversation that it continues.
 
 Records are read twice, so that only one thread at a time is in memory.
 """

@@ -1,7 +1,7 @@
 """Spans of OpenTelemetry's GenAI conventions: OTLP in JSON, or output of the console exporter.
 
-Their messages have a special form, and are converted to chat completions. Capturing content is opt-in: a span without
-messages is counted as such.
+Their messages have a special form, and are converted to chat completions. Capturing content is opt-in: spans without
+messages are counted separately.
 """
 
 from __future__ import annotations

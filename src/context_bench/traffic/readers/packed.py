@@ -1,4 +1,6 @@
-"""Compressed recordings (gzip, zstd and zip): unpacked to disk within limits, damaged ones as far as intact."""
+"""Compressed recordings (gzip, zstd and zip): unpacked to disk within limits; a damaged file is read as far as it is
+intact.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,7 @@ def open_archive(path: Path) -> Archive | None:
 
 
 def _rescue_members(path: Path) -> Archive:
-    """Read a zip file without a directory by the headers before its members."""
+    """Read a zip file that has lost its directory, by the headers before its members."""
     kept = cast(IO[bytes], tempfile.SpooledTemporaryFile(_FREE_MEMORY))  # noqa: SIM115 - the archive closes it
     names: set[str] = set()
     left = limit_growth(path.stat().st_size)
@@ -120,7 +122,7 @@ def _list_members(data: mmap) -> Iterator[tuple[str, bytes]]:
 
 
 def _read_member(data: mmap, place: int, size: int, *, packed: bool) -> bytes | None:
-    """Read a complete member within the limit of a record; None for others."""
+    """Read a complete member within the size limit of a record; None for other members."""
     if not packed:
         return data[place : place + size] if size <= min(MAX_RECORD, len(data) - place) else None
     unpacker, parts, left = zlib.decompressobj(-15), [], MAX_RECORD

@@ -1,8 +1,8 @@
 """Files of traffic for readers: unpacked, value by value, with every unusable line counted and named.
 
-A file may be plain, gzip, zstd or zip, and contain JSON lines, a JSON list (pretty-printed or not) or one document. Of
-a damaged file, the values before and after the damage are read. Memory holds one session or one JSON document; values
-needed twice are on disk.
+A file may be plain, gzip, zstd or zip, and contain JSON lines, a JSON list (pretty-printed or not) or one document.
+From a damaged file, the values before and after the damage are read. Memory holds one session or one JSON document;
+values that are needed twice are kept on disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONG_HEAD_BYTES = 1 << 20  # for files with long first lines
 HEAD_RECORDS = 20
 MAX_NESTING = 150  # JSON levels; tools and calls have up to 20
 WRONG_SHAPE = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""Errors of a reader if a field has another type than in its format."""
+"""Errors that a reader raises if a field does not have the type that its format requires."""
 ODD_FIELDS = "its fields do not match this format"
 _TOO_DEEP = f"nested more than {MAX_NESTING} levels deep"
 MAX_DAMAGES = 100  # per document; each costs a search in the rest of the file
@@ -219,7 +219,7 @@ class Source:
     def document(self) -> Any:
         """Read a file that is one JSON value. If it is damaged, return all readable parts, or None.
 
-        Objects after the damage are added to the list that contains similar ones.
+        Objects after the damage are added to the list that contains similar objects.
         """
         values = [value for _, value in self._read_document(self.stream, self.report)]
         if self._start.lstrip()[:1] == b"[":
@@ -333,7 +333,7 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 def close_json(text: str, *, again: bool = True) -> Any:
     """Read the complete parts of a JSON value whose end is missing; None if there are none.
 
-    If it is damaged earlier, read only the part before the damage.
+    If the value is damaged before its end, read only the part before the damage.
     """
     closers: list[str] = []
     cut = 0

@@ -115,7 +115,7 @@ def _wrap(message: Message) -> dict[str, Any]:
 
 
 def _keep_fields(message: Mapping[str, Any]) -> Message:
-    """Return the sent fields of a message; only the agent uses the others."""
+    """Return the fields of a message that were sent; only the agent uses the other fields."""
     kept = {name: message[name] for name in _KEPT_FIELDS if message.get(name) is not None}
     ids = message.get("tool_call_ids")
     if kept.get("role") == "tool" and isinstance(ids, list) and ids:
