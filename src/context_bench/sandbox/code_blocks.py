@@ -1,6 +1,6 @@
-"""Finds the code in a reply: in its fences, or else the reply itself, with and without the prose around it.
+"""Find the code in a reply: in fences, or else the reply itself, with and without the prose around the code.
 
-Only text is handled here. Parsing decides which piece is the program, and happens inside the sandbox, because hostile
+This module handles only text. Which piece is the program is decided by parsing, inside the sandbox, because hostile
 source can crash a parser.
 """
 
@@ -34,7 +34,7 @@ _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s+\S|(\*\*|__)[^*_]+\1:?\s*$)")
 
 
 def is_rejected(before: str, heading: str, first: str) -> bool:
-    """Whether a block is presented as wrong: by its first comment, the sentence before it, or its section."""
+    """Whether the first comment of a block, the sentence before it, or its section presents the code as wrong."""
     sentence = _SENTENCE_END.split(before.strip()[-400:])[-1]
     if _REJECTED_IN_COMMENT.match(first) or (_rejects(sentence) and not _POINTS_BACK.search(sentence)):
         return True
@@ -42,7 +42,7 @@ def is_rejected(before: str, heading: str, first: str) -> bool:
 
 
 def _rejects(text: str) -> bool:
-    """Whether a text presents the following code as wrong, rather than as fixed."""
+    """Whether a text presents the code after it as wrong, rather than as fixed."""
     found = _REJECTED.search(text)
     return bool(found and not _MENDED.search(text) and not _INTRODUCED.search(text, found.end()))
 
@@ -118,7 +118,7 @@ def _find_end(lines: list[str], start: int, marks: str, margin: int) -> int:
 
 
 def _read_one_line_code(line: str) -> str | None:
-    """Read the code between two marks on one line, "" if it is not code; None for a line without two marks."""
+    """Read the code between two marks on one line; "" for text that is no code, None for a line without two marks."""
     marks = list(_MARKS.finditer(line[:10_000]))
     if len(marks) != 2 or marks[0].end() == marks[1].start():
         return None
@@ -156,14 +156,14 @@ _CODE_FIELDS = ("code", "solution", "program", "python", "implementation", "sour
 
 
 def find_wrapped(reply: str) -> list[str]:
-    """Find the texts marked as the answer, the last first."""
+    """Find the texts that are marked as the answer, the last first."""
     tags = list(_TAGS.finditer(reply)) or list(_UNOPENED.finditer(reply))
     tagged = [found["inner"] for found in tags]
     return [text.strip("\n") + "\n" for text in [*_read_json(reply), *tagged[::-1]] if text.strip()]
 
 
 def _read_json(reply: str) -> list[str]:
-    """Return the fields with code of the last JSON object; line ends within its texts are accepted."""
+    """Return the fields with code in the last JSON object; its texts may contain line ends."""
     for found in reversed(list(_JSON.finditer(reply))[-5:]):
         try:
             content, _ = json.JSONDecoder(strict=False).raw_decode(reply, found.end())
@@ -194,8 +194,8 @@ _INDENTED_CODE = re.compile(r"(?: {4}|\t)\s*(?:def|class|async def) \w")
 
 
 def find_paragraphs(lines: list[str]) -> list[str]:
-    """Yield the text from its start, from its first line of code, and from the module's lines before that: each as a
-    whole, then cut at its paragraphs.
+    """List the text from three starts: its first line, its first line of code, and the module's lines before that line.
+    Each is listed as a whole, then cut at its paragraphs.
     """
     first = next((at for at, line in enumerate(lines) if _CODE_LINE.match(line)), 0)
     pieces: dict[str, None] = {}
@@ -218,7 +218,7 @@ def _find_module_start(lines: list[str], first: int) -> int:
 
 
 def find_indented_code(lines: list[str]) -> list[str]:
-    """Return the last block that is code in Markdown by its indentation, moved to the margin."""
+    """Return the last block that is code by Markdown's rule of indentation, without the indentation."""
     at = next((at for at in range(len(lines) - 1, -1, -1) if _INDENTED_CODE.match(lines[at])), None)
     if at is None:
         return []
@@ -274,8 +274,8 @@ def _find_blocks(text: str) -> list[str]:
 
 
 def _split_fence(fence: Fence, depth: int = 2) -> list[str]:
-    """Return the text of a fence; if it never closes, also the text without the prose after it. Fences within a
-    Markdown fence come last; within Python they are text.
+    """Return the text of a fence; if the fence never closes, also return the text without the prose after the code.
+    Fences within a Markdown fence come last; within Python they are text.
     """
     lines = read_diff(fence.lines) if fence.language in _DIFFS else fence.lines
     blocks = ["\n".join(lines) + "\n"] if fence.closed else find_paragraphs(lines)
@@ -287,7 +287,7 @@ def _split_fence(fence: Fence, depth: int = 2) -> list[str]:
 def _extract_session(block: str) -> str:
     """Extract the input of a session with `>>>` prompts, without its output; "" for any other text.
 
-    Prompts are those at the margin: a doctest within a docstring is indented.
+    Only prompts at the margin count, because a doctest within a docstring is indented.
     """
     if not block.lstrip("\n").startswith(">>> "):
         return ""

@@ -1,7 +1,7 @@
 """A fresh Python for untrusted code, isolated by bubblewrap, or as a plain process on request.
 
-It has only the standard library, so that a verdict does not depend on installed packages; the fixed hash seed makes
-it repeatable.
+This Python has only the standard library, so that a verdict does not depend on installed packages; a fixed hash seed
+makes runs repeatable.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ for name, code in marshal.loads(modules):
     exec(code, module.__dict__)
 module.main(job)
 """
-"""The command of the interpreter (`python -c`): set the modules up, and run `main` of the last."""
+"""The code that the interpreter runs (`python -c`): load the modules, and call `main` of the last module."""
 
 
 @cache
@@ -61,10 +61,10 @@ class Child(Protocol):
     """A running interpreter."""
 
     def follow(self) -> None:
-        """Get a handle of the process after its start; needed before it may end by itself."""
+        """Get a handle of the process after its start; do this before the process can end by itself."""
 
     def end(self) -> None:
-        """Kill the process and all its descendants, and wait for their end."""
+        """Kill the process and all its descendants, and wait until all have ended."""
 
 
 class Isolation(Protocol):
@@ -75,7 +75,7 @@ class Isolation(Protocol):
 
 
 def build_command() -> list[str]:
-    """Build the command of a Python without site packages, user directory or compiled files, which reads its job."""
+    """Build the command of a Python that reads its job, and uses no site packages, user directory or compiled files."""
     found = getattr(sys, "_base_executable", None) or sys.executable
     return [os.path.realpath(found), "-s", "-S", "-B", "-X", "utf8", "-c", BOOT]
 
@@ -87,7 +87,7 @@ def list_library_folders() -> list[str]:
 
 @cache
 def find_zone_folder() -> str | None:
-    """Find the data of time zones: the system's, else that of the package tzdata; None without either."""
+    """Find the data of time zones: the system's, else the package tzdata's; None without both."""
     from importlib.util import find_spec
     from zoneinfo import TZPATH
 
@@ -98,8 +98,8 @@ def find_zone_folder() -> str | None:
 
 
 def build_environment(home: str) -> dict[str, str]:
-    """Build the complete environment of a program. It limits the C library's address space for each thread, of which
-    only a few would fit by default.
+    """Build the complete environment of a program. It limits the address space that the C library reserves for each
+    thread, because by default only a few threads would fit.
     """
     zones = find_zone_folder()
     return {
@@ -112,7 +112,7 @@ def build_environment(home: str) -> dict[str, str]:
 
 
 def open_job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
-    """Open an anonymous file with the input of BOOT; unlike a pipe, it takes any length without a reader."""
+    """Open an anonymous file with the input of BOOT; unlike a pipe, a file takes any length without a reader."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     file.write(marshal.dumps((_compile_modules(main), job)))
     file.seek(0)
@@ -125,16 +125,16 @@ PROCESSES = 32
 CPUS = 8  # pools start as many processes as there are CPUs, and all of them have to fit in
 
 _TRANSIENT_USERS = (61184, 65519)
-"""User ids that systemd reserves for short-lived services; programs that root starts get one."""
+"""User ids that systemd reserves for short-lived services; programs that root starts get such an id."""
 
 
 class Bubblewrap:
-    """Starts interpreters in separate namespaces, with the `bwrap` program at a path. Inside there is no network, no
-    home directory, no environment, no /proc and no other process; only two small file systems in RAM are writable. A
+    """Starts interpreters in separate namespaces with `bwrap`, a program at the given path. Inside there is no network,
+    no home directory, no environment, no /proc and no other process; only two small file systems in RAM are writable. A
     filter refuses system calls that could bypass this. Everything is removed when `end` returns.
 
-    `disables_userns` also disables user namespaces. This needs bubblewrap 0.8 and a writable /proc/sys, and is not done
-    as root, because it would remove the limit on processes.
+    `disables_userns` also disables user namespaces. That option needs bubblewrap 0.8 and a writable /proc/sys. It is
+    not used as root, because it would remove the limit on processes.
     """
 
     def __init__(self, program: str, *, disables_userns: bool = False) -> None:
@@ -207,7 +207,7 @@ class _Sandboxed:
         self._followed = False
 
     def follow(self) -> None:
-        """Get a handle of the namespace's first process, whose end also ends all others in it."""
+        """Get a handle of the namespace's first process; when it ends, the kernel ends all others there."""
         if self._followed:
             return
         self._followed = True
@@ -222,7 +222,7 @@ class _Sandboxed:
             self._first = os.pidfd_open(int(number[1])) if number else None
 
     def end(self) -> None:
-        """Kill the first process, and wait until the kernel has ended the others."""
+        """Kill the namespace's first process, and wait until the kernel has ended the others."""
         self.follow()
         try:
             if self._first is None:
@@ -243,7 +243,7 @@ class _Sandboxed:
 
 
 def _choose_limits(seconds: int) -> dict[str, Any]:
-    """Choose limits, and the user to become: root is exempt from the limit on processes."""
+    """Choose limits, and for root another user, because root is exempt from the limit on processes."""
     limits = {**LIMITS, "RLIMIT_AS": MEMORY, "RLIMIT_CPU": seconds}
     low, high = _TRANSIENT_USERS
     user = low + int.from_bytes(os.urandom(4), "big") % (high - low) if os.geteuid() == 0 else None
@@ -282,7 +282,7 @@ def _build_options() -> list[str]:
 
 
 def _list_visible_paths() -> list[str]:
-    """List what Python needs to run: its binary, its library, the system's shared libraries, and time zones."""
+    """List the paths that Python needs: its binary, its library, the system's shared libraries, and time zones."""
     system = ["/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache"]
     wanted = dict.fromkeys([*system, *list_library_folders(), build_command()[0], find_zone_folder()])
     found = [path for path in wanted if path is not None and os.path.exists(path)]
@@ -354,7 +354,7 @@ def find_isolation(sandbox: str) -> Isolation:
 
 @cache
 def _bubblewrap() -> Bubblewrap | str:
-    """Return the sandbox, tested once, or advice on how to get it."""
+    """Return the sandbox after testing it once, or advice on how to get one."""
     if sys.platform != "linux":
         return "there is none for this system: use Linux or a container"
     program = shutil.which("bwrap")

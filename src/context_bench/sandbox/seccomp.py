@@ -1,8 +1,8 @@
 """The filter of system calls for sandboxed programs, assembled for the current machine.
 
-It is a program for the kernel's packet filter (classic BPF), in the form that `bwrap --seccomp` reads. The kernel runs
-it at each system call of the program and its descendants, and nothing inside can remove it. Refused calls fail with an
-error number, so that honest code can fall back; no process is killed.
+The filter is a program for the kernel's packet filter (classic BPF), in the form that `bwrap --seccomp` reads. The
+kernel runs the filter at each system call of the program and its descendants, and nothing in the sandbox can remove the
+filter. Refused calls fail with an error number, so that honest code can fall back; no process is killed.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ NEWEST = 456  # the newest call in the lists, futex_requeue of Linux 6.7; C libr
 _Numbers = dict[str, tuple[int | None, int | None]]
 
 _KEYS: _Numbers = {"add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219)}
-"""The kernel's keyrings belong to the session of the user, and outlive a program."""
+"""The calls for the kernel's keyrings, which belong to the user's session and outlive a program."""
 
 _NAMESPACES_AND_MOUNTS: _Numbers = {
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
     "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
     "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
 }  # fmt: skip
-"""A root user in a new namespace reaches parts of the kernel that are closed to others."""
+"""Calls for namespaces and mounts: root in a new namespace reaches parts of the kernel closed to other users."""
 
 _MEMORY_BESIDE_THE_LIMIT: _Numbers = {
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197), "semget": (64, 190),
     "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189),
     "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
-"""System V IPC and message queues: memory that no process owns. POSIX shared memory is files in /dev/shm."""
+"""System V IPC and message queues: their memory belongs to no process. POSIX shared memory is in files in /dev/shm."""
 
 _MEMORY_FILES: _Numbers = {"memfd_create": (319, 279), "memfd_secret": (447, 447)}
-"""Files in memory that no file system limits in size. If these calls fail, libraries use other files."""
+"""Calls for files in memory, whose size no file system limits. If these calls fail, libraries use other files."""
 
 _OTHER_PROCESSES: _Numbers = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
@@ -74,7 +74,7 @@ _ADMINISTRATION: _Numbers = {
 _CHECKED_BY_ARGUMENT: _Numbers = {
     "clone": (56, 220), "socket": (41, 198), "socketpair": (53, 199), "personality": (135, 92),
 }  # fmt: skip
-"""Allowed depending on their arguments."""
+"""Calls that are allowed depending on their arguments."""
 
 _FALLEN_BACK_FROM: _Numbers = {"clone3": (435, 435), **_MEMORY_FILES, **_QUEUES_TO_THE_KERNEL}
 """Libraries work without these calls if the kernel reports that it does not have them. The flags of clone3 are behind
@@ -88,7 +88,7 @@ _NOT_ALLOWED: _Numbers = {
 NUMBERS: _Numbers = {**_NOT_ALLOWED, **_FALLEN_BACK_FROM, **_CHECKED_BY_ARGUMENT}  # every call that the filter looks at
 
 REFUSED: dict[str, str] = {**dict.fromkeys(_NOT_ALLOWED, "EPERM"), **dict.fromkeys(_FALLEN_BACK_FROM, "ENOSYS")}
-"""Calls that always fail, and the name of their error."""
+"""Calls that always fail, each with the name of the error."""
 
 
 _Step = tuple[int, int, int, int]
@@ -104,7 +104,7 @@ _ERRORS = {"EPERM": 1, "ENOSYS": 38, "EPROTONOSUPPORT": 93, "EAFNOSUPPORT": 97}
 """Error numbers of Linux, the same on both machines."""
 
 _NEW_NAMESPACES = 0x7E020000
-"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; clone cannot make others."""
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; clone can make no other namespaces."""
 
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _SOCK_STREAM, _SOCK_DGRAM, _SOCK_TYPE = 1, 2, 0xF
@@ -114,8 +114,8 @@ _PER_LINUX, _PER_QUERY = 0, 0xFFFFFFFF
 
 @cache
 def build_filter(machine: str) -> bytes | None:
-    """Build the filter for a machine, named as by `uname -m`; None if its system calls are not listed. It fits into a
-    pipe of one page, so that writing it never blocks.
+    """Build the filter for a machine, named as by `uname -m`; None if its system calls are not listed. The filter fits
+    into a pipe of one page, so that writing it never blocks.
     """
     if machine not in MACHINES or sys.maxsize < 1 << 32:  # a 32-bit Python makes the calls of another machine
         return None
@@ -123,7 +123,7 @@ def build_filter(machine: str) -> bytes | None:
 
 
 def _assemble(machine: str) -> list[_Step]:
-    """Check the machine, then the number: numbers above NEWEST, which include all of x32, are unknown to us."""
+    """Check the machine, then the number of the call; numbers above NEWEST, which include all of x32, are unknown."""
     column = list(MACHINES).index(machine)
     steps = [(_LOAD, 0, 0, _MACHINE), (_IF_EQUAL, 1, 0, MACHINES[machine]), _fail("ENOSYS")]
     steps += [(_LOAD, 0, 0, _NUMBER), (_IF_ABOVE, 0, 1, NEWEST), _fail("ENOSYS")]
@@ -143,7 +143,7 @@ def _fail(error: str) -> _Step:
 
 
 def _load_argument(index: int) -> _Step:
-    """Load the lower half of an argument; the kernel reads no more of the arguments that are checked here."""
+    """Load the lower half of an argument; of the arguments checked here, the kernel reads only this half."""
     return _LOAD, 0, 0, 16 + 8 * index
 
 
@@ -164,7 +164,7 @@ _INTERNET_SOCKET = [
     _load_argument(2),
     *_allow_only([_DEFAULT, _IPPROTO_TCP, _IPPROTO_UDP], "EPROTONOSUPPORT"),
 ]
-"""TCP and UDP, which end at the sandbox's own loopback: servers and clients of one program find each other."""
+"""TCP and UDP: packets stay on the sandbox's own loopback, so servers and clients of one program can connect."""
 
 _BY_ARGUMENT: dict[str, list[_Step]] = {
     "clone": [_load_argument(0), (_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _fail("EPERM"), _allow()],

@@ -1,4 +1,4 @@
-"""Runs one program against its tests: two processes, one stream between them, one pipe for the verdict."""
+"""Run one program against its tests, with two processes, one stream between them, and one pipe for the verdict."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_task(example: Mapping[str, Any]) -> Task | None:
 
 
 def _find_prompt(example: Mapping[str, Any], entry: str) -> str:
-    """Find the field with the beginning of the program, if there is one."""
+    """Find the field with the beginning of the program, if the example has such a field."""
     header = re.compile(rf"^(?:async\s+def|def|class)\s+{re.escape(entry)}\b", re.MULTILINE)
     for key in ("prompt", "context", "question"):
         text = example.get(key)
@@ -113,7 +113,7 @@ def _find_free_names(tree: ast.Module) -> list[str]:
 
 
 def _find_tested_name(tree: ast.Module, free: list[str], check: bool) -> str:
-    """Find the function that plain asserts test: the first one that they call and that is not defined. If they call
+    """Find the function that plain asserts test: the first called function that is not defined. If the asserts call
     only builtins, the task asks for a function with the name of a builtin.
     """
     calls = [
@@ -133,7 +133,7 @@ _READY = b"ready\n"
 _WORDS = {"pass": True, "fail": False, "unusable": None}
 _MAX_VERDICT_BYTES = 4096
 _MIN_START_SECONDS = 10.0
-"""Minimum time for the processes to start, in seconds; on a quiet machine they take less than 0.1 s."""
+"""The least time given to the processes to start, in seconds; on a quiet machine they need less than 0.1 s."""
 
 _KNOWN_TASK = Task("add", "", "", ("assert add(1, 2) == 3\n",), False, ("add",), (), "")
 _KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]  # a program that is known to be good
@@ -150,8 +150,8 @@ class ProgramVerdict:
 
 def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> ProgramVerdict:
     """Run a program, given as the pieces of a reply, against the tests of a task. If the tests' process fails or runs
-    out of time, a known good program runs in the same kind of sandbox. If that passes, the program is at fault; if not,
-    nothing is known about it.
+    out of time, a known good program runs in the same kind of sandbox. If the good program passes, the tested program
+    is at fault; if not, nothing is known about the tested program.
     """
     verdict = _run_once(task, blocks, isolation, timeout)
     if verdict.explained:
@@ -166,8 +166,8 @@ def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: floa
     """Run both processes once.
 
     The program's process gets its source and the stream; the tests' process gets the tests, the stream and the pipe.
-    Only the output of the pipe counts, if it arrives in time. The time starts when both are ready, because a machine
-    that starts them slowly is not the program's fault.
+    Only output of the pipe that arrives in time counts. The time starts when both processes are ready, because a slow
+    start is not the program's fault.
     """
     seconds = math.ceil(timeout) + 1
     facts = asdict(task)
@@ -200,7 +200,7 @@ def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: floa
 
 
 def _listen(pipe: int, length: int, seconds: float) -> tuple[bytes, bool]:
-    """Read a line from the tests' process, up to a length; also return whether it came in time."""
+    """Read a line of limited length from the tests' process; also return whether the line came in time."""
     deadline = time.monotonic() + seconds
     poll = select.poll()
     poll.register(pipe, select.POLLIN)

@@ -77,7 +77,7 @@ class AsyncFunctionSystem(FunctionSystem):
 
 
 class Named:
-    """A system under another name, otherwise unchanged."""
+    """An unchanged system under another name."""
 
     def __init__(self, system: Any, name: str) -> None:
         self._system = system
@@ -99,7 +99,7 @@ class Named:
 def adapt(system: Any) -> System:
     """Return a system unchanged, wrap a function `f(example)`, and refuse anything else.
 
-    A system without a name gets that of its class.
+    A system without a name gets the name of its class.
     """
     if isinstance(system, type):
         raise UsageError(f"{system.__name__} is a class: pass an instance of it, {system.__name__}(...)")
@@ -168,7 +168,7 @@ def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
 
 
 def _take_name(ref: Ref) -> Ref:
-    """Name a user's system by `name=`, which its code does not accept; other parameters are appended to the name."""
+    """Name a user's system by `name=` if its code has no such parameter; other parameters are appended to the name."""
     others = dict(ref.parameters)
     name = str(others.pop("name"))
     rest = ",".join(f"{key}={value}" for key, value in others.items())
@@ -214,11 +214,11 @@ def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **setti
 
 
 _DONE_ONCE = ("prepare", "finish")
-"""Members that are called only on the original system, because both share its tap and process."""
+"""Members that are called only on the original system, because both systems share its tap and process."""
 
 
 class Again(Named):
-    """A system under a second name. It is asked again, because answers are stored by name, and is not ranked."""
+    """A system under a second name. This copy is asked again, because answers are stored by name, and is not ranked."""
 
     def __init__(self, system: Any) -> None:
         super().__init__(system, name_twin(system.name))
@@ -233,7 +233,7 @@ class Again(Named):
 
 
 def add_twin(systems: Sequence[System], baseline: str | None) -> tuple[list[System], Again]:
-    """Insert a second run of the baseline after the first; return all systems and the new one.
+    """Insert a second copy of the baseline after the first; return all systems and the copy.
 
     Raises:
         UsageError: Another system already has its name.

@@ -26,7 +26,7 @@ from context_bench.wire.openai_chat import OPENAI_CHAT
 Headers = Mapping[str, str | Secret]
 
 TAP_PLACEHOLDER = "{tap}"
-"""Placeholder in headers and extra fields for a tap's address, which may be unknown until the tap listens."""
+"""Placeholder for a tap's address in headers and extra fields; the address may be unknown until the tap listens."""
 
 
 def _fill_in(value: Any, url: str) -> Any:
@@ -64,7 +64,7 @@ def open_connection(
     max_tpm: float | None = None,
     max_connections: int | None = None,
 ) -> Connection:
-    """Check the settings and make the endpoint, without a request. The arguments are those of the proxies."""
+    """Check the settings and make the endpoint, without a request. The arguments are those of `ChatProxy`."""
     check_settings(may_be_zero=True, max_retries=max_retries, retry_base_delay=retry_base_delay)
     check_settings(may_be_zero=False, timeout=timeout, deadline=deadline)
     check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
@@ -87,7 +87,7 @@ def open_connection(
 
 
 class ChatProxy:
-    """A system that sends each example to a chat API and returns the reply; the arguments are those of `OpenAIProxy`.
+    """Sends each example to a chat API and returns the reply; the arguments are those of `OpenAIProxy`.
 
     `form` is the API that the server speaks. `build_proxy` fills in its default model.
     """
@@ -170,7 +170,7 @@ class ChatProxy:
 
     @property
     def fingerprint(self) -> str | None:
-        """All settings that affect its answers, without secrets."""
+        """All settings that affect the answers, without secrets."""
         return settings_fingerprint(
             f"{self.form.name}-proxy/1",
             self._build_messages,
@@ -208,7 +208,7 @@ class ChatProxy:
         return body
 
     def _learn_limit_field(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:
-        """Whether the refusal names another field for the token limit, as reasoning models do; store that name."""
+        """Store the token limit's field if a refusal names another, as reasoning models do; return whether it does."""
         first, *others = self.form.limit_fields
         wanted = next((name for name in others if name in str(error)), None)
         if error.status != 400 or wanted is None or self.max_tokens is None or first not in refused:
@@ -259,7 +259,7 @@ class ChatProxy:
         return Echo(example, run_sync(self.aprocess(example)))
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
-        """Answer the open user turns one by one, each with all turns before it."""
+        """Answer the open user turns one by one, each with all previous turns."""
         return await answer_turns(self.aprocess, turns)
 
     def process_conversation(self, turns: Sequence[Message]) -> list[Message]:

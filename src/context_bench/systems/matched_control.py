@@ -1,6 +1,6 @@
 """Matched controls: a model answers from contexts cut to the size that a system reached, without reading the question.
 
-Each waits for the system's row of the same example, and removes the same number of tokens.
+Each control waits for the system's row of the same example, and then removes the same number of tokens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from context_bench.types import Example
 from context_bench.utils.tokens import count_tokens
 
 DROP_SEEDS = 5
-"""The number of random deletion orders; each example has one of them."""
+"""The number of random orders of deletion; each example has one of these orders."""
 
 
 class Cut:
@@ -43,7 +43,7 @@ CUTS = ("head", "tail", "middle", "random-drop")
 
 
 class SavedTokens:
-    """The tokens that a system removed from each example, known once its row exists."""
+    """The number of tokens that a system removed from each example, known once the row exists."""
 
     def __init__(self, system: str) -> None:
         self.system = system
@@ -69,7 +69,7 @@ class SavedTokens:
         """Wait for the row of the system on an example.
 
         Raises:
-            SystemFailure: The system failed on it, or was stopped before it.
+            SystemFailure: The system failed on the example, or was stopped before it.
         """
         key = _identify(example)
         while key not in self._known:

@@ -59,7 +59,7 @@ class MessagesSystem:
 
     @property
     def fingerprint(self) -> str | None:
-        """The function, the framing, and the tokenizer that policies use."""
+        """The function, the framing, and the tokenizer for policies."""
         tokenizer = current_tokenizer()
         counted_by = tokenizer if isinstance(tokenizer, str) else id(tokenizer)
         return settings_fingerprint("messages/1", self.function, framing=self.framing, tokenizer=counted_by)
@@ -150,7 +150,7 @@ def _describe_call(call: Mapping[str, Any]) -> str:
 
 
 def _find_result_fields(part: Any) -> tuple[str, str] | None:
-    """Return the names of the fields with a tool result's text and call id; None for other parts."""
+    """Return the names of the two fields with a tool result's text and call id; None for other parts."""
     if not isinstance(part, Mapping):
         return None
     if part.get("role") == "tool":
@@ -199,7 +199,7 @@ CLEARED = "[tool result cleared]"
 
 
 def clear_tool_results(messages: Sequence[Message], last: int = 3) -> list[Message]:
-    """Replace the content of all tool results but the newest `last` by a note."""
+    """Replace all tool results except the newest `last` by a note."""
     left = len(_list_results(messages)) - last
 
     def clear(_content: Any, _identity: Any) -> str | None:
@@ -224,7 +224,7 @@ def dedupe_reads(messages: Sequence[Message]) -> list[Message]:
 
 
 def truncate_tool_results(messages: Sequence[Message], tokens: int = 500) -> list[Message]:
-    """Keep the first `tokens` tokens of each tool result, and add a note with the number cut."""
+    """Keep the first `tokens` tokens of each tool result, and add a note with the number of tokens cut."""
     count = get_tokenizer()
 
     def cut(content: Any, _identity: Any) -> str | None:
@@ -243,8 +243,8 @@ def keep_last_turns(messages: Sequence[Message], turns: int = 8) -> list[Message
     """Keep the newest turns, all system messages, and the task: all messages before the first turn.
 
     A turn is an assistant message with its tool calls, their results, and the user message that it answers. Messages
-    after the newest turn are kept. If a result comes after a later turn than its call, the turns between them are kept
-    too.
+    after the newest turn are kept. If a cut would separate a call from its result, older turns are kept too, back to
+    the call.
     """
     kinds = [_find_kind(message) for message in messages]
     first = kinds.index("assistant") if "assistant" in kinds else len(kinds)
@@ -280,19 +280,19 @@ def _find_kind(message: Mapping[str, Any]) -> str:
 
 
 def _is_pair_cut(messages: Sequence[Message], place: int) -> bool:
-    """Whether a cut at that index would separate a result from its call."""
+    """Whether a cut at this index would separate a tool's result from its call."""
     return not {*_list_results(messages[place:])}.isdisjoint(_list_calls(messages[:place]))
 
 
 class _BuiltIn(MessagesSystem):
-    """A policy that ships: a reference to it has parameters only."""
+    """A policy of the package; a reference to such a policy has only parameters."""
 
     __context_bench_reference__ = None
     reads_any_api = True
 
 
 class ClearToolResults(_BuiltIn):
-    """Replaces all tool results but the newest `last` by a note."""
+    """Replaces all tool results except the newest `last` by a note."""
 
     def __init__(self, last: int = 3) -> None:
         _check_whole(least=0, last=last)

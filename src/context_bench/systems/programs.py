@@ -26,7 +26,8 @@ from context_bench.wire.prompts import read_text
 
 
 class ClaudeCLI:
-    """Runs `claude -p` once for each example. A time-out or a reported error is an error, not an answer.
+    """Runs `claude -p` once for each example. A time-out, or an error that the program reports, is an error and not an
+    answer.
 
     Args:
         model: The model, passed on if given.
@@ -129,7 +130,7 @@ _EXIT_TIMEOUT = 2.0  # seconds from the end of a program's output to its exit
 
 
 class Command:
-    """Keeps a program running and exchanges lines with it; restarts it if it exits or hangs.
+    """Keeps a program running and exchanges lines with it; restarts the program if it exits or hangs.
 
     Args:
         command: The program and its arguments, as one line or as a list. Each example is one line of JSON on
@@ -154,7 +155,7 @@ class Command:
 
     @property
     def fingerprint(self) -> str | None:
-        """The command line. Use another cache tag when the program changes."""
+        """The command line; if the program itself changes, use another cache tag."""
         return settings_fingerprint("command/1", None, command=self.command)
 
     def process(self, example: Example) -> Example:
@@ -235,7 +236,7 @@ class _Program:
         return said
 
     def _explain_end(self) -> SystemFailure:
-        """Explain the end of the output by the exit code, which may come a moment later."""
+        """Explain the end of the output by the program's exit code, which may come a moment later."""
         code = wait_for_end(self._process, _EXIT_TIMEOUT)
         self.end()
         if code is None:
@@ -245,7 +246,7 @@ class _Program:
 
     @staticmethod
     def _refuse(more: bytes) -> None:
-        """Refuse an extra line, which would count as the answer to the next example."""
+        """Refuse an extra line of output, which would count as the answer to the next example."""
         if more.strip():
             raise BadOutput(f"the program printed more than one line for an example: {more[:100]!r}")
 
@@ -268,7 +269,7 @@ class _Program:
             yield chunk
 
     def end(self) -> None:
-        """Kill the program, and end both threads."""
+        """Kill the program and end both threads."""
         kill_group(self._process)
         self._outgoing.put(None)
         list(self._drain())

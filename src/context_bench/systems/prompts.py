@@ -1,7 +1,7 @@
 """Turn an example into messages, answer its open turns, and mark echoed fields of an answer.
 
-`process()` returns the example with its response, for scripts that call it directly. A run must not count the echoed
-fields as output of the system, so they are marked.
+`process()` returns the example with its response, for scripts that call it directly. Echoed fields are marked, because
+a run must not count them as output of the system.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _make_tool_result(context: str) -> list[Message]:
 
 
 def open_turns(turns: Sequence[Mapping[str, Any]]) -> int:
-    """Count the user turns of a conversation that still wait for their reply."""
+    """Count the user turns of a conversation that still wait for a reply."""
     return sum(is_open(turn, after) for turn, after in zip(turns, [*turns[1:], None]))
 
 
@@ -118,12 +118,12 @@ class Echo(dict[str, Any]):
             self["api_usage"] = self._echoed["api_usage"] = usage
 
     def answer(self) -> Example:
-        """Return the fields that are no echo: the answer, and changes by the caller."""
+        """Return the fields that are not echoed: the answer, and changes by the caller."""
         return {key: value for key, value in self.items() if self._echoed.get(key, self) is not value}
 
 
 def drop_echo(result: Any) -> Any:
-    """Return a system's own fields; a result without echo is unchanged."""
+    """Return the fields that a system made itself; a result without echo stays unchanged."""
     return result.answer() if isinstance(result, Echo) else result
 
 
@@ -142,9 +142,9 @@ def has_open_turns(example: Mapping[str, Any]) -> bool:
 
 
 def ask(system: Any, example: Example, original: Example | None = None) -> Awaitable[Any]:
-    """Ask an asynchronous system for one reply, or for one per open turn if it can do that.
+    """Ask an asynchronous system for one reply, or for a reply to each open turn if the system can do that.
 
-    Pass the `original` example if a compressor may have dropped replies: the turns before them are not open.
+    Pass the `original` example if a compressor may have dropped replies, because turns that had a reply are not open.
     """
     if has_open_turns(original or example) and has_open_turns(example) and can_await_turns(system):
         return _ask_each(system, example["turns"])
@@ -189,7 +189,7 @@ def list_turn_prompts(turns: Sequence[Message], replies: Sequence[str]) -> list[
 
 
 def _add_numbers(total: dict[str, Any], replies: Sequence[Mapping[str, Any]]) -> None:
-    """Add the costs of the turns before a failed one, which were paid for."""
+    """Add the costs of the turns before a failed turn, which were paid for."""
     if replies:
         total["turn_usage"] = [*map(_list_billed, (reply["metadata"] for reply in replies))]
         if own := _list_billed(total):
@@ -201,7 +201,7 @@ def _add_numbers(total: dict[str, Any], replies: Sequence[Mapping[str, Any]]) ->
 
 
 def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:
-    """Join the replies for all turns into one result: the last is the response, the numbers add up."""
+    """Join the replies for all turns into one result: the last reply is the response, and numbers are added up."""
     if not isinstance(replies, list | tuple) or not replies or not all(isinstance(each, Mapping) for each in replies):
         raise BadOutput("process_conversation() must return a list with a message for each user turn")
     metadata: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""Reference systems that need no model: the bounds Passthrough, ClosedBook and Oracle, and four compressors.
+"""Reference systems that need no model: Passthrough, ClosedBook and Oracle as bounds, and four compressors.
 
-RandomDrop and BM25 keep or drop whole pieces: sentences of prose, lines of anything else. The pieces joined give the
-context back, so that kept pieces are unchanged. BM25 reads the question and is hard to beat on look-up questions; a
-learned compressor should show that it beats it.
+RandomDrop and BM25 keep or drop whole pieces: sentences of prose, lines of anything else. All pieces joined are the
+context again, so kept pieces are unchanged. BM25 reads the question and is hard to beat on look-up questions; a learned
+compressor should show that it beats BM25.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _END = re.compile(r"(?<=[.!?])[\"'”’)\]]*(?=[ \t]+\S)|(?<=[。！？])(?![�
 
 
 def split(text: str) -> list[str]:
-    """Cut a text into pieces; their concatenation is the text."""
+    """Cut a text into pieces, which joined again are the text."""
     pieces, start = [], 0
     for match in _END.finditer(text):
         if match.end() > start:
@@ -109,7 +109,7 @@ def split(text: str) -> list[str]:
 
 
 def pick(pieces: list[str], order: Iterable[int], tokens: int) -> str:
-    """Pick pieces by preference while they fit, and return them in their original order."""
+    """Pick the preferred pieces while they fit, and return the picked pieces in their original order."""
     count = get_tokenizer()
     whole = "".join(pieces)
     if count(whole) <= tokens:
@@ -195,7 +195,7 @@ class Truncate:
 def longest(text: str, tokens: int, stretch: Callable[[str, int], str]) -> str:
     """Return the text, or about its longest stretch within a number of tokens.
 
-    "About": half a word may have more tokens than the whole word, so the bisection may end a few
+    The result is not exact: half a word may have more tokens than the whole word, so the bisection may end a few
     characters early.
     """
     count = get_tokenizer()
@@ -224,7 +224,7 @@ _STRETCHES: dict[str, Callable[[str, int], str]] = {
 
 
 class RandomDrop:
-    """Drops random sentences or lines; the same ones for the same seed and example.
+    """Drops random sentences or lines, always the same for the same seed and example.
 
     Args:
         ratio: The share of tokens to keep (0.5 by default).
@@ -281,7 +281,7 @@ class BM25:
         return f"bm25/1 k1={self.k1} b={self.b} {self.budget.fingerprint}{cuts}"
 
     def process(self, example: Example) -> Example:
-        """Return the best pieces that fit, or the documents ranked (only those that fit, if a size was given)."""
+        """Return the best pieces that fit, or the ranked documents (with a given size, only the documents that fit)."""
         query = split_words(_query(example))
         documents = example.get("documents")
         if documents:
@@ -293,7 +293,7 @@ class BM25:
         return {"context": pick(pieces, self._order(query, pieces), self.budget.tokens(text))}
 
     def _pick(self, ranked: list[Example]) -> list[Example]:
-        """Pick documents, best first, while they fit together."""
+        """Pick documents, best first, without those that no longer fit."""
         count = get_tokenizer()
         whole = join_documents(ranked)
         left = tokens = self.budget.tokens(whole)
@@ -311,7 +311,7 @@ class BM25:
         return kept
 
     def _order(self, query: list[str], texts: list[str]) -> list[int]:
-        """Return the indexes of the texts, best first; ties in their original order."""
+        """Return the indexes of the texts, best first; texts of equal rank keep their original order."""
         bags = [Counter(split_words(text)) for text in texts]
         sizes = [bag.total() for bag in bags]
         mean = sum(sizes) / len(sizes) if sizes else 0.0
@@ -379,7 +379,7 @@ class _Spelled(str):
 
 
 class _Members(list[tuple[str, object]]):
-    """An object as a list of members, so that duplicate keys are kept."""
+    """A JSON object as a list of members, so that duplicate keys are kept."""
 
 
 def _encode(value: object) -> str:

@@ -36,19 +36,19 @@ from context_bench.traits import (
 from context_bench.types import Example
 
 Compress = Callable[[Example], Awaitable[tuple[Any, float, float]]]
-"""Returns the output of a compressor, with its start and end by `time.perf_counter`."""
+"""Returns the output of a compressor, and the start and end of the call by `time.perf_counter`."""
 
 _elsewhere: weakref.WeakKeyDictionary[WithReader, Compress] = weakref.WeakKeyDictionary()
-"""Compressors that run on workers, by their readers; the place is not part of an object's state."""
+"""Compressors that run on workers, by reader; where a compressor runs is not part of an object's state."""
 
 
 class WithReader:
     """Runs the compressor, sends its output to the reader, and returns the reader's answer.
 
     The row's `upstream_tokens` are those of the request to the reader, its `sent_tokens` those of a request without
-    compression: both with instruction and framing, as behind a tap. `compressor_seconds` is the compressor's own time.
-    The compressor runs one call at a time, so that its times are comparable, and waiting for it is not latency. The
-    reader may have many calls in flight.
+    compression: both include instruction and framing, as behind a tap. `compressor_seconds` is the compressor's own
+    time. The compressor runs one call at a time, so that its times are comparable, and waiting for a free compressor is
+    not part of the latency. The reader may have many calls in flight.
 
     Args:
         compressor: A system or function that returns a context.
@@ -91,7 +91,7 @@ class WithReader:
         return write and write(merge(example, drop_echo(made)))
 
     def _place_compressor(self, compress: Compress | None) -> None:
-        """Run the compressor elsewhere from now on; None runs it here again."""
+        """Run the compressor on workers from now on; None runs it in this process again."""
         if compress is None:
             _elsewhere.pop(self, None)
         else:
@@ -109,7 +109,7 @@ class WithReader:
                 await prepare()
 
     async def finish(self) -> None:
-        """Finish the compressor and the reader; the reader also if the compressor fails."""
+        """Finish the compressor and the reader; finish the reader even if the compressor fails."""
         try:
             await _finish(self.compressor)
         finally:

@@ -1,4 +1,4 @@
-"""The state of a passage in a shorter text: verbatim, recoverable, or lost.
+"""The state of a passage in a compressed text: verbatim, recoverable, or lost.
 
 A token pruner drops words that a reader does not need. A passage is recoverable if the words that carry its meaning are
 still close together, in order.
@@ -18,7 +18,7 @@ STATE_SCORES = ("evidence_survived", "evidence_verbatim")
 """The two scores that give a row's state: whether no passage is lost, and whether all are verbatim."""
 
 NOT_IN_CONTEXT = "no gold answer occurs in the original context, so none can be lost"
-"""Why an example has no `answer_in_context`."""
+"""The reason why an example has no `answer_in_context`."""
 
 MAX_ADDED_WORDS = 5  # words by which a stretch may be longer than the passage in it
 DROP_ONE_IN = 5  # one in five of the passage's other content words may be dropped: 80% must be kept
@@ -34,11 +34,11 @@ _NUMBERS = frozenset(_NUMBER_WORDS.split())
 
 
 def find_state(span: str, output: str, question: str = "", answers: Iterable[str] = ()) -> State:
-    """Find whether a passage is in a text verbatim, can be recovered from it, or is lost.
+    """Find whether a text contains a passage verbatim or in recoverable form, or whether the passage is lost.
 
     Layout, case, punctuation and escapes do not count (see `normalise`). Words that the passage shares with the
-    question or an accepted answer must be kept. The time grows with the length of the output and the number of its
-    words from the passage.
+    question or an accepted answer must be kept. The time grows with the length of the output and with how many of its
+    words also occur in the passage.
     """
     wanted = [normalise(form) for form in undo_escapes(span)]
     forms = [normalise(form) for form in undo_escapes(output)]
@@ -48,7 +48,7 @@ def find_state(span: str, output: str, question: str = "", answers: Iterable[str
 
 
 def read_state(scores: Mapping[str, float]) -> State | None:
-    """Read the state of a row's evidence from its scores, by its worst passage; None if unknown."""
+    """Read the state of a row's worst passage of evidence from the row's scores; None if unknown."""
     survived, verbatim = map(scores.get, STATE_SCORES)
     if survived is None:
         return None
@@ -58,9 +58,9 @@ def read_state(scores: Mapping[str, float]) -> State | None:
 def is_recoverable(span: str, forms: Iterable[str], question: str = "", answers: Iterable[str] = ()) -> bool:
     """Whether one stretch of a normalised text still has the meaning of a passage.
 
-    The stretch is at most five words longer than the passage. In their order, it has all numbers and negations of the
-    passage, all content words that are in the question or in an answer, and 80% of the other content words. A passage
-    with fewer than three content words can only be verbatim.
+    The stretch is at most five words longer than the passage. In the order of the passage, the stretch has all its
+    numbers and negations, all its content words that are also in the question or an answer, and 80% of its other
+    content words. A passage with fewer than three content words can only be verbatim.
     """
     passage = _Passage(span, question, answers)
     return passage.enough and any(passage.is_in(_write_negations(form)) for form in forms)
@@ -72,7 +72,7 @@ def _write_negations(form: str) -> str:
 
 
 class _Passage:
-    """The content words of a passage, in order, and which of them must be kept."""
+    """The content words of a passage, in order, and which of these words must be kept."""
 
     def __init__(self, span: str, question: str, answers: Iterable[str]) -> None:
         words = _write_negations(normalise(span)).split()
@@ -89,8 +89,8 @@ class _Passage:
 
     def is_in(self, form: str) -> bool:
         """Whether one stretch of a normalised text contains enough of the passage. For each content word, this keeps
-        pairs of the words dropped so far and the start of the stretch. A pair is discarded if another one drops at most
-        as many words and starts no earlier.
+        pairs: how many words were dropped so far, and where the stretch starts. A pair is discarded if another pair
+        drops no more words and starts no earlier.
         """
         if not all(f" {word} " in form for word, needed in zip(self._words, self._needed) if needed):
             return False
@@ -132,7 +132,7 @@ def _list_content(text: str) -> frozenset[str]:
 
 
 def _is_fixed(word: str) -> bool:
-    """Whether a word is a negation, a number, or the sign of one: percent or a currency."""
+    """Whether a word is a negation, a number, or a percent or currency sign."""
     is_number = word in _NUMBERS or any(sign.isdigit() for sign in word)
     return word in _NEGATIONS or is_number or "\ua840" <= word <= "\ua84b"
 
@@ -146,7 +146,7 @@ def list_shown_turns(
     found: Sequence[Mapping[str, Any]], original: Mapping[str, Any], processed: Mapping[str, Any]
 ) -> list[set[str]]:
     """List for each memory the evidence turns (from the record of the `original`) that it names and shows. If a turn
-    was cut into pieces, the memory that completes it shows it. Controls return unchanged turns.
+    was cut into pieces, the memory that completes the turn shows it. Controls return unchanged turns.
     """
     turns: Mapping[str, str] = (original.get("memory") or {}).get("evidence_turns") or {}
     named = [{str(each) for each in item.get("ids") or ()} for item in found]

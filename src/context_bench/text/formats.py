@@ -1,8 +1,8 @@
 """Records from the bytes of a file: JSON Lines, JSON, CSV, TSV and Parquet, each read as a stream.
 
-A reader takes an open file and its name for errors, and yields (line or record number, record).
-It keeps one record in memory, of limited size, because a small compressed file may contain a line of gigabytes.
-Content that cannot be parsed raises a DataError with file and line.
+A reader takes an open file and its name for errors, and yields (line or record number, record). A reader keeps one
+record in memory, and limits its size, because a small compressed file may contain a line of gigabytes. Content that
+cannot be parsed raises a DataError with the file and the line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_jsonl(source: BinaryIO, where: str) -> Numbered:
 
 
 def _read_lines(source: IO[AnyStr], where: str) -> Iterator[AnyStr]:
-    """Yield the lines of a file; raise DataError if one exceeds the length of a record."""
+    """Yield the lines of a file; raise DataError if a line is longer than a record may be."""
     number = 0
     while line := source.readline(MAX_RECORD + 1):
         number += 1
@@ -124,7 +124,7 @@ class JsonWindow:
         return bool(chunk)
 
     def skip(self) -> bool:
-        """Go to the next character that is not white space; False at the end of the file."""
+        """Go to the next character that is not white space; return False at the end of the file."""
         while True:
             found = self._white.match(self._text, self._at)
             self.advance(found.end() - self._at if found else 0)

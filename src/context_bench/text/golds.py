@@ -47,7 +47,7 @@ def opens_with_reasoning(reply: str) -> bool:
 
 
 def _read_final_channel(reply: str) -> str:
-    """Return the text of the last `final` channel of a harmony reply, and that before its first channel."""
+    """Return the text of the last `final` channel of a harmony reply, and the text before its first channel."""
     channels = list(_CHANNEL.finditer(reply))
     finals = [channel for channel in channels if channel["name"] == "final"]
     if finals:
@@ -118,7 +118,7 @@ def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
-    """Return the system's answer without its reasoning; a missing one is empty.
+    """Return the system's answer without its reasoning; a missing answer is empty.
 
     With `keep_reasoning` the whole reply is the answer. A context in place of an answer is no reply and stays
     unchanged.
@@ -130,7 +130,7 @@ def response_text(processed: Mapping[str, Any]) -> str:
 
 
 def turn_responses(processed: Mapping[str, Any]) -> list[str]:
-    """Return the reply to each turn of a conversation; empty if there was one reply to all of it."""
+    """Return the reply to each turn of a conversation; empty if there was only one reply for all turns."""
     replies = processed.get("turn_responses") or processed.get("responses")  # the latter in older stores
     if not isinstance(replies, (list, tuple)):
         return []
@@ -139,7 +139,7 @@ def turn_responses(processed: Mapping[str, Any]) -> list[str]:
 
 
 def turn_answers(processed: Mapping[str, Any]) -> list[str]:
-    """Return the answer in the reply to each turn, without its reasoning unless that is kept."""
+    """Return the answer to each turn, without reasoning unless the reasoning is to be kept."""
     replies = turn_responses(processed)
     return replies if processed.get("keep_reasoning") else [remove_reasoning(reply) for reply in replies]
 
@@ -186,7 +186,7 @@ def split_normalized(text: str) -> list[str]:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Yield a long text in pieces that end before a space, because one call on all of it would block all other
+    """Yield a long text in pieces that end before a space, because one call for the whole would block all other
     threads."""
     start = 0
     while (end := text.find(" ", start + NORMALIZE_CHARS)) >= 0:
@@ -233,7 +233,7 @@ _split_gold = lru_cache(maxsize=1024)(split_normalized)  # each system's answer 
 
 
 def compare_words(reply: str, golds: Sequence[Gold]) -> tuple[float, ...]:
-    """Return F1, exact match, recall, and whether the reply contains the gold: each the best over all golds."""
+    """Return F1, exact match, recall, and whether the reply contains the gold, each with the best of all golds."""
     words = split_normalized(reply)
     response = " ".join(words)
     best = _compare(golds[0], response, words)
@@ -282,7 +282,7 @@ _CHECKBOX = re.compile(r"^([ \t]*[-*+•][ \t]+)\[(?:([xX✓✔])| )\](?=[ \t])"
 
 
 def remove_markup(text: str) -> str:
-    """Remove Markdown, HTML and LaTeX from a text; a letter in bold keeps the marks «B»."""
+    """Remove Markdown, HTML and LaTeX from a text; a letter in bold is marked: «B»."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
     text = _CHECKBOX.sub(lambda box: box[1] + ("✅" if box[2] else "❌"), text)
     latex = "\\" in text

@@ -24,7 +24,7 @@ _ENDINGS = (
     *("cookie", "xapikey"),
 )
 _NO_SECRETS = ("eostoken", "bostoken", "padtoken", "stoptoken", "unktoken", "masktoken", "pertoken")
-"""Names that end like a secret's but mean tokens of a model."""
+"""Names that end like the name of a secret, but mean tokens of a model."""
 
 MIN_KEY_CHARS = 4  # shorter values are not keys
 
@@ -60,7 +60,7 @@ def may_name_secret(name: str) -> bool:
 
 
 def find_secrets(value: Any, skipped: Iterable[str] = ()) -> Iterator[str]:
-    """Find each text under a secret's name in a JSON value, at any depth, except below the `skipped` names."""
+    """Find each text under a secret's name in a JSON value, at any depth but not below the `skipped` names."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             if name in skipped:
@@ -134,12 +134,12 @@ def mask_command(command: str) -> str:
 
 
 def mask_reference(text: str) -> str:
-    """Mask the secrets in a system's reference; after `command:` it is a command."""
+    """Mask the secrets in a system's reference; the part after `command:` is masked as a command."""
     return mask_command(text) if text.startswith("command:") else mask_text(text)
 
 
 def find_command_secrets(command: str) -> list[str]:
-    """Find the values in a command that `mask_command` would hide, to mask them in the program's output too."""
+    """Find the values in a command that `mask_command` would hide, so that the program's output can be masked too."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -189,7 +189,7 @@ class Placeholders:
         return text
 
     def mask_all(self, value: Any) -> Any:
-        """Mask every text in a JSON value, names included."""
+        """Mask every text in a JSON value, including the names of fields."""
         if isinstance(value, str):
             return self.mask(value)
         if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """Words in any script, for comparison and retrieval.
 
-`split_words` gives plain words, for retrieval. `normalise` is for deciding whether two texts say the same, so it
-keeps the signs that change the meaning of a number or a name.
+`split_words` gives plain words, for retrieval. `normalise` is for checking whether two texts say the same thing, so it
+keeps signs that change the meaning of a number or a name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Ranges of the scripts without spaces between words, for the brackets of a pattern; they count by character."""
+"""Ranges of the scripts without spaces between words, for the brackets of a pattern; each character is a word."""
 # `re` does not count accents and vowel signs as letters, but they belong to their word.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u1000-\u1049\u1780-\u17d3"
@@ -47,8 +47,8 @@ _BETWEEN = re.compile(rf"\n|[A-Za-z](?= [A-Za-z])|[{UNSPACED}](?=[{UNSPACED}])")
 
 
 def split_in_pieces(text: str) -> Iterator[list[str]]:
-    """Split a long text into the same words as `split_words`, piece by piece. One call on all of it would block all
-    other threads, and the list of its words would be ten times as large as the text.
+    """Split a long text into the same words as `split_words`, piece by piece. One call for the whole text would block
+    all other threads, and its list of words would be ten times as large as the text.
     """
     start = 0
     while found := _BETWEEN.search(text, start + SPLIT_CHARS):
@@ -74,7 +74,7 @@ _NEXT_TO_A_NUMBER = re.compile(rf"[$€£¥₹](?=\s?{_MINUS}?\d)|[€£¥₹](?
 
 
 def _pattern(sign: str) -> re.Pattern[str]:
-    """Build a pattern; its lookbehinds follow the sign and include it, because searching for a sign first is fast."""
+    """Build a pattern that begins with the sign, because this search is fast; its lookbehinds include the sign."""
     return re.compile(sign, re.DOTALL)
 
 
@@ -119,8 +119,8 @@ def normalise(text: str) -> str:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Yield a long text in pieces, because one call on all of it would block all other threads. Pieces end at a space
-    between two letters, across which no sign has an effect.
+    """Yield a long text in pieces, because one call for the whole text would block all other threads. Pieces end at a
+    space between two letters, across which no sign has an effect.
     """
     start = 0
     while found := _BETWEEN_WORDS.search(text, start + NORMALISE_CHARS):
@@ -200,7 +200,7 @@ def _ends_double(word: str) -> bool:
 
 
 def _ends_short(word: str) -> bool:
-    """Whether the stem ends in consonant, vowel, consonant (not w, x, y), or is a vowel and a consonant."""
+    """Whether the stem ends in consonant, vowel, consonant (not w, x, y), or is only a vowel and a consonant."""
     size = len(word)
     if size == 2:
         return not _is_consonant(word, 0) and _is_consonant(word, 1)
@@ -229,7 +229,7 @@ def _cut_participle(word: str) -> str:
 
 
 def _mend(stem: str) -> str:
-    """Restore the ending that a stem had before `ed` or `ing`."""
+    """Restore the ending that a stem lost before `ed` or `ing`."""
     if stem.endswith(("at", "bl", "iz")):
         return stem + "e"
     if _ends_double(stem):
@@ -287,8 +287,7 @@ _LAYOUT = {"b": " ", "f": "\n", "n": "\n", "r": "\n", "t": "\t"}
 def undo_escapes(text: str) -> list[str]:
     """Return a text without HTML's escapes, then with one layer of JSON's escapes after the other undone.
 
-    A text may hold both kinds, and what looks like an escape may not be one (`C:\\new`): any of the results may be the
-    right one.
+    A text may contain both kinds, and some words only look like an escape (`C:\\new`): any of the results may be right.
     """
     texts = [undo_html(text)]
     while len(texts) <= MAX_ESCAPE_LAYERS and "\\" in texts[-1]:
