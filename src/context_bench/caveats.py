@@ -138,7 +138,7 @@ class Census:
 
     @property
     def nothing_scored(self) -> bool:
-        """Whether some rows succeeded and none of these has the score."""
+        """Whether some rows succeeded and none of these rows has the score."""
         return self.unscored > 0 and self.errors + self.unscored == self.rows
 
     @property

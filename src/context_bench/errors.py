@@ -135,7 +135,8 @@ class RequestFailed(SystemFailure):
 class ConnectionFailed(RequestFailed):
     """No connection could be made, or it broke before the reply was complete.
 
-    `never_connected` is set in the first case: nothing was sent. `reason` is the message without the server's address.
+    `never_connected` is set if no connection could be made, so nothing was sent. `reason` is the message without the
+    server's address.
     """
 
     never_connected = False

@@ -46,7 +46,7 @@ def find_score_key(summary: Iterable[Mapping[str, float]]) -> str:
 
 
 def find_saved_key(values: Mapping[str, float]) -> str:
-    """Find the number that "saved" stands for: by the tokens that reached the model if measured, else by the output."""
+    """Find the number that "saved" stands for: by tokens that reached the model if measured, else by output tokens."""
     return PROMPT_SAVINGS if not math.isnan(values.get(PROMPT_SAVINGS, math.nan)) else COMPRESSION_RATIO
 
 

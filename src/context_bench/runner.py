@@ -71,8 +71,7 @@ def evaluate(
 ) -> EvalResult:
     """Run every system on every example, score the outputs, and summarise.
 
-    Works from a script and from inside a running event loop (a notebook); there, `await aevaluate(...)` does not block
-    the loop.
+    Works in a script and inside a running event loop (a notebook). In a loop, `await aevaluate(...)` does not block it.
 
     Args:
         systems: One system or several. A plain function `f(example)` is a system, and so is a reference such as

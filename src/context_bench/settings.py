@@ -10,7 +10,7 @@ from context_bench.options import option
 
 
 class RunSettings(RecordedOptions):
-    """The record of a run (`result.config`) as typed values; missing ones have their default."""
+    """The record of a run (`result.config`) as typed values; missing values have their default."""
 
     # options as the run used them, where that is another type than was given
     score_field: str = option(default="score")

@@ -256,7 +256,8 @@ def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, interva
 def list_suffixes(metrics: Sequence[Metric]) -> list[str | None]:
     """Find the suffix of a key that an earlier metric has used, so that each number has a unique name.
 
-    For two metrics of one kind it is their difference, such as the field of a second score; None for an equal metric.
+    For two metrics of one kind, the suffix is their difference, such as the field of a second score; None for an equal
+    metric.
     """
     suffixes: list[str | None] = []
     seen: dict[str, list[dict[str, Any]]] = {}

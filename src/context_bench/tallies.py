@@ -107,7 +107,7 @@ class GuardedTally:
                 raise
 
     def result(self) -> dict[str, float]:
-        """Return its numbers; NaN for each declared one if it failed."""
+        """Return the metric's numbers; NaN for each declared number if the metric failed."""
         return self.read()[0]
 
     def read(self) -> tuple[dict[str, float], dict[str, str]]:
@@ -127,7 +127,7 @@ class GuardedTally:
         return values, notes
 
     def read_intervals(self) -> dict[str, Interval]:
-        """Return its intervals; leave out anything else."""
+        """Return the metric's intervals; leave out anything else."""
         if self.failure is not None:
             return {}
         try:

@@ -96,7 +96,7 @@ _PLAIN_SYSTEM, _PLAIN_METRIC, _PLAIN_DATASET = SystemTraits(), MetricTraits(), D
 
 
 def system_traits(system: Any) -> SystemTraits:
-    """Return the traits of a system; a user's has the defaults, which must not be changed."""
+    """Return the traits of a system; a user's system has the defaults, which must not be changed."""
     ask = getattr(type(system), _METHOD, None)
     return _PLAIN_SYSTEM if ask is None else ask(system)
 
@@ -190,7 +190,7 @@ def find_need(evaluator: Any) -> Literal["answer", "context"] | None:
 
 
 def find_name(part: Any) -> Any:
-    """Return the `name` of a part; None when it has none."""
+    """Return the `name` of a part; None without a name."""
     return _read_member(part, "name", None)
 
 

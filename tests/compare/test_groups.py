@@ -141,7 +141,9 @@ def test_a_result_from_json_is_grouped_as_the_one_it_was(result: EvalResult, tmp
         loaded.group_by("meta.tags")
     for row in loaded.rows:
         row.meta = {}
-    with pytest.raises(UsageError, match=r"'meta.lang': JSON keeps numbers of meta, and texts of up to 100 characters"):
+    with pytest.raises(
+        UsageError, match=r"'meta.lang': from meta, JSON keeps only numbers and texts of up to 100 char"
+    ):
         loaded.group_by("meta.lang")
 
 

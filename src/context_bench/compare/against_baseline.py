@@ -272,7 +272,7 @@ class Comparer:
         return set().union(*(seen.kinds for (name, _), seen in self._seen.items() if name == system))
 
     def is_unlike(self, system: str) -> bool:
-        """Whether only one of the system and the baseline answers; the other returns unread contexts."""
+        """Whether only one of the two, system or baseline, answers; the other returns unread contexts."""
         return self._keep_apart and len(self._find_kinds(system) | self._find_kinds(self.baseline)) > 1
 
     def explain_unlike(self) -> dict[str, str]:
@@ -293,7 +293,7 @@ class Comparer:
         )
 
     def _explain_one_sided(self, paired: Mapping[str, Pairs]) -> list[str]:
-        """Say how many examples are in no verdict because only one side has a score."""
+        """Say how many examples count in no verdict because only one side has a score."""
         found = []
         for name, pairs in paired.items():
             scored = sum(self._seen[side, tag].examples for side in (name, self.baseline) for tag in pairs.datasets)
@@ -303,7 +303,7 @@ class Comparer:
         return found
 
     def _find_unchanged(self, paired: Mapping[str, Pairs], controls: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Find the systems that changed no example on which they did not fail: they tested nothing.
+        """Find the systems that changed none of the examples on which they succeeded, so nothing was tested.
 
         Returns:
             For each name, the number of unchanged examples and of all examples.

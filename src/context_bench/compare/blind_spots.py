@@ -1,10 +1,10 @@
-"""Could the data have shown a loss? Compares each system with naive cuts of the size that it reached.
+"""Could the data have shown a loss? Compares each system with naive cuts to the same size.
 
-A naive cut keeps one stretch of the context or deletes sentences at random, without knowing the question. If it is not
-worse than the whole context, "equivalent" says more about the place of the evidence than about the system. Cuts are
-judged by the same rule as systems, never by their mean alone. Rows record the share of the evidence that each cut would
-keep (`matched_controls`), so rows suffice to compute all of this. With `--controls=matched` a model answers from the
-cuts, and these answers are judged instead of the place of the evidence.
+A naive cut keeps one stretch of the context or deletes sentences at random, without knowing the question. If such a cut
+is not worse than the whole context, "equivalent" says more about the place of the evidence than about the system. Cuts
+are judged by the same rule as systems, never by their mean alone. Rows record the share of the evidence that each cut
+would keep (`matched_controls`), so rows suffice to compute all of this. With `--controls=matched` a model answers from
+the cuts, and these answers are judged instead of the place of the evidence.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read_sensitivity(stored: Mapping[str, Mapping[str, Any]] | None) -> dict[str
 
 @dataclass
 class _Arm:
-    """Sums for one system: its cuts against the whole context, and itself against its cuts."""
+    """Sums for one system: its cuts against the whole context, and the system against its cuts."""
 
     losses: dict[str, Pairs] = field(default_factory=lambda: {name: Pairs() for name in CONTROL_NAMES})
     gains: dict[str, Pairs] = field(default_factory=lambda: {name: Pairs() for name in CONTROL_NAMES})

@@ -124,7 +124,8 @@ class Condition:
         return FAILS if met else HOLDS if missed else TOO_FEW
 
     def _name_move(self, value: float) -> str:
-        """Name the direction of a difference, as in "dropped by"; a difference of 0 has that of the condition."""
+        """Name the direction of a difference, as in "dropped by"; for a difference of 0, the direction of the
+        condition."""
         if not self.needs_baseline:
             return ""
         return "dropped" if value < 0 or (value == 0 and self.kind == "drops") else "rose"

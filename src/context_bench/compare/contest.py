@@ -51,7 +51,7 @@ class Contest:
 
     @property
     def sensitivity(self) -> Sensitivity | None:
-        """Whether the data of its run could have shown a loss at its size; None if unknown."""
+        """Whether the run's data could have shown a loss at the system's size; None if unknown."""
         return self.source.sensitivity.get(self.system)
 
     def start_pairing(self, threshold: float) -> Pairing:

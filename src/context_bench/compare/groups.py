@@ -99,7 +99,8 @@ def _explain_unknown(rows: Sequence[EvalRow], field: str) -> str:
     meant = f"did you mean {within[0]}?" if within else suggest(field, [*inner, *more, *ROW_FIELDS], 0.75)
     if not inner and field.startswith("meta."):
         meant = (
-            f"JSON keeps numbers of meta, and texts of up to {MAX_META_CHARS} characters; the store keeps all of it."
+            f"from meta, JSON keeps only numbers and texts of up to {MAX_META_CHARS} characters; "
+            "the store keeps everything."
         )
     start = f"no row has the field {field!r}"
     return f"{start}: {f'{meant} There' if meant else 'there'} are {', '.join([*inner, *ROW_FIELDS])}"

@@ -31,7 +31,7 @@ from context_bench.stats import Verdict, judge_family
 
 @dataclass(frozen=True, repr=False)
 class RunComparison(ShownComparison):
-    """Verdicts on systems that are compared with those of another run, or with one system of their own."""
+    """Verdicts on systems compared with the systems of another run, or with one system of their own run."""
 
     threshold: float
     contests: list[Contest]  # in the order of the runs

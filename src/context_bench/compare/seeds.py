@@ -14,7 +14,7 @@ _KEPT_FIELDS = ("command", "origins", "run_file", "metrics", "sources", "prices"
 
 
 def find_seeds(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Find systems that differ only in `seed=`: by their common name, the seed of each."""
+    """Find systems that differ only in `seed=`; return the seed of each, by common name."""
     listed = list(names)
     groups: dict[str, dict[str, str]] = {}
     for parsed in filter(None, map(parse_name, listed)):

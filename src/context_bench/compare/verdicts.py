@@ -25,7 +25,7 @@ LOOKED = (
     "this run stopped systems early (--stop-when-decided); its own verdicts account for that, these p-values and "
     "intervals do not"
 )
-"""Note on verdicts that are computed from such a run later."""
+"""Note on verdicts that are computed later from a run that stopped systems early."""
 
 ONLY_ZEROS = "every score is 0 on both sides, so no loss can be seen: look at some answers (context-bench diff last)"
 """The reason why a system has no verdict if neither it nor the baseline scored on any example."""
@@ -215,7 +215,7 @@ class Comparison(ShownComparison):
         notes: Remarks needed to read the verdicts.
         noise: How much the baseline differs from itself: in its second run, else in repeats; None without either.
         savings: Dollars that each other system saves, if costs are known.
-        context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads none, does
+        context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads no context, does
             as well as the baseline. Empty if they can, or if no floor was run.
         sensitivity: Whether the data could have shown a loss, by naive cuts to the size that each system reached.
         sensitivity_by_dataset: The same for each dataset; empty with one dataset.

@@ -65,8 +65,8 @@ class EvidenceShares(RunningMetric):
     """Shares of rows by the state of their evidence and by whether the answer was right.
 
     `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; so do `lost_by_system`,
-    `failed_anyway`, `right_without_evidence` and the share that kept it and was right. Rows that lack a score or have
-    an error are left out; `evidence_rows` is the number of the others.
+    `failed_anyway`, `right_without_evidence` and the share of rows that kept their evidence and were right. Rows that
+    lack a score or have an error are left out; `evidence_rows` is the number of the remaining rows.
     """
 
     threshold: float = DEFAULT_THRESHOLD

@@ -16,7 +16,7 @@ from context_bench.stats import Interval
 class SeedSpread(RunningMetric):
     """Standard deviation of the mean score over seeds; with several datasets, of the mean of their means.
 
-    Rows name their seed in `metadata`, as those of merged seeds do. A failed row counts as 0.
+    Rows name their seed in `metadata`, as the rows of merged seeds do. A failed row counts as 0.
     """
 
     score_field: str = "score"

@@ -85,7 +85,7 @@ class FirstToken(RunningMetric):
 
 @dataclass
 class _Seconds:
-    """The seconds of rows whose requests were alone in flight, and of the others."""
+    """Times of rows whose requests ran with no other request in flight, and times of all other rows."""
 
     alone: array[float] = field(default_factory=lambda: array("d"))
     together: array[float] = field(default_factory=lambda: array("d"))

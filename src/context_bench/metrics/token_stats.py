@@ -45,7 +45,7 @@ class TokenTally(BatchTally):
 
 @dataclass(frozen=True)
 class CompressionRatio(RunningMetric):
-    """1 - output/input over summed tokens: positive is smaller, negative is larger.
+    """1 - output/input over summed tokens: positive if the output is smaller, negative if it is larger.
 
     It divides sums instead of averaging ratios, so that a long example weighs as much as it costs. Errored rows are
     left out. Without rows all numbers are 0.0.

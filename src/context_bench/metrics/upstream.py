@@ -130,9 +130,9 @@ class PromptSavings(RunningMetric):
     """1 - upstream/sent over summed tokens: the share of the prompt that the model did not have to read.
 
     Errored rows are left out, and so are rows that could not be matched to their upstream calls with certainty. If
-    there are such rows, the best case counts none of the doubtful calls as theirs, and the worst case all. Answers
-    without a call count as saved, unless only our own repetition of an example saved the call; a note gives their
-    number.
+    there are such rows, the best case counts none of the doubtful calls for them, and the worst case counts all.
+    Answers without a call count as saved, unless only our own repetition of an example saved the call; a note gives
+    their number.
     """
 
     name = "prompt-savings"
@@ -301,7 +301,7 @@ class MetersTally:
 
 @dataclass(frozen=True)
 class TokenMeters(RunningMetric):
-    """Three meters side by side: tokens saved by the vendor's claim, as we counted them, and as the API billed.
+    """Three meters side by side: tokens saved by the vendor's claim, by our count, and by the API's bill.
 
     Each is a sum over the rows that have it: `claimed_rows`, `counted_rows`, `usage_rows`. The API's bill includes
     calls that the proxy lost and rows that failed, as dollars do; the other two cover answered rows. The API has its

@@ -29,8 +29,9 @@ def memory_queries_to_repay(
 ) -> float:
     """Return the number of questions after which a memory has repaid its writing; infinite if it never does.
 
-    `writing` and one `query` are in the unit of `price`, that of one token of plain input; `read` and `write` are
-    multiples of it. `warm` is the probability that the next question arrives before the provider's cache expires.
+    `price` is the price of one token of plain input. `writing` and one `query` are in the same unit; `read` and `write`
+    are multiples of `price`. `warm` is the probability that the next question arrives before the provider's cache
+    expires.
     """
     saved = price * history * (warm * read + (1 - warm) * write) - query
     return writing / saved if saved > 0 else math.inf

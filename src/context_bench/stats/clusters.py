@@ -202,7 +202,7 @@ class PairSums:
             self.clusters.add(group, first - second)
 
     def merge(self, other: PairSums) -> None:
-        """Add the pairs of another one."""
+        """Add the pairs of another `PairSums`."""
         self.alone.merge(other.alone)
         self.grouped.merge(other.grouped)
         self.clusters.merge(other.clusters)

@@ -27,8 +27,9 @@ __all__ = [
 ]
 
 UNSEEN_PAIRS = 2
-"""Pairs that are added to those seen: one that got better by a whole point, one that got worse (Bonett and Price,
-2012). Without them a system that changed nothing, or only in one direction, gets an interval that is far too short."""
+"""Pairs that are added to those seen: one that improved by a whole point, one that worsened by as much (Bonett and
+Price, 2012). Without them a system that changed nothing, or only in one direction, gets an interval that is far too
+short."""
 
 
 MEAN_OF_DATASETS = "mean of datasets"  # the method of a difference over several datasets
@@ -50,11 +51,11 @@ class Difference:
     """An estimated difference: the observed value, and the interval around `centre`.
 
     `n` counts the pairs (unpaired: the smaller side), `groups` the clusters, if there are any. `seen` is the variance
-    without the added examples (scores in [0, 1] get some); None without any. `third` is the third central moment of the
-    estimate, which gives the skewness. `independent` is the number of examples for the bound on unseen losses, or with
-    clusters their effective number; None if no bound is known. `rows` is the difference without clusters, valid only
-    for these groups. `cubed` is the mean of the cubed changes: for pass/fail it equals the value; for other scores,
-    many small gains cannot hide rare breaks in it.
+    without the examples that are added for scores in [0, 1]; None if none are added. `third` is the third central
+    moment of the estimate, which gives the skewness. `independent` is the number of examples for the bound on unseen
+    losses, or with clusters their effective number; None if no bound is known. `rows` is the difference without
+    clusters, valid only for these groups. `cubed` is the mean of the cubed changes: for pass/fail it equals the value;
+    for other scores, many small gains cannot hide rare breaks in it.
     """
 
     value: float

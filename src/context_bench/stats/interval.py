@@ -29,8 +29,8 @@ class Interval:
 
     `n` is the number of examples, `method` names the formula, `mark` is a caution, empty for none; `symmetric` means
     that the value is in the middle, so that `±` may be written. `groups` is the number of clusters (documents,
-    conversations) if it is computed by cluster, else None. The limits always enclose the value: if a formula that
-    shrinks the estimate leaves it outside, the nearer limit moves to it.
+    conversations) if the interval is computed by cluster, else None. The limits always enclose the value: if a formula
+    that shrinks the estimate leaves it outside, the nearer limit moves to it.
     """
 
     value: float

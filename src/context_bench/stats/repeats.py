@@ -49,7 +49,7 @@ class RepeatSums:
     squares: float = 0.0
     between: float = 0.0  # sum over examples of (sum of scores)² / number of answers
     counts: dict[str, int] = field(default_factory=dict)
-    """The number of examples for each number of answers and of passed ones: `"answers:passed"`."""
+    """The number of examples for each number of answers and of passed answers: `"answers:passed"`."""
 
     def add(self, scores: Sequence[float], passed: int) -> None:
         """Add one example: the scores of its answers, and how many of them passed."""
@@ -154,9 +154,9 @@ def repeat_share(sums: RepeatSums, level: float = 0.95) -> Interval:
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """How often two runs of one system disagree, and the difference of means that this alone explains. In 19 of 20
-    cases, two runs of one system differ by at most `floor`. It is NaN if the two runs never disagreed, because no noise
-    level can be estimated then.
+    """How often two runs of one system disagree, and the difference of means that such disagreement alone explains. In
+    19 of 20 cases, two runs of one system differ by at most `floor`. It is NaN if the two runs never disagreed, because
+    no noise level can be estimated then.
     """
 
     n: int

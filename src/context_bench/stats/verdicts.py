@@ -52,14 +52,14 @@ PESSIMISTIC = 0.8  # quantile of the share of discordant examples that a plan af
 class Verdict:
     """The verdict on a system compared with the baseline.
 
-    `interval` is the 95% one, `narrow` the 90% one, neither corrected for other comparisons; `p_holm` is corrected.
-    `narrow` decides "equivalent" and "not worse". Where the word is undecided, `needed_n` is the least number of
-    examples that would decide if the difference stays the same, and `needed_n_if_equal` the number if there is none;
-    `promised` is false if the 90% interval contains the margin, so that neither number is sure to suffice.
-    `word_without_errors` is the word when pairs in which either side failed are left out. A control (floor, ceiling,
-    closed book) never wins. `groups` is the number of clusters (documents, conversations) that count; None if each
-    example counts. `scope` is "these groups" if the word, or the word in the reason of an undecided one, holds only for
-    the groups of the run.
+    `interval` is the 95% interval, `narrow` the 90% interval, neither corrected for other comparisons; `p_holm` is
+    corrected. `narrow` decides "equivalent" and "not worse". Where the word is undecided, `needed_n` is the least
+    number of examples that would decide if the difference stays the same, and `needed_n_if_equal` the number if there
+    is no difference; `promised` is false if the 90% interval contains the margin, so that neither number is sure to
+    suffice. `word_without_errors` is the word when pairs in which either side failed are left out. A control (floor,
+    ceiling, closed book) never wins. `groups` is the number of clusters (documents, conversations) that count; None if
+    each example counts. `scope` is "these groups" if the word, or the word in the reason of an undecided one, holds
+    only for the groups of the run.
     """
 
     word: str
@@ -82,7 +82,7 @@ class Verdict:
 
     @property
     def wins(self) -> bool:
-        """Whether it is better than the baseline and not a control."""
+        """Whether the system is better than the baseline and not a control."""
         return self.word == "better" and not self.control
 
     @property
@@ -123,7 +123,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Needed:
-    """How many examples would decide: if the difference stays the same, and if there is none.
+    """How many examples would decide: if the difference stays the same, and if there is no difference.
 
     `promised` is false if the interval contains the margin: the true difference may equal the margin, and then no
     number of examples decides.
@@ -281,8 +281,8 @@ def _find_word(
 def judge_family(
     contrasts: Sequence[Contrast], *, margin: float = DEFAULT_MARGIN, alpha: float = 0.05, fixed_groups: bool = False
 ) -> list[Verdict]:
-    """Decide all comparisons of a family, corrected by Holm; if given, also without errored pairs. Controls cannot win,
-    so they are outside the family: their p-values are not corrected and affect no others.
+    """Decide all comparisons of a family, corrected by Holm, and also without errored pairs if these contrasts are
+    given. Controls cannot win, so they are outside the family: their p-values are not corrected and affect no others.
     """
     corrected = _correct([(each, each.difference) for each in contrasts])
     size = max(1, sum(not each.control and not math.isnan(p) for each, p in zip(contrasts, corrected)))

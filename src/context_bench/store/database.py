@@ -54,14 +54,14 @@ CREATE TABLE examples (id INTEGER PRIMARY KEY, key BLOB NOT NULL, body BLOB NOT 
 CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL)
 """
-"""An answer is stored in its row where both came together, else in `responses` under the number that the row names.
+"""An answer is stored in its row if both came together, else in `responses` under the number that the row names.
 Keys are stored separately, many in a block: a run that reuses reads them all at its start, and an index would cost a
 write at a random place for each. `again` repeats a row's id: rows are copied, so their checksum cannot cover the id."""
 
 _TABLE_NAMES = {"runs", "rows", "responses", "keys", "examples", "scores", "requests"}
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
-"""Errors of SQLite; the second is raised where the damaged name of a table is part of its message."""
+"""Errors of SQLite; the second is raised if a message contains the damaged name of a table."""
 
 _PAGE = 16_384  # bytes; examples are a few kilobytes each, so pages larger than the default mean fewer writes
 
@@ -313,7 +313,7 @@ class RunningMark:
 
 
 def is_running(directory: Path, number: int, *, clear: bool = True) -> bool:
-    """Whether a process is working on a run. Clears the mark of a killed one, unless `clear` is false."""
+    """Whether a process is working on a run. Clears the mark of a killed process, unless `clear` is false."""
     path = directory / f"run-{number}.lock"
     if fcntl is None or not path.exists():
         return False

@@ -4,7 +4,7 @@ A component may declare its `fingerprint`. Otherwise its code and its state coun
 modules that it comes from, and all their imports. Code of the running script, of a notebook or of `python -c` counts by
 its source text, so that another call of `evaluate` in the same script repeats no request. State is the content of the
 object, and the values of the names in its functions. If any part cannot be described, the fingerprint is unknown and
-results are not reused, because a stale one would be wrong.
+results are not reused, because a stale result would be wrong.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ _MAX_ARRAY_BYTES = 32_000_000  # hashing a larger array would delay the run
 
 def fingerprint_of(component: Any) -> str | None:
     """Describe everything that the results of a system or evaluator depend on; None if unknown. This is its own
-    `fingerprint`, if any; for an evaluator with a `version`, that and its parameters; otherwise a digest of its code
-    and state, which reveals no value.
+    `fingerprint`, if any; for an evaluator with a `version`, the version and the parameters; otherwise a digest of its
+    code and state, which reveals no value.
     """
     try:
         own = _find_declared(component)
@@ -98,7 +98,7 @@ def fingerprint_of(component: Any) -> str | None:
 
 
 def may_read_gold(system: Any) -> bool:
-    """True unless the system declares `reads_gold = False`; our wrappers declare what is in them.
+    """True unless the system declares `reads_gold = False`; our wrappers declare this for the system inside.
 
     If a user's subclass changes one of our classes, the class's declaration does not apply to the subclass.
     """

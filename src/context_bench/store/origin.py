@@ -31,7 +31,7 @@ _SITES = re.compile(r"^(.*[\\/](?:site|dist)-packages)[\\/]([^\\/]+)")
 _PYTHON_VERSION = f"{platform.python_implementation()} {platform.python_version()}"
 
 _LOADERS = {"__import__", "import_module", "run_path", "run_module", "spec_from_file_location", "spec_from_loader"}
-"""Functions that load code by name: it can be followed if the name is a literal, else it is unknown."""
+"""Functions that load code by name: the code can be followed if the name is a literal, else it is unknown."""
 
 
 def digest(*parts: bytes | str) -> bytes:
@@ -69,7 +69,7 @@ def find_home(path: str | None) -> str:
 
 
 def find_module_home(name: str) -> str:
-    """Find the owner of a loaded module; one that is not loaded under its name is the user's."""
+    """Find the owner of a loaded module; a module that is not loaded under its name is the user's."""
     module = sys.modules.get(name)
     if module is None:
         return USER
