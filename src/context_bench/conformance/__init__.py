@@ -1,4 +1,4 @@
-"""Does a proxy keep the protocol intact? Deterministic checks between a client and an upstream that are both ours.
+"""Does a proxy keep the protocol intact? Deterministic checks of a proxy between our own client and our own upstream.
 
 Each check sends a request through the proxy, answers it at the tap, and compares what was sent with what arrived, in
 both directions. A proxy may shorten what a model reads, but must not break it.

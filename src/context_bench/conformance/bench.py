@@ -59,7 +59,7 @@ Listener = Callable[[bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A reply as the client got it; headers by lower-case name."""
+    """A reply as the client received it; headers are stored by lower-case name."""
 
     status: int
     headers: Mapping[str, str]
@@ -109,11 +109,11 @@ class Client:
         headers: Mapping[str, str] | None = None,
         heard: Listener | None = None,
     ) -> Arrived:
-        """Send one request and receive its whole reply; `heard` is called with each piece on arrival.
+        """Send one request and receive the whole reply; `heard` is called with each piece on arrival.
 
         Raises:
             ConnectionFailed: No server listens there.
-            CheckFailed: No whole reply came, or too large a one.
+            CheckFailed: No complete reply came, or it was too large.
         """
         try:
             async with self._session.request(
@@ -142,7 +142,7 @@ KEY = "sk-conformance-0123456789abcdef"
 
 
 class CheckFailed(Exception):
-    """A check found the protocol broken: one sentence, with the sent and the received value."""
+    """A check found the protocol broken; has one sentence, and the sent and the received value."""
 
     def __init__(self, reason: str, sent: Any = None, arrived: Any = None) -> None:
         super().__init__(reason)
@@ -161,7 +161,7 @@ class Check:
 
 @dataclass(frozen=True)
 class ExamOutcome:
-    """The result of one check. `sent` and `arrived` show where it failed."""
+    """The result of one check; `sent` and `arrived` show what differed if the check failed."""
 
     name: str
     asks: str
@@ -197,7 +197,7 @@ def user_message(text: str) -> Message:
 
 @dataclass(slots=True)
 class Said:
-    """The content of a reply, plain or assembled from a stream; `usage` is as the API writes it."""
+    """The content of a reply, plain or assembled from a stream; `usage` is in the form of the API."""
 
     text: str
     calls: list[ToolCall]
@@ -217,7 +217,7 @@ class BenchExchange:
 
     @property
     def call(self) -> Incoming:
-        """Our request as it reached the upstream: the last one with our question, else the last of all."""
+        """Our request as it reached the upstream: the last request with our question, else the last request of all."""
         if not self.calls:
             raise CheckFailed("nothing reached the upstream", self.sent, self.arrived.text())
         asked = _find_last_text(self.sent)
@@ -279,7 +279,7 @@ class Bench:
     async def ask(
         self, answer: Answer | Script, *messages: Message, heard: Listener | None = None, **fields: Any
     ) -> BenchExchange:
-        """Send messages through the proxy, with this answer from the upstream."""
+        """Send messages through the proxy to the upstream, which replies with `answer`."""
         self.upstream.expect(answer)
         body = self.build_request(*messages or [user_message("Please answer.")], **fields)
         try:
@@ -312,7 +312,7 @@ class Bench:
         return BenchExchange(self.form, body, list(self.upstream.calls), arrived)
 
     def count_additions(self, sent: Mapping[str, Any], requests: int) -> None:
-        """Count what the proxy itself added to this number of equal requests."""
+        """Count the calls and tools that the proxy itself added to this number of equal requests."""
         calls = self.upstream.calls
         self.requests += requests
         if len(calls) > requests:

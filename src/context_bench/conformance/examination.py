@@ -1,4 +1,4 @@
-"""Run all checks in order on one proxy with one tap behind it, and render the findings."""
+"""Run all checks in order on one proxy with a tap behind it, and render the findings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MAX_ANSWER_CHARS = 300
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings about one proxy: with its name, or else its URL."""
+    """The findings about one proxy, with its name, or else its URL."""
 
     proxy: str
     api: str
@@ -124,7 +124,7 @@ async def examine(
 
 
 async def require_reach(bench: Bench, tap: str) -> None:
-    """Fail unless the proxy answers and has the tap as its upstream; otherwise every check would fail."""
+    """Fail unless the proxy answers and has the tap as its upstream, because otherwise every check would fail."""
     try:
         arrived = (await bench.ask(Answer("ok"))).arrived
         text = printable(arrived.text())

@@ -53,7 +53,7 @@ async def conversation(bench: Bench) -> None:
 
 
 def _list_turns(prompt: Prompt) -> list[tuple[Any, str]]:
-    """List who says what upstream."""
+    """List the role and the text of each message that reached the upstream."""
     turns = [("system", "".join(Prompt(system=prompt.system).texts()))] if prompt.system is not None else []
     messages = [message for message in prompt.messages if isinstance(message, dict)]
     return turns + [(message.get("role"), "".join(Prompt(messages=[message]).texts())) for message in messages]
@@ -79,7 +79,7 @@ async def surrogates(bench: Bench) -> None:
 
 
 def _require_upstream(exchange: BenchExchange, text: str) -> None:
-    """Fail unless the text reached the upstream, and the request got its reply."""
+    """Fail unless the text reached the upstream, and the client got the reply."""
     received = exchange.prompt.texts()
     require(any(text in each for each in received), "the text did not reach the upstream intact", text, received)
     exchange.read_reply()
@@ -114,7 +114,7 @@ _LINES = [f"{number}: naïve café 漢字 👍🏽 שלום\n" for number in ran
 
 
 class _Hold:
-    """Holds back the last piece of a stream until the client has the first one, or for a number of seconds."""
+    """Holds back the last piece of a stream until the client has the first piece, or until a time limit."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.in_vain = seconds, False

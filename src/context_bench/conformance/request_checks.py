@@ -13,14 +13,14 @@ from context_bench.wire.forms import read_prompt
 from context_bench.wire.prompts import Message
 
 _FREE = {"description", "title", "examples", "$comment", "default", "additionalProperties"}
-"""Keys that only explain a schema, or are its defaults: a proxy that leaves them out breaks nothing."""
+"""Keys that only explain a schema, or give its defaults; a proxy that leaves these out breaks nothing."""
 
 _UNORDERED = {"required", "enum"}
 _NAMED = {"properties", "$defs", "definitions"}  # where the keys are names of the user's, whatever they spell
 
 
 def find_flaw(sent: Any, arrived: Any, where: str = "the arguments", *, names: bool = False) -> str | None:
-    """Describe how the received schema differs in meaning from the sent one; None if it does not."""
+    """Describe how the received schema differs in meaning from the sent schema; None if both mean the same."""
     if isinstance(sent, Mapping):
         if not isinstance(arrived, Mapping):
             return f"the schema is gone from {where}"
@@ -158,7 +158,7 @@ _PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA
 
 
 def _require_fields(what: str, exchange: BenchExchange, fields: Mapping[str, Any]) -> None:
-    """Fail unless these fields reached the upstream, and the request got its reply."""
+    """Fail unless these fields reached the upstream, and the client got the reply."""
     upstream = exchange.upstream
     arrived = {name: upstream[name] for name in fields if name in upstream}
     wrong = [name for name in fields if name not in arrived or arrived[name] != fields[name]]

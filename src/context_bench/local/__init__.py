@@ -1,8 +1,8 @@
 """A local model behind the tap, with no key and no network.
 
-Requests are forwarded unchanged to a server process, which speaks all APIs. A request that crashes the
-process fails alone: the next one gets a new process. Other programs cannot use it, since it requires a key that only
-this object knows.
+Requests are forwarded unchanged to a server process, which speaks all APIs. If a request crashes the process, only that
+request fails: the next request gets a new process. Other programs cannot use the server, since it requires a key that
+only this object knows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_LOG_LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a model server, passed through a pipe because a command line is public."""
+    """The settings of a model server, passed through a pipe because other users can read a command line."""
 
     model: str  # the GGUF file
     name: str  # its name in replies
@@ -57,7 +57,7 @@ class Settings:
 
     @classmethod
     def of(cls, weights: Weights, say: Say, *, context: int | None, threads: int | None, **more: Any) -> Settings:
-        """Make the settings for a model, with defaults filled in and its weights fetched if needed."""
+        """Make the settings for a model; fill in defaults, and fetch the weights if needed."""
         check_installed()
         context, threads = context or CONTEXT, threads or default_threads()
         if context < MIN_CONTEXT:
@@ -74,7 +74,7 @@ class Settings:
 
 
 class ModelProcess:
-    """One model server. `url` is its address after the start; a restart keeps it."""
+    """One model server. `url` is its address after the start; a restart keeps the address."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -83,7 +83,7 @@ class ModelProcess:
         self._said: LastLines | None = None
 
     def start(self) -> None:
-        """Start or restart it, and return once it answers; on failure, stop everything and raise UsageError."""
+        """Start or restart the server, and return once it answers; on failure, stop everything and raise UsageError."""
         check_installed()
         self.stop()
         _check_port(self.settings.host, self.settings.port)
@@ -115,7 +115,7 @@ class ModelProcess:
 
     @property
     def pid(self) -> int | None:
-        """The number of the process; None before its start."""
+        """The number of the process; None before the start."""
         return self._child.pid if self._child is not None else None
 
     @property
@@ -127,12 +127,12 @@ class ModelProcess:
         return describe_exit(self._child.poll() if self._child is not None else None)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for its end, at most `seconds`; return whether it has ended."""
+        """Wait at most `seconds` for the process to end; return whether it has ended."""
         assert self._child is not None
         return wait_for_end(self._child, seconds) is not None
 
     def stop(self) -> None:
-        """End it, and return when it is gone."""
+        """End the process, and return when it is gone."""
         if self._child is None:
             return
         kill_group(self._child)  # it has no state to lose
@@ -144,7 +144,7 @@ class ModelProcess:
                 stream.close()
 
     def _reason(self, report: dict[str, str]) -> str:
-        """Explain why it did not start: its message about the file, its report, or its exit."""
+        """Explain why the model's process did not start: its message about the file, its report, or how it exited."""
         lines = list(self._said.lines) if self._said is not None else []
         for line in lines:
             if "error loading model: " in line:
@@ -154,16 +154,16 @@ class ModelProcess:
 
 
 def check_installed() -> None:
-    """Raise MissingExtra if the extra for local models is missing; does not load the native code."""
+    """Raise MissingExtra if the extra for local models is missing, without loading the native code."""
     if find_spec("xllamacpp") is None:
         raise MissingExtra("a local model", "local")
 
 
 def default_threads() -> int:
-    """Half of the cores that this process may use, at most eight.
+    """Return half the number of cores that this process may use, at most eight.
 
-    The rest is for the proxy and the run: threads that wait for each other on a busy core make a model many times
-    slower (on two cores with one of them busy: 58 tokens a second with one thread, 13 with two).
+    The other cores are for the proxy and the run. On a busy core, threads that wait for each other make a model many
+    times slower (on two cores, one of them busy: 58 tokens a second with one thread, 13 with two).
     """
     return max(1, min(_cores() // 2, MAX_THREADS))
 
@@ -173,7 +173,7 @@ def _cores() -> int:
 
 
 def _check_port(host: str, port: int) -> None:
-    """Check that the port is free: the native server would fail without naming the reason."""
+    """Check that the port is free, because the native server would fail without naming the reason."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as probe:
@@ -227,7 +227,7 @@ class LocalModel:
             raise
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Ask the model; 502 when the request ended its process."""
+        """Ask the model; reply with status 502 when the request ended the model's process."""
         if request.method == "POST" and request.path == EMBEDDINGS_PATH:  # the small model has no embeddings
             return await asyncio.to_thread(answer_embeddings, request)
         if request.method == "GET" and request.path.startswith(f"{MODELS_PATH}/"):
@@ -270,14 +270,14 @@ class LocalModel:
             await asyncio.to_thread(self._process.stop)
 
     def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Replace the client's key in the headers by ours; the client's is not sent."""
+        """Replace the client's key in the headers by ours, so that the client's key is not sent."""
         kept = {name: value for name, value in headers.items() if name.lower() not in _KEYS}
         return {**kept, "authorization": f"Bearer {self._key}"}
 
 
 def _find_refusal(request: Incoming) -> str | None:
-    """Return the reason why the native server would fail on a request, or answer an invalid one; None if it would
-    not."""
+    """Return why a request must not reach the native server, which would fail, or answer an invalid request; else
+    None."""
     if request.method != "POST" or request.form is None:
         return None
     prompt = request.prompt()
@@ -291,7 +291,7 @@ def _find_refusal(request: Incoming) -> str | None:
 
 
 async def _number_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Add the sequence numbers to the events of a streamed response; clients need them and llama.cpp omits them."""
+    """Add sequence numbers to the events of a streamed response, because clients need them and llama.cpp omits them."""
     places: dict[str, int] = {}
     number, rest = 0, b""
     try:
@@ -315,7 +315,7 @@ def _number(event: dict[str, Any], number: int, places: dict[str, int]) -> dict[
 
 
 def _engine() -> str:
-    """Return the version of the native code, which may change replies."""
+    """Return the version of the native code, because another version may reply differently."""
     check_installed()
     try:
         return version("xllamacpp")

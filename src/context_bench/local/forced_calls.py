@@ -1,4 +1,4 @@
-"""Forced tool calls: a small model tends to reply in prose, so a schema constrains it to the arguments."""
+"""Forced tool calls: a small model tends to reply in prose, so a schema makes it write only the arguments."""
 
 from __future__ import annotations
 

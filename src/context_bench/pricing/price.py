@@ -1,8 +1,8 @@
-"""The price of one model, the cost of a request by its server's usage, and the cost of a row.
+"""The price of one model, the cost of a request by the usage that its server reported, and the cost of a row.
 
 Four kinds of prompt tokens have separate prices: plain input, input read from the provider's cache, and input written
-to it for five minutes or for an hour. A long prompt may put the whole request into a more expensive tier. A row is
-priced by the usage that a tap saw, by the usage in the reply, or by an estimate from counted tokens.
+to the cache for five minutes or for an hour. A long prompt may put the whole request into a more expensive tier. A row
+is priced by the usage that a tap saw, by the usage in the reply, or by an estimate from counted tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creatio
 
 
 CACHE_MINIMUM = 1024
-"""Default minimum of cached prompts, in tokens."""
+"""Default length of the shortest prompt that a provider caches, in tokens."""
 CACHE_STEP = 128  # step, in tokens, of cached prefixes whose writing is free
 
 
@@ -50,7 +50,7 @@ class Price:
             raise UsageError(f"cache_minimum must be a number of tokens of at least 0 (got {self.cache_minimum!r})")
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
-        """Compute the dollars of a request from its usage; None if the server reported none.
+        """Compute the dollars of a request from its usage; None if the server reported no usage.
 
         In a conversation, each turn (`turn_usage`) is a separate request, whose prompt decides its tier.
         """
@@ -62,9 +62,9 @@ class Price:
     def adjust(self, turns: Sequence[Sequence[int]]) -> float:
         """Compute the dollars of a conversation as if the provider cached its prefixes, whatever the API reports.
 
-        For a model that charges for writes, the end of each request is cached, as if an agent set a breakpoint there;
-        other models cache in steps. `turns` has for each request three numbers of tokens: its prompt, the part of it
-        that repeats the request before, and the reply.
+        If a model charges for cache writes, the end of each request is cached, as if an agent set a breakpoint there;
+        other models cache in steps. `turns` has three numbers of tokens for each request: the prompt, the part of the
+        prompt that repeats the previous request, and the reply.
         """
         total, ends = 0.0, list[int]()  # where requests ended that are still a prefix of the next
         for prompt, kept, reply in turns:
@@ -77,7 +77,7 @@ class Price:
         return total
 
     def sum_costs(self, usages: list[Any]) -> float | None:
-        """Sum the dollars of several requests; None if one is unknown."""
+        """Sum the dollars of several requests; None if the cost of one is unknown."""
         total = 0.0
         for usage in usages:
             cost = self._price_request(usage)
@@ -98,7 +98,7 @@ class Price:
     def dollars(
         self, prompt: float, completion: float, cached: float = 0, written_5m: float = 0, written_1h: float = 0
     ) -> float:
-        """Compute the dollars for these tokens; cached and written ones are part of the prompt."""
+        """Compute the dollars for these tokens; cached and written tokens are part of the prompt."""
         price = self.at(prompt)
         read = price.input if price.cached_input is None else price.cached_input
         write = price.input if price.cache_write_5m is None else price.cache_write_5m
@@ -123,7 +123,7 @@ class Price:
         return cls(**plain, tiers=tuple(tiers))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prices as a price file has them."""
+        """Return the prices in the form of a price file."""
         values = {name: getattr(self, name) for name in ("input", "cached_input", "cache_write_5m", "cache_write_1h")}
         listed = {name: value for name, value in {**values, "output": self.output}.items() if value is not None}
         if self.cache_minimum != CACHE_MINIMUM:
@@ -150,19 +150,19 @@ COSTS = (
 """The fields that `price_row` sets on a row."""
 
 _JUDGES = frozenset({"llm-judge"})
-"""Evaluators that pay for a model; the metadata has their details under their names."""
+"""Evaluators that pay for a model; a row's metadata has the details of each under the evaluator's name."""
 
 PRICED_BY_CALL = _JUDGES | {"billed_usage", "counted_usage", "least_usage", "most_usage", "embedding_usage"}
-"""Metadata with calls whose model may have a price even if the system's model has none."""
+"""Metadata with calls to other models, which may have a price even if the system's model has none."""
 
 
 def price_row(
     prices: Prices, price: Price | None, metadata: Mapping[str, Any], upstream_tokens: int | None
 ) -> dict[str, Any]:
-    """Return the dollars of a row; empty if price or tokens are unknown.
+    """Return the dollars of a row; empty if the price or the tokens are unknown.
 
-    `price` is that of the model that the system asks, `upstream_tokens` is our own count of the tokens that the model
-    read.
+    `price` is the price of the model that the system asks; `upstream_tokens` is our own count of the tokens that the
+    model read.
     """
     if price is None and PRICED_BY_CALL.isdisjoint(metadata):
         return {}
@@ -179,7 +179,7 @@ def price_row(
 
 
 def list_usages(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the reported usage of each call of a row: from the tap, by turn, or of the single call."""
+    """List the reported usage of each call of a row, from the tap, from each turn, or from the only call."""
     told = metadata.get("billed_usage") if "upstream_calls" in metadata else metadata.get("turn_usage") or [metadata]
     return [each for each in told if isinstance(each, Mapping)] if isinstance(told, list) else []
 
@@ -197,7 +197,7 @@ def _drop_cache(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _price_embeddings(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:
-    """Return the dollars of a system's embeddings; empty if one is unknown."""
+    """Return the dollars of a system's embeddings; empty if one cost is unknown."""
     calls = metadata.get("embedding_usage")
     if not isinstance(calls, list):
         return {}
@@ -215,7 +215,7 @@ def price_judges(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float
 
 
 def _sum_bills(prices: Prices, price: Price | None, bills: list[Any]) -> float | None:
-    """Sum the dollars of calls, each at the price of its model; None if one is unknown."""
+    """Sum the dollars of calls, each at the price of its model; None if one price is unknown."""
     total = 0.0
     for bill in bills:
         own = prices.of(bill["model"]) if "model" in bill else price
@@ -267,7 +267,7 @@ def _price_judge(prices: Prices, details: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Saving:
-    """The savings of a system. Claim them only if the verdict on its quality allows it."""
+    """The savings of a system. Claim savings only if the verdict on the system's quality allows the claim."""
 
     dollars: float  # in all, over the pairs; negative when the system costs more
     per_1k: float | None  # for a thousand examples; None without a pair

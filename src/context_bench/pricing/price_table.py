@@ -1,4 +1,4 @@
-"""Prices by model: the dated table of the package, and a user's file that adds to it."""
+"""Prices by model: the dated table of the package, and a user's file that adds to this table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MINIMUM = "cache_minimum"
 
 
 class Match(NamedTuple):
-    """The entry that prices a model."""
+    """The entry with the prices of a model."""
 
     entry: str
     how: str  # how the model's name matched: "exact", "without its date", "without its provider", and so on
@@ -95,7 +95,7 @@ class Prices:
         return match.price if match else None
 
     def find(self, model: str | None) -> Match | None:
-        """Find the entry of a model by its name, with or without date and provider, else the default, or None."""
+        """Find the entry of a model by its name, with or without date and provider; else the default; else None."""
         if model not in self._found:
             self._found[model] = self._search(model)
         return self._found[model]
@@ -167,8 +167,8 @@ def _read_price(path: Path, model: str, values: Any, *, tier: bool = False) -> P
 def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool) -> Prices:
     """Check that every model of a run has a price, and return the run's prices.
 
-    None takes the shipped table; models missing from it are then noted in the summary, without a warning. With
-    `needed`, there is a limit on cost: an unpriced model is then an error, else a warning.
+    None takes the shipped table; the summary then notes models that are missing from the table, without a warning.
+    `needed` says that the run has a limit on cost: a model without a price is then an error, else a warning.
     """
     chosen = load_shipped_prices() if prices is None else prices
     unpriced = {

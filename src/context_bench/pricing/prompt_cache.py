@@ -1,7 +1,8 @@
 """Simulators of prompt caches: how many tokens of each request a provider reads from its cache or writes to it.
 
 Anthropic and OpenAI's newer models cache at breakpoints (`BreakpointCache`); OpenAI's older models cache every prefix
-in steps of 128 tokens (`PrefixCache`). Both see the requests of one model and one account in the order of their start.
+in steps of 128 tokens (`PrefixCache`). Both simulators get the requests of one model and one account in the order of
+their start.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class CacheUse:
 
     @property
     def prompt(self) -> int:
-        """All tokens of the prompt."""
+        """The tokens of the whole prompt."""
         return self.input + self.read + self.write_5m + self.write_1h
 
 
@@ -51,13 +52,13 @@ class _Entry:
 class BreakpointCache:
     """A cache of prefixes that end at a breakpoint.
 
-    A request writes one entry for each of its breakpoints. It reads the longest entry that it finds: from its last
-    breakpoint it looks back block by block, then from the breakpoint before, and so on. A read renews each entry of the
-    prefix that it read, free of charge.
+    A request writes one entry for each of its breakpoints. A request reads the first entry found in a search that goes
+    back block by block from its last breakpoint, then from the breakpoint before, and so on. A read renews each entry
+    of the prefix that was read, free of charge.
 
     Args:
         minimum: Tokens below which a prefix is not cached.
-        look_back: Number of blocks to search from each breakpoint, including its own.
+        look_back: Number of blocks to search from each breakpoint, including the block of the breakpoint.
     """
 
     def __init__(self, minimum: int = 0, look_back: int = 20) -> None:
@@ -71,7 +72,7 @@ class BreakpointCache:
         Args:
             blocks: The blocks of the whole prompt.
             at: When the request started, in seconds.
-            answered: When its answer began, and its writes become readable; None means `at`.
+            answered: When the answer began, from which on the writes can be read; None means `at`.
         """
         prefixes = list(_digest_prefixes(blocks))
         marks = [place for place, block in enumerate(blocks) if block.lifetime is not None]
@@ -114,7 +115,7 @@ def _is_live(entry: _Entry, at: float) -> bool:
 
 
 def _digest_prefixes(blocks: Sequence[Block]) -> Iterator[tuple[bytes, int]]:
-    """Yield, for each block, the digest of everything up to it and the tokens of that."""
+    """Yield, for each block, the digest and the tokens of the prompt up to the end of the block."""
     digest, tokens = hashlib.blake2b(digest_size=16), 0
     for block in blocks:
         digest.update(len(block.content).to_bytes(8, "little") + block.content)
@@ -123,8 +124,8 @@ def _digest_prefixes(blocks: Sequence[Block]) -> Iterator[tuple[bytes, int]]:
 
 
 class PrefixCache:
-    """A cache of every prefix of a request, in steps; it reads the longest one that it has. This is the best case: real
-    servers sometimes miss, because requests are spread over several machines.
+    """A cache of every prefix of a request, in steps; a request reads the longest cached prefix. This is the best case:
+    real servers sometimes miss, because requests are spread over several machines.
 
     Args:
         lifetime: Seconds for which a prefix is kept after its last use.
@@ -143,7 +144,7 @@ class PrefixCache:
         Args:
             tokens: The ids of the tokens of the prompt.
             at: When the request started, in seconds.
-            reply: The ids of the tokens of its answer, which the provider caches too.
+            reply: The ids of the tokens of the answer, which the provider caches too.
         """
         read, hit = 0, True
         for length, digest in self._digest_steps([*tokens, *reply]):

@@ -1,1 +1,1 @@
-"""Child processes: started, watched, and ended together with their own children."""
+"""Start, watch and end child processes, together with their own children."""

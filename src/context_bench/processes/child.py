@@ -1,7 +1,7 @@
 """Child processes: each starts in its own process group and is killed with it.
 
-A separate group leaves Ctrl-C in a terminal to us, and killing it also ends what the program started. `WorkerPool`
-runs functions in children, which can be stopped midway.
+With a separate group, Ctrl-C in a terminal reaches only us, and killing the group also ends what the program started.
+`WorkerPool` runs functions in child processes, so that a function can be stopped midway.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def start_child(
 ) -> subprocess.Popen[bytes]:
     """Start a program without a shell; it inherits no open files except `files`.
 
-    `own_group` is False for a program that creates its own session, so that it is not killed by its group.
+    `own_group` is False for a program that creates its own session, and is not to be killed with its group.
     """
     return subprocess.Popen(
         command,
@@ -78,7 +78,7 @@ def kill_group(process: subprocess.Popen[bytes]) -> int:
 
 
 def _collect_orphans(group: int) -> None:
-    """Wait for the rest of a killed group if we are process 1, which inherits it."""
+    """Wait for the rest of a killed group if we are process 1, which inherits these processes."""
     deadline = time.monotonic() + MAX_COLLECT_SECONDS
     try:
         while time.monotonic() < deadline:
@@ -89,7 +89,7 @@ def _collect_orphans(group: int) -> None:
 
 
 def kill_process(pid: int) -> None:
-    """Kill a process by its number, if it still runs."""
+    """Kill the process with that number, if it still runs."""
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError:
@@ -123,7 +123,7 @@ class LastLines:
                 self.lines.append(printable(line.decode(errors="replace")))
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end of the stream, which comes when all its writers have ended."""
+        """Wait for the end of the stream, which comes when all processes that write to it have ended."""
         self._reader.join(seconds)
 
 
@@ -178,11 +178,11 @@ class WorkerPool:
         return _Worker(self.function, self.seconds, self.megabytes)
 
     def close(self) -> None:
-        """Stop the idle workers; the pool starts new ones when it is called again."""
+        """Stop the idle workers; the pool starts new workers when it is called again."""
         _stop_all(self._idle)
 
     def forget(self) -> None:
-        """Drop the workers that belong to the process this one was forked from."""
+        """Drop the workers that belong to the process from which this process was forked."""
         for worker in self._idle:
             worker.process.returncode = 0
         self._idle.clear()
@@ -213,7 +213,7 @@ class _Worker:
         return self.process.poll() is None
 
     def call(self, request: Any, seconds: float) -> dict[str, Any]:
-        """Send a request and wait for the reply; kill the worker if it is late."""
+        """Send a request and wait for the reply; kill the worker if the reply is late."""
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -239,7 +239,7 @@ class _Worker:
         self.process.kill()
 
     def stop(self) -> None:
-        """End the child and close the pipes."""
+        """End the child process and close the pipes."""
         kill_group(self.process)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe:
@@ -253,7 +253,7 @@ def _send(pipe: IO[bytes], message: Any) -> None:
 
 
 def serve() -> None:
-    """Load the function in the child, then answer requests until the parent is gone."""
+    """Load the function in the child process, then answer requests until the parent is gone."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     sys.stdout = sys.stderr  # output of the function must not be taken for a reply
     setting = json.loads(requests.readline())

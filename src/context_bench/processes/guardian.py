@@ -1,9 +1,9 @@
 """A guardian process for a program that we start: the program never outlives us, however we end.
 
-Usage: `guardian.py DIRECTORY PROGRAM ARGUMENT...`. It starts the program in a new session and ends it with all its
-descendants as soon as its own stdin has input or is closed: by us at the end of the run, or by the system when we are
-killed. Then it removes the directory. When the whole family has ended, it exits with the program's exit code. It
-needs only the standard library.
+Usage: `guardian.py DIRECTORY PROGRAM ARGUMENT...`. The guardian starts the program in a new session. It ends the
+program with all its descendants as soon as the guardian's stdin has input or is closed: by us at the end of the run, or
+by the system when we are killed. Then it removes the directory. When the program and all its descendants have ended,
+the guardian exits with the program's exit code. It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class _EndRequested(BaseException):
-    """A signal asks for the end."""
+    """A signal asks the guardian to end."""
 
 
 def find_descendants(root: int) -> set[int]:
@@ -48,13 +48,13 @@ def find_descendants(root: int) -> set[int]:
 
 
 def find_carriers(mark: str) -> set[int]:
-    """Find the living processes with that mark in their environment, whatever their parent; none without /proc."""
+    """Find the living processes with that mark in the environment, whatever their parent; none without /proc."""
     wanted = f"{MARK}={mark}".encode()
     return {pid for pid, _ in _list_processes() if wanted in _read(pid, "environ").split(b"\0")}
 
 
 def _list_processes() -> Iterator[tuple[int, int]]:
-    """List each living process with its parent."""
+    """List each living process with the number of its parent."""
     names = os.listdir("/proc") if os.path.isdir("/proc") else []
     for pid in (int(name) for name in names if name.isdigit()):
         fields = _read(pid, "stat").rpartition(b")")[2].split()  # the program's name may contain any character
@@ -70,7 +70,7 @@ def _read(pid: int, what: str) -> bytes:
 
 
 def guard(command: list[str]) -> int:
-    """Run a program until its family has ended or we are asked to end it; return its exit code."""
+    """Run a program until it and its descendants have ended, or until we are asked to end; return its exit code."""
     _adopt_orphans()
     try:
         program = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -138,7 +138,7 @@ def _reap(program: subprocess.Popen[bytes]) -> None:
 
 
 def _find_family(program: subprocess.Popen[bytes]) -> set[int]:
-    """Find the living processes of the family; without /proc, only the leader, which stands for its group."""
+    """Find the living processes of the family; without /proc, only the leader, which represents its group."""
     _reap(program)
     if os.path.isdir("/proc/self"):
         marked = find_carriers(os.environ[MARK]) if MARK in os.environ else set()

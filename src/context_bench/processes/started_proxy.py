@@ -1,7 +1,7 @@
 """The proxy under test, started for a run and stopped after it with all its children.
 
-A guardian (see `guardian.py`) ends the whole family when the run ends, fails, is interrupted or is killed. The
-output goes to a file; its end is shown when the proxy does not start.
+A guardian (see `guardian.py`) ends the whole family when the run ends, fails, is interrupted or is killed. The proxy's
+output goes to a file; the last lines are shown when the proxy does not start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from context_bench.text.masking import find_command_secrets, mask_command, may_n
 def find_program(name: str, *, home: str | None = None) -> str | None:
     """Find a program: first where `make vendors` installs vendors, then on the path.
 
-    `home` is the vendor's directory, if its name differs from the program's; then the path is not searched.
+    `home` is the vendor's directory, if its name differs from that of the program; with `home`, the path is not
+    searched.
     """
     places = [str((place / (home or name) / part).absolute()) for place in _list_homes() for part in ("bin", "Scripts")]
     found = shutil.which(name, path=os.pathsep.join(places))
@@ -38,7 +39,8 @@ def find_program(name: str, *, home: str | None = None) -> str | None:
 
 
 def _list_homes() -> list[Path]:
-    """List where vendors may be: the user's folder, here, and in the checkout around this folder or our own.
+    """List where vendors may be: the user's folder, the current folder, and the checkout around that folder or around
+    our code.
 
     No other parent directory is searched, because anyone who can write there could make us start a program.
     """
@@ -62,10 +64,10 @@ class StartedProxy:
     """Starts a proxy, waits until it answers, and stops it with all its children.
 
     The `command` is one line, run without a shell. `{port}`, `{host}`, `{tap}` and `{scratch}` (a directory that is
-    removed afterwards) are filled in, here and in the values of `env`, which are added to our own environment.
-    `tap_url` is its upstream, without `/v1`; its output goes to `log`, or a temporary file; `secrets` are masked in its
-    output. It is started in `directory`: ours by default, `SCRATCH` for `{scratch}`. A proxy may index the files around
-    it and send them upstream.
+    removed afterwards) are filled in, in the command and in the values of `env`, which are added to our own
+    environment. `tap_url` is its upstream, without `/v1`; its output goes to `log`, or a temporary file; `secrets` are
+    masked in its output. The proxy is started in `directory`, which is ours by default; `SCRATCH` means the `{scratch}`
+    directory. A proxy may index the files in this directory and send them upstream.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class StartedProxy:
         self._ending = threading.Lock()
 
     async def start(self) -> None:
-        """Start it, and return once it answers."""
+        """Start the proxy, and return once it answers."""
         environment = self._environment()
         word = self._words[0]
         found = shutil.which(word, path=environment.get("PATH")) or find_program(word)
@@ -114,7 +116,7 @@ class StartedProxy:
             raise
 
     async def stop(self) -> None:
-        """End it and all that it started; nothing to do when it does not run."""
+        """End the proxy and everything that it started; do nothing if it does not run."""
         await asyncio.to_thread(self._end)
 
     async def __aenter__(self) -> StartedProxy:
@@ -125,7 +127,7 @@ class StartedProxy:
         await self.stop()
 
     def _environment(self) -> dict[str, str]:
-        """Return our environment plus the proxy's; requests to this machine bypass any HTTP proxy."""
+        """Return our environment with the proxy's additions; requests to this machine bypass any HTTP proxy."""
         environment = {**os.environ, **self._env, guardian.MARK: self.token}
         for name in ("NO_PROXY", "no_proxy"):
             parts = [environment.get(name, ""), "127.0.0.1", "localhost", "::1"]
@@ -167,7 +169,7 @@ class StartedProxy:
                 await asyncio.sleep(_POLL_SECONDS)
 
     def _describe_failure(self, what: str) -> str:
-        """Describe the failure with the proxy's last output, without our keys."""
+        """Describe the failure with the proxy's last output, in which our keys are masked."""
         assert self._output is not None
         self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, self._output.tell() - _TAIL_BYTES))
@@ -195,7 +197,7 @@ class StartedProxy:
 
 
 class _Waiting:
-    """A progress line while a proxy starts; only on a terminal."""
+    """A progress line, shown while a proxy starts, only on a terminal."""
 
     def __init__(self, name: str, stream: TextIO) -> None:
         self._name, self._stream, self._drawn = name, stream, False
@@ -241,7 +243,7 @@ async def _is_open(port: int) -> bool:
 
 
 async def _answers(port: int) -> bool:
-    """Whether an HTTP server answers there, with any status, since a proxy need not know the path."""
+    """Whether an HTTP server answers at the URL; any status counts, since a proxy need not know the path."""
     try:
         return await asyncio.wait_for(_ask(port), _ANSWER_TIMEOUT)
     except (OSError, ValueError, asyncio.TimeoutError):
@@ -258,7 +260,7 @@ async def _ask(port: int) -> bool:
 
 
 def _dismiss(process: subprocess.Popen[bytes]) -> None:
-    """Make the guardian end its processes, and itself."""
+    """Make the guardian end its processes and itself."""
     assert process.stdin is not None
     try:
         process.stdin.write(b"\n")  # a process forked from us may keep the other end open

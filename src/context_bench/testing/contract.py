@@ -1,4 +1,4 @@
-"""The rules that a part breaks, gathered while a check uses it; and the types of its optional members."""
+"""The rules that a part breaks, collected while a check uses the part; and the types of optional members."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ContractError(AssertionError):
 # -- optional members
 
 Member = tuple[str, Callable[[Any], bool]]
-"""The type that an optional member must have, in words, and a test of a value for it."""
+"""The type that an optional member must have, in words, and a function that tests a value for this type."""
 
 
 def _can_take(method: Any, count: int) -> bool:
@@ -98,7 +98,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
     "Tally": dict.fromkeys(("unmeasured", "notes", "intervals"), _ACTION),
     "Reporter": {"render_parts": ("a method that takes only the result", lambda value: _can_take(value, 1))},
 }
-"""The optional members that the docstring of each Protocol in `types.py` names, and what each must be."""
+"""The optional members that the docstring of each Protocol in `types.py` names, and the type of each."""
 
 _ABSENT = object()
 
@@ -119,7 +119,7 @@ class ContractRules:
             self.broken.append(sentence)
 
     def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Make a call as in a run, and return its result; None if it raises, which breaks a rule."""
+        """Make a call as in a run, and return the result; None if the call raises, which breaks a rule."""
         try:
             return function(*arguments)
         except (MissingExtra, KeyboardInterrupt):
@@ -129,8 +129,8 @@ class ContractRules:
             return None
 
     def call_twice(self, what: str, function: Callable[..., Any], *given: Any, left: str, same: str) -> Any:
-        """Make a call as in a run twice: it must not change its arguments, and must return the same again. `left` is
-        the rule broken by changed arguments, `same` the rule broken by another result.
+        """Make the same call twice, as in a run: the call must not change its arguments, and must return the same
+        again. `left` is the rule that changed arguments break, `same` the rule that a different result breaks.
         """
         before = copy.deepcopy(given)
         first = self.call(what, function, *given)

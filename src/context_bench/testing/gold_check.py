@@ -1,8 +1,8 @@
-"""Checks a dataset before a model is paid to answer it: do its own evaluators accept the gold answers?
+"""Check a dataset before paying a model to answer it: do the dataset's own evaluators accept the gold answers?
 
 Each gold answer is scored as a reply, and so is a wrong one, by the evaluators that a run would use. Evidence must be
 in the context. Repeated examples, answers in the question, and answers that occur in the context more than once are
-counted: they make a dataset easier than it looks.
+counted, because they make a dataset easier than it looks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GoldCheck:
         examples: The number of examples read.
         scored: The number of examples whose gold answer can be a reply and got a score.
         found: For each fault or count, the ids of the examples.
-        depths: For each example whose context contains its evidence, the share of the tokens before it.
+        depths: For each example whose context contains its evidence, the share of the tokens before the evidence.
         grouped: The number of examples that name their document or conversation in `meta`.
     """
 
@@ -97,7 +97,7 @@ class GoldCheck:
 
 
 def describe_depths(depths: Sequence[tuple[float, float]]) -> list[str]:
-    """Describe the depth of the evidence, as the share of tokens before it; empty without evidence in a context."""
+    """Describe the depth of the evidence: the share of tokens before it; empty if no context contains evidence."""
     if not depths:
         return []
     first, last = sorted(each[0] for each in depths), sorted(each[1] for each in depths)
@@ -107,7 +107,7 @@ def describe_depths(depths: Sequence[tuple[float, float]]) -> list[str]:
 
 
 def find_depths(examples: Iterable[Example]) -> list[tuple[float, float]]:
-    """Find the shares of the tokens before the first and the last evidence, for each context that contains it."""
+    """For each context that contains evidence, find the shares of the tokens before the first and the last of it."""
     located = (locate_evidence(example, count_tokens) for example in examples)
     return [each.find_depths() for each in located if each is not None]
 

@@ -1,4 +1,4 @@
-"""The check of each kind of part, which uses it as a run would."""
+"""A check for each kind of part, which uses the part as a run would."""
 
 from __future__ import annotations
 

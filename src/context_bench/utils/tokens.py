@@ -29,10 +29,10 @@ LONG_TEXT = 16_384
 PIECE_CHARS = 65_536  # characters of a long text that are encoded in one call that keeps other Python threads waiting
 
 _MAX_WHOLE_CHARS = 1_000_000
-"""Longer texts are encoded in pieces, because each thread keeps memory for the longest text it has encoded."""
+"""Longer texts are encoded in pieces, because each thread keeps the memory for the longest text that it has encoded."""
 
 _MAX_UNBROKEN_CHARS = 2_097_152
-"""Characters without a place to cut that are encoded in one call, which takes 70 bytes for each of them."""
+"""The most characters, without a place to cut, that are encoded in one call; it takes 70 bytes for each character."""
 
 MAX_CHECKED_MARKS = 64  # places with `<` whose next character is checked one by one
 
@@ -44,7 +44,7 @@ PROMPT_FIELDS = ("context", "question", "turns", "tools", "choices")
 _UNUSUAL_FIELDS = frozenset(PROMPT_FIELDS[2:])
 
 MAX_TOKEN_COUNT = 100_000_000
-"""Larger token counts of a request are not believed: this is ten times the longest context of any model."""
+"""Larger token counts of a request are ignored as wrong: this is ten times the longest context of any model."""
 
 _current: str | Tokenizer = DEFAULT_ENCODING
 _count: Tokenizer | None = None
@@ -95,8 +95,8 @@ def _encoding(name: str) -> Tokenizer:
 
 
 def _has_marks(text: str) -> bool:
-    """Whether a text has `<|` in it. Searching for one character is ten times as fast as for two, and it usually is not
-    there."""
+    """Whether a text contains `<|`. Most texts have no `<`, and searching for one character is ten times as fast as for
+    two."""
     place = text.find("<")
     for _ in range(MAX_CHECKED_MARKS):
         if place < 0 or text.startswith("<|", place):
@@ -130,7 +130,7 @@ def get_tokenizer(tokenizer: str | Tokenizer | None = None) -> Tokenizer:
 
 
 def _adapt_tokenizer(tokenizer: Callable[[str], Any]) -> Tokenizer:
-    """Adapt a callable that either counts tokens or encodes."""
+    """Make a counting function of a callable that either counts tokens or encodes."""
     if not callable(tokenizer):
         raise UsageError(f"a tokenizer must be a name or a callable (got a {type(tokenizer).__name__})")
     seen = tokenizer("a")
@@ -157,7 +157,7 @@ def set_tokenizer(tokenizer: str | Tokenizer | None) -> None:
 
 
 def current_tokenizer() -> str | Tokenizer:
-    """The default tokenizer of this process: a name, or a callable."""
+    """Return the default tokenizer of this process: a name, or a callable."""
     return _current
 
 
@@ -172,13 +172,13 @@ def read_token_count(value: object) -> int | None:
 
 
 def read_token_counts(told: Mapping[str, Any], names: Iterable[str]) -> list[int | None]:
-    """Return several reported numbers of tokens, in the order of their names; None for implausible ones."""
+    """Return several reported numbers of tokens, in the order of their names; None for each implausible number."""
     values = [told.get(name) for name in names]
     return [value if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT else None for value in values]
 
 
 def asks_beside_turns(example: Mapping[str, Any]) -> bool:
-    """Whether the question is in addition to the conversation, rather than its last message."""
+    """Whether the question is additional to the conversation, and not its last message."""
     turns = example.get("turns") or [{}]
     return bool(example.get("question")) and example["question"] != turns[-1].get("content")
 
