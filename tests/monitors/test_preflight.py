@@ -382,7 +382,7 @@ def test_a_proxy_that_never_calls_the_tap_is_stopped_with_its_answer() -> None:
     assert len(elsewhere.chats) == 2, "the example, and one question whether the tap is there"
     reason = result.config["stopped_systems"]["astray"]
     assert reason.startswith(f"nothing has reached the tap at {system.tap.url}: set the upstream of the proxy to that")
-    assert "the answer of the proxy: 'c0'" in reason
+    assert "the proxy answered 'c0'" in reason
 
 
 def test_a_proxy_whose_upstream_is_dead_is_stopped_with_its_answer() -> None:

@@ -282,7 +282,7 @@ class Endpoint:
                 raise _Retry(_refusal(problem, reply), reply) from None
         if 300 <= reply.status < 400:
             target = reply.header("location") or "nowhere"
-            problem = f"a redirect to {target}, which is not followed: name the right URL"
+            problem = f"a redirect to {target}, which is not followed: use the right URL"
             raise _refusal(f"{self.place} answered {reply.status}, {problem}", reply)
         error = _refusal(f"{self.place} answered {reply.status}: {shorten_body(reply.body)}", reply)
         if is_transient(reply.status):

@@ -17,7 +17,7 @@ from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 
-_UNCOUNTED = "its calls were not counted: it was passed as an object, or takes no base_url"
+_UNCOUNTED = "its calls were not counted, because the system was passed as an object or takes no base_url"
 _SPENT = ("calls", "prompt_tokens", "completion_tokens", "embed_calls", "embed_tokens", "usd")
 
 

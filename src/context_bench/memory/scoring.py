@@ -66,7 +66,7 @@ def find_texts(wanted: list[str], text: str) -> list[str]:
     return [each for each in wanted if normalise(each) in searched]
 
 
-READ_BY_SCRIPT = "a script read, not a model: its refusals say nothing"
+READ_BY_SCRIPT = "a script answered, not a model, so refusals say nothing"
 STOOD_IN = "a script replaced the model that the memory calls"
 UNSEEN = "memories() and storage show no stored fact at all, so a missing text proves nothing"
 NO_IDS = "the retrieved items have no turn ids"

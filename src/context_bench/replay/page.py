@@ -118,7 +118,7 @@ def _show_tools(arms: Sequence[ArmOutcome]) -> Markup:
         for tool in largest
     ]
     note = (
-        "Results are counted each time they were sent. Lost: turns whose next call copied text that was gone from them."
+        "Results are counted each time they were sent. Lost: turns whose next call copied text that these results lack."
     )
     return join(table(["tool", "tokens", *names], lines), _note(note))
 

@@ -19,8 +19,8 @@ MAX_SESSIONS = 12  # rows in the table by session
 LEAST_DOLLARS = 0.005  # smaller savings of a month are not shown
 MAX_REASON = 300  # characters
 OPEN_LOOP = (
-    "Replay is open loop: the recorded replies stay, even if the model would have answered differently. They can put "
-    "lost text back into later requests."
+    "Replay is open loop: the recorded replies stay, even if the model would have answered differently. Such replies "
+    "can put lost text back into later requests."
 )
 
 

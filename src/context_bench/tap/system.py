@@ -190,7 +190,7 @@ class Tapped:
         said = str(failure or answer.get("response") or "")[:_MAX_ERROR_CHARS]
         return (
             f"nothing has reached the tap at {self.tap.url}: set the upstream of the proxy to that address "
-            f"(the answer of the proxy: {said!r})"
+            f"(the proxy answered {said!r})"
         )
 
     async def prepare(self) -> None:

@@ -71,7 +71,7 @@ def test_who_forgets_ranks_below_who_remembers() -> None:
 
 def test_why_a_number_is_not_measured_is_said(result: EvalResult) -> None:
     text = TableReporter(wide=True).render(result)
-    assert "not measured: abstention: a script read, not a model: its refusals say nothing." in text
+    assert "not measured: abstention: a script answered, not a model, so refusals say nothing." in text
     assert "not measured: abstention, forget: no row has the score 'score'." in text
 
 

@@ -84,7 +84,7 @@ class MiniSweAgent:
         history = [each for each in messages if isinstance(each, Mapping)] if isinstance(messages, list) else []
         requests = list(_split(history, model, set(range(len(history)))))
         if requests:
-            reconstructed = ("tools: not stored", "messages: all before each reply")
+            reconstructed = ("tools: not stored", "messages: all messages before each reply")
             yield Thread(source.path.stem, source.path.stem, requests, self.name, source.name, "", reconstructed)
 
 
