@@ -20,8 +20,8 @@ from context_bench.results import EvalResult
 
 _EXIT_CODES = """\
 exit codes: 0 every claim is reproduced, supported or not refuted,
-1 one differs or is refuted, 2 wrong usage or input,
-4 one is undecided, not reproducible or not recomputed"""
+1 a claim differs or is refuted, 2 wrong usage or input,
+4 a claim is undecided, not reproducible or not recomputed"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     check = actions.add_parser("check", help="check the claims in one or more files", epilog=_EXIT_CODES)
     check.add_argument("files", nargs="*", type=Path, metavar="FILE.toml", help="files of claims")
-    check.add_argument("--from", dest="source", metavar="RUN|FILE", help="check them on a recorded run or a bundle")
+    check.add_argument("--from", dest="source", metavar="RUN|FILE", help="check the claims on a run or a bundle")
     check.add_argument("--run", action="store_true", help="run the functions (your code) that the claims name")
     check.add_argument("--data", type=Path, metavar="DIR", help="folder with the records of public datasets")
     check.add_argument(

@@ -83,10 +83,10 @@ def _build_parser() -> Parser:
         "runs",
         metavar="RUN",
         nargs="+",
-        help="a run (an id, the start of one, last, last~1) or a JSON file; append @SYSTEM for one of its "
+        help="a run (its id, the beginning of its id, last, last~1) or a JSON file; append @SYSTEM for one of its "
         "systems. The first is the baseline; with one run, its systems are compared",
     )
-    add("--baseline", metavar="NAME", help="run that the others are compared with; with one run, a system")
+    add("--baseline", metavar="NAME", help="run to compare the others with; with one run, one of its systems")
     add_flags(parser, "margin", help="largest difference that does not matter (default: that of the baseline's run)")
     add_flags(parser, "fixed_groups")
     add(

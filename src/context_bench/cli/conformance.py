@@ -74,8 +74,8 @@ def _build_parser() -> Parser:
         prog="context-bench conformance", description=f"{_EXAMPLE}\n{COMMANDS['conformance']}", epilog=_EXIT_CODES
     )
     add = parser.add_argument
-    add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
-    add("--tap", metavar="[HOST]:PORT", help="listening address of the checks, as the proxy's upstream, such as :9100")
+    add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where the proxy will listen")
+    add("--tap", metavar="[HOST]:PORT", help="address where the checks listen as the proxy's upstream, such as :9100")
     add_flags(parser, "tap_host")
     add("--start", metavar="COMMAND", help="command that starts the proxy; {port} and {tap} are filled in")
     add_flags(parser, "start_dir", "vendor")

@@ -104,7 +104,7 @@ def _check(arguments: Sequence[str]) -> int:
 
     parser = Parser(
         prog="context-bench datasets check",
-        description="score a gold and a wrong answer of each example with the dataset's evaluators; find its evidence",
+        description="score a gold and a wrong answer of each example with its evaluators, and find its evidence",
         epilog="exit codes: 0 sound, 1 a gold answer refused, a wrong one accepted or evidence missing, 2 wrong usage",
     )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG] or a file, such as my_data.jsonl")
@@ -182,7 +182,7 @@ def _fetch(arguments: Sequence[str]) -> int:
         prog="context-bench datasets fetch", description="download records of public datasets, as files for --data-dir"
     )
     parser.add_argument("datasets", nargs="+", metavar="REF", help="NAME[:CONFIG]; NAME:* for all configurations")
-    parser.add_argument("--to", required=True, metavar="DIR", help="folder to write to, to pass as --data-dir later")
+    parser.add_argument("--to", required=True, metavar="DIR", help="folder to write to; pass it later as --data-dir")
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the hub")
     parser.add_argument("-n", type=count, metavar="N", help="at most N records of a table (default: all)")
     add_flags(parser, "silent", help="show no progress")
@@ -211,7 +211,7 @@ def _import(arguments: Sequence[str]) -> int:
         "paths", nargs="+", metavar="FILE|DIR", help="recordings; the format is detected from the content"
     )
     parser.add_argument("--out", metavar="FILE", help="write the examples to FILE, not to stdout")
-    parser.add_argument("--answers", action="store_true", help="take the recorded replies as gold answers")
+    parser.add_argument("--answers", action="store_true", help="use the recorded replies as gold answers")
     parser.add_argument("--mask-emails", action="store_true", help="mask e-mail addresses as well as secrets")
     add_flags(parser, "silent", help="show no progress")
     options: argparse.Namespace = parser.parse_args(arguments)

@@ -65,8 +65,8 @@ def main(arguments: Sequence[str]) -> int:
 def _build_parser() -> Parser:
     parser = Parser(prog="context-bench diff", description=COMMANDS["diff"])
     add = parser.add_argument
-    add("run", metavar="RUN", help="an id, the start of one, or last")
-    add("id", metavar="ID", nargs="?", help="the id of the example, or the start of one (default: list them)")
+    add("run", metavar="RUN", help="a run's id, its beginning, or last")
+    add("id", metavar="ID", nargs="?", help="the example's id or its beginning (default: list the examples)")
     add("--system", metavar="NAME", help="only this system (default: all of the run)")
     add("--dataset", metavar="TAG", help="only examples of this dataset")
     add("--repeat", type=count, metavar="K", help="only this repeat; the first is 0")
@@ -77,7 +77,7 @@ def _build_parser() -> Parser:
         help="only examples that the baseline answers correctly and the system does not",
     )
     add("--failed", action="store_true", help="only examples whose call failed")
-    add("--output", choices=("text", "json"), default="text", help="how to print it (default: text)")
+    add("--output", choices=("text", "json"), default="text", help="output format (default: text)")
     add("--full", action="store_true", help="do not shorten unchanged or long passages")
     add(
         "--color",

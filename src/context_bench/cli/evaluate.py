@@ -67,7 +67,7 @@ def _find_recorded_api(options: RunOptions) -> str | None:
     if api is None or api == options.api or api not in {form.name for form in FORMS}:
         return None
     if not options.silent:
-        say(f"--api {api}, the API of the recording; name another to convert it")
+        say(f"using --api {api}, the API of the recording; pass another --api to convert the recording")
     return api
 
 

@@ -66,7 +66,7 @@ def _build_parser() -> Parser:
     add = parser.add_argument
     add("--system", metavar="REF", help="compressor or reranker in this process, such as bm25:ratio=0.3")
     add("--memory", metavar="REF", help="memory system, such as bm25 or file.py:MyMemory")
-    add("--proxy", metavar="URL", help="address of a proxy; with --start or --vendor, where it will listen")
+    add("--proxy", metavar="URL", help="address of a proxy; with --start or --vendor, where the proxy will listen")
     add("--tap", metavar="[HOST]:PORT", help="listening address of the proxy's upstream, such as :9100")
     add_flags(parser, "tap_host")
     add("--start", metavar="COMMAND", help="command that starts the proxy; {port} and {tap} are filled in")
@@ -84,7 +84,7 @@ def _build_parser() -> Parser:
     add("--dataset", metavar="REF", help="also take inputs from this data: NAME[:key=value,...] or a file")
     add_flags(parser, "imports", "data_dir")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
-    add("--replay", metavar="FILE", help="try only the findings of an earlier --out")
+    add("--replay", metavar="FILE", help="try only the findings that an earlier --out saved")
     add("--out", metavar="FILE", help="save the findings as JSON, for --replay")
     add("--report", metavar="PAGE", help="write rates and findings as one HTML page")
     add("--output", choices=("table", "json", "junit"), help="output format on stdout (default: table)")

@@ -70,9 +70,9 @@ def _write_result(result: RelationResult) -> list[str]:
     elif not result.relation.judged:
         note = "reported, not judged"
     elif result.varies and result.broken and not result.counts:
-        note = "within the system's own variation"
+        note = "not significant: the system's output is random"
     elif result.excused:
-        note = f"{result.excused} excused: the system varies by itself"
+        note = f"{result.excused} not counted: the system's output is random"
     elif not result.tried:
         note = "no information"
     limits = f"[{rate.low:.1%}, {rate.high:.1%}]" if rate is not None and rate.known else "–"

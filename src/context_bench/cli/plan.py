@@ -35,7 +35,7 @@ DEFAULT_DIFFERENCE = 0.05  # the difference to find, unless another is given or 
 def plan_parser() -> Parser:
     parser = Parser(prog="context-bench plan", description=COMMANDS["plan"])
     add = parser.add_argument
-    add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")
+    add("run", nargs="?", metavar="RUN", help="a pilot: a run's id, its beginning, last, or a result in a .json file")
     add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of the difference per example")
     add(
         "--discordant",
@@ -56,10 +56,10 @@ def plan_parser() -> Parser:
         type=amount,
         default=0.8,
         metavar="P",
-        help="power: chance that the run detects it (default: %(default)s)",
+        help="power: chance that the run detects the difference (default: %(default)s)",
     )
     add("-n", "--max-examples", type=positive, metavar="N", help="planned number of examples")
-    add("--lock", metavar="FILE", help="write metric, margin, -n, systems and datasets to FILE, for --plan of a run")
+    add("--lock", metavar="FILE", help="write metric, margin, -n, systems and datasets to FILE, for a run's --plan")
     add("--system", action="append", default=[], metavar="NAME", help="without a pilot: a system (repeatable)")
     add("--dataset", action="append", default=[], metavar="TAG", help="without a pilot: a dataset (repeatable)")
     add("--score-field", metavar="FIELD", help="primary score (default: the pilot's, else score)")
@@ -160,7 +160,7 @@ def _print(flags: argparse.Namespace, target: Target, baseline: str | None, need
         notes.append(f"differences are corrected for {competing} comparisons")
     if baseline is not None and flags.run is not None:
         notes.append(f"compared with {baseline}, whose own cost is not included")
-        notes.append("equivalent and not worse assume that the true score equals the baseline's")
+        notes.append("'equivalent' and 'not worse' assume that the true score equals the baseline's")
     say(wrap("; ".join(notes), width) if width else "; ".join(notes))
 
 

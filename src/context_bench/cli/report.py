@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
 def _report(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench report", description=COMMANDS["report"])
     add = parser.add_argument
-    add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
+    add("run", metavar="RUN", nargs="+", help="a run's id, its beginning, last, or a result that was saved as .json")
     add(
         "--out",
         type=page,
@@ -83,12 +83,12 @@ def _plot(arguments: Sequence[str]) -> int:
         metavar="RUN",
         nargs="?",
         default="last",
-        help="an id, the start of one, last (the default), or a result that was saved as .json",
+        help="a run's id, its beginning, last (the default), or a result that was saved as .json",
     )
     add(
         "--kind",
         choices=_KINDS,
-        help="quality against cost, or against tokens for each setting of a sweep (default: by the run)",
+        help="quality against cost, or against tokens for each setting of a sweep (default: depends on the run)",
     )
     add_store(parser)
     options = parser.parse_args(arguments[1:])
@@ -120,7 +120,7 @@ def _view(arguments: Sequence[str]) -> int:
             os.nice(10)  # give runs on this machine priority
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
-        say(f"the address above shows the store in {store} to anyone who has it; Ctrl-C stops")
+        say(f"anyone with the address above can see the store in {store}; Ctrl-C stops the viewer")
         if os.environ.get("SSH_CONNECTION"):
             host, port = os.environ["SSH_CONNECTION"].split()[2], urlsplit(server.url).port
             tunnel = f"ssh -N -L {port}:127.0.0.1:{port} {getuser()}@{host}"

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     listed = actions.add_parser("list", help="list all runs, the newest first (default)")
     add_store(listed)
     show = actions.add_parser("show", help="show how a run was made, and its table")
-    export = actions.add_parser("export", help="write a run in any form of --output")
+    export = actions.add_parser("export", help="write a run in any format of --output")
     requests = actions.add_parser("requests", help="print a tap's requests that match no example, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     bundle = actions.add_parser("bundle", help="write a run as one sealed file that others can verify")
@@ -40,7 +40,9 @@ def main(arguments: Sequence[str]) -> int:
         "verify", help="compute a bundle's hashes, scores, counts, intervals and verdicts again"
     )
     for action, many in ((show, False), (export, False), (requests, False), (remove, True), (bundle, False)):
-        action.add_argument("run", metavar="RUN", nargs="*" if many else None, help="an id, the start of one, or last")
+        action.add_argument(
+            "run", metavar="RUN", nargs="*" if many else None, help="a run's id, its beginning, or last"
+        )
         add_store(action)
     remove.add_argument("--older-than", type=_read_age, metavar="AGE", help="all runs older than AGE: 30d, 12h or 4w")
     add_flags(listed, "wide")

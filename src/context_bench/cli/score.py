@@ -38,7 +38,7 @@ from context_bench.utils.tokens import get_tokenizer
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench score", description=COMMANDS["score"])
-    parser.add_argument("run", metavar="RUN", help="an id, the start of one, or last")
+    parser.add_argument("run", metavar="RUN", help="a run's id, its beginning, or last")
     add_flags(parser, "evaluator", help="one more evaluator (repeatable)")
     add_flags(parser, "metric")
     add_flags(parser, "score_field", help="primary score (default: the run's)")

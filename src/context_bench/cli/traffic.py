@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     if not overview.total.requests:
         looked = count_things(len(findings.files), "file")
         named = f" ({name_others(findings)})" if findings.files else ""
-        raise DataError(f"no recorded request in {', '.join(options.paths)}: {looked} looked at{named}")
+        raise DataError(f"no recorded request in {', '.join(options.paths)}: {looked} read{named}")
     masked = Placeholders(emails=options.mask_emails)
     with open_destination(options.out, quiet=options.silent) as write:
         if form == "json":

@@ -314,7 +314,7 @@ def list_memory_notes(result: EvalResult) -> list[str]:
     if any(map(is_claimed, result.summary.values())):
         lines.append(
             "claimed: share of these turns whose ids were named, with or without their text. Facts in a memory's own "
-            "words count as claimed, so its true recall lies between both numbers."
+            "words count as claimed, so the true recall lies between recall and claimed."
         )
     if any("probe_forget" in values for values in result.summary.values()):
         lines.append(
