@@ -104,7 +104,7 @@ class Endpoint:
         return f"Endpoint({mask_text(self.base_url)!r})"
 
     async def probe(self) -> None:
-        """Check without a request whether the server listens. A server that was found dead is not checked again.
+        """Check without a request whether the server listens. A server that did not listen is not checked again.
         Systems that share the endpoint share this check.
         """
         if self._look is None or self._look.done():

@@ -65,8 +65,8 @@ class PortableMulti(pycurl.AsyncCurlMulti):  # type: ignore[misc]
 
 class EpollMulti:
     """Runs transfers on one loop. `held` is the seconds in which the loop could not listen. libcurl releases a socket
-    after each transfer and takes it again for the next. The socket stays in the epoll set in between, armed for one
-    event at a time, which halves the system calls.
+    after each transfer and takes it again for the next. In between, the socket stays in the epoll set, armed for one
+    event at a time; this halves the system calls.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

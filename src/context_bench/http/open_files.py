@@ -52,7 +52,7 @@ def warn_of_few_files() -> None:
 
 
 def is_out_of_files() -> bool:
-    """Whether this process can open almost no files now; a few may have become free since the failure."""
+    """Whether this process can open almost no files now; a few may have become free since a request failed."""
     with ExitStack() as stack:
         try:
             for _ in range(_MIN_FREE_FILES):

@@ -1,7 +1,7 @@
 """Whether a failed request means that every other one will fail too, and what to do about it.
 
-A wrong key, an unknown model or a wrong path fails for every example; a timeout, a rate limit, a server error or a
-prompt that is too long may not. The first request of a run is sent alone to distinguish the two cases.
+A wrong key, an unknown model or a wrong path fails for every example; a timeout, a rate limit, a server error or too
+long a prompt may affect only one example. The first request of a run is sent alone to distinguish the two cases.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ class Inspection:
         )
 
     async def is_changed(self) -> bool:
-        """Whether a turn that was found is missing when it is searched for again."""
+        """Whether a turn that was found before is missing in another search."""
         if self._known is None:
             return False
         known = self._known["content"]

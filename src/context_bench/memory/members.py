@@ -72,7 +72,7 @@ def is_control(found: Any) -> bool:
 
 
 def read_members(system: Any) -> Members:
-    """Look up the members of a memory system; UsageError names the missing ones."""
+    """Look up the members of a memory system; UsageError names the missing members."""
     if isinstance(system, type):
         raise UsageError(f"{system.__name__} is a class: pass an instance of it, {system.__name__}(...)")
     members = Members(system)

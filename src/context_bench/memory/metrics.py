@@ -1,4 +1,4 @@
-"""The costs of a memory (writing, time until searchable, storage, queries), and the mean score by question type.
+"""Costs of a memory (writing, time until searchable, storage, queries), and mean scores by question type.
 
 All numbers come from the rows. Each row has the costs of its question, and the costs of writing its conversation, which
 count once per conversation.

@@ -258,7 +258,7 @@ class Seat:
         self._set_phase("late")
 
     async def _is_unstable(self, question: str, named: dict[str, Any], found: list[Retrieved], before: str) -> bool:
-        """Whether repeats vary at random: the same items in another order, or an earlier result again."""
+        """Whether repeated results vary at random: the same items in another order, or an earlier result once more."""
         said = [before]
         for _ in range(REASKED_TIMES):
             text = _join_texts(found)
@@ -337,7 +337,7 @@ class Seat:
     # -- state that outlives the process
 
     async def _restore(self, key: str) -> int:
-        """Restore the memory of a conversation; return True or the number of its turns, 0 for none."""
+        """Restore the memory of a conversation; return True or the number of restored turns, 0 for none."""
         if "restore" not in self.members or self.fingerprint is None:
             return 0
         held = await self._call("restore", "restore()", key)
@@ -372,7 +372,7 @@ class Seat:
 
 
 def _read_progress(held: int, noted: Mapping[str, Any], steps: Sequence[Step]) -> _Progress | None:
-    """Determine the progress of an earlier run from the restored turns; None if unknown."""
+    """Determine the progress of an earlier run from the restored turns; None if the progress is unknown."""
     done, begun = int(noted.get("done", 0)), int(noted.get("begun", 0))
     sizes = [len(given) if kind == "ingest" else 0 for kind, _, given in steps]
     turns = list(accumulate(sizes, initial=0))

@@ -44,7 +44,7 @@ class VendorFailed(Exception):
 
 @dataclass(frozen=True)
 class Vendor:
-    """The facts of a vendor that its numbers depend on."""
+    """The facts of a vendor that affect its measured numbers."""
 
     package: str  # the package to install
     takes_dates: bool  # whether it takes the time of a turn separately

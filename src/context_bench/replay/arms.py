@@ -120,7 +120,7 @@ class RecordedUpstream:
         return self._repeat_reply(request)
 
     def _repeat_reply(self, request: Incoming) -> Outgoing:
-        """Answer with the recorded reply: its exact bytes if API and stream setting match, else its content."""
+        """Answer with the recorded reply: its exact bytes if API and stream setting match, or else its content."""
         recorded = get_form(self._api)
         if self._reply and request.form is recorded and request.document().get("stream") is not True:
             return build_json(self._reply)

@@ -313,7 +313,7 @@ class Simulator:
         return billed
 
     def _cut_added(self, thread: Thread, place: int, blocks: Sequence[Block]) -> Sequence[Block]:
-        """Return the last blocks of a request, as many as its turn added in the recording."""
+        """Return as many of a request's last blocks as its turn added in the recording."""
         before = len(self._read_recorded(thread, place - 1)[0]) if place else 0
         number = len(self._read_recorded(thread, place)[0]) - before
         return blocks[-number:] if number > 0 else ()
@@ -335,7 +335,7 @@ class Simulator:
         return PrefixCache(minimum=minimum)
 
     def reads_best_case(self) -> bool:
-        """Whether the provider's real cache sometimes misses, so that simulated reads are an upper bound."""
+        """Whether the provider's real cache sometimes misses; simulated reads are then an upper bound."""
         return any(isinstance(self._make_cache(each.requests[0]), PrefixCache) for each in self.threads)
 
 

@@ -1,9 +1,9 @@
 """Text that the model's next call copied: it shows, without labels, which parts of the history the model needed.
 
-A span is a path, identifier, number or quoted string in the arguments of the next tool call. It is evidence if it also
-occurs in a tool result or a user's text of the request, and in no system text, tool or other session. It is lost if the
-forwarded request has no copy of it. Some matches are due to chance. To estimate their number, each turn is also judged
-with the reply of another session.
+A span is a path, identifier, number or quoted string in the arguments of the next tool call. A span is evidence if it
+also occurs in a tool result or a user's text of the request, but in no system text, tool or other session. Evidence is
+lost if the forwarded request has no copy of it. Some matches are due to chance. To estimate their number, each turn is
+also judged with the reply of another session.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _search_naively(
 
 
 class _History:
-    """The tool results and user texts of a request; spans that its system text or tools contain do not count."""
+    """The tool results and user texts of a request; spans in its system text or tools do not count."""
 
     def __init__(self, request: Request, parts: Iterable[Part]) -> None:
         self._parts = parts = list(parts)
@@ -272,7 +272,7 @@ class Loss:
 
 
 def count_turns(turns: Iterable[Turn]) -> list[int]:
-    """Count a session's turns: all; with copied text; with lost text; both again as expected by chance."""
+    """Count a session's turns: all turns, turns that copied text, turns that lost text, and the last two by chance."""
     counts = [0] * 5
     for turn in turns:
         facts = (True, bool(turn.copied), bool(turn.lost), turn.chance_copied, turn.chance_lost)

@@ -14,7 +14,7 @@ from context_bench.replay.copied_text import Loss, estimate_loss
 DAY_SECONDS = 86_400
 MONTH_DAYS = 365 / 12
 DEFAULT_HIT_RATE = 0.75
-"""Share of simulated reads that OpenAI's servers really serve, for recordings without counters."""
+"""Share of simulated cache reads that OpenAI's servers really serve, for recordings without counters."""
 DOLLARS = ("recorded", "sent", "recorded_cold", "sent_cold", "recorded_uncached", "sent_uncached")
 TURNS = (1, 11, 21, 51)  # first turn of each line in the table by turn
 
@@ -83,7 +83,7 @@ class ArmOutcome:
 
     @property
     def served_reads(self) -> float | None:
-        """Share of simulated cache reads that the servers served; None for caches that never miss at random."""
+        """Share of simulated cache reads that the servers really served; None for caches without random misses."""
         reads = [session.facts["cache_reads"] for session in self.sessions if session.facts["cache_reads"]]
         simulated = sum(each["simulated"] for each in reads)
         if not reads:

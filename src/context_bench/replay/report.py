@@ -198,7 +198,7 @@ def _describe_mendable(arm: ArmOutcome) -> str:
 
 
 def _list_mishaps(arm: ArmOutcome) -> list[str]:
-    """List failed requests, faults, and everything that a system did besides forwarding each request once."""
+    """List failed requests, faults, and everything else that a system did besides forwarding each request once."""
     notes = []
     if arm.errors or arm.failed:
         told = [f"{_count(len(arm.failed), 'session')} could not be replayed"] if arm.failed else []

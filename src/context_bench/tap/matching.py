@@ -264,7 +264,7 @@ class Matcher:
         self._hand_over(call, len(request.body), found)
 
     def _hand_over(self, call: Call, size: int, candidates: Sequence[Ticket], *, marked: bool = False) -> None:
-        """Assign a call to its request, or keep it as unmatched."""
+        """Assign a call to its request, or keep the call as unmatched."""
         if len(candidates) == 1 and (candidates[0].mark in self._open or (marked and not candidates[0].recorded)):
             candidates[0].calls.append(call)
             if call.asks_model:
@@ -283,7 +283,7 @@ class Matcher:
                 ticket.more_bytes += size
 
     def end(self, call: Call, request: Incoming) -> None:
-        """Handle the end of a call; the reply of an unmatched call uses memory too."""
+        """Handle the end of a call: if it is unmatched, its reply counts against the memory limit."""
         if call.asks_model and call.is_answered and request.form is None and request.prompt() is None:
             path = call.path if call.path in self.uncounted or len(self.uncounted) < MAX_PATHS else "other paths"
             self.uncounted[path] += 1
@@ -298,7 +298,7 @@ class Matcher:
             self._drop(call, size)
 
     def _keep(self, call: Call, size: int, *, late: bool) -> None:
-        """Keep an unmatched call, or only count it if the limits are reached."""
+        """Keep an unmatched call; if the limits are reached, only count the call."""
         self.unmatched_count += 1
         self.late_count += late
         if len(self.unmatched) < _MAX_KEPT_CALLS and _weigh(call) <= self._room:

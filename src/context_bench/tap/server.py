@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 Watcher = Callable[[Call, Incoming], Awaitable[None] | None]
-"""Handles a call; it may return an awaitable for long work, after which the call continues."""
+"""A function that handles a call; it may return an awaitable for long work, and the call continues after that."""
 
 _MAX_HEADER = 64 * 1024
 _HEADER_SECONDS = 20.0  # seconds from a new connection to the end of its first headers

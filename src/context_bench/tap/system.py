@@ -33,10 +33,10 @@ _MAX_ERROR_CHARS = 200
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start the proxy under test: a command with {port} and {tap} in it.
+    """How to start the proxy under test: a command that contains {port} and {tap}.
 
     `facts` are further facts about the proxy, such as its package and version. `directory` is its working directory: by
-    default the current one, "scratch" for a new one.
+    default the current directory; "scratch" creates a new one.
     """
 
     command: str
@@ -59,7 +59,7 @@ class Launch:
 
 
 class Tapped:
-    """A proxy whose upstream is our tap. Its rows have the requests that reached the model.
+    """A proxy whose upstream is our tap; its rows show the requests that reached the model.
 
     The tap, and the proxy if we start it, run from the first example to the last. Set `local` if the answers are
     computed on this machine: such systems take turns, so that their times are comparable.

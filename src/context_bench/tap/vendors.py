@@ -130,5 +130,5 @@ def _find_version(program: Path, distribution: str) -> str | None:
 
 
 def _find_environment(program: Path) -> Path:
-    """Find the environment of a program, also through a link."""
+    """Find the environment of a program, even if the program is a link."""
     return program.resolve().parent.parent

@@ -1,6 +1,6 @@
 """Overview of recorded sessions: requests, tokens by kind, caching, dollars, and repeated contents.
 
-Sessions are counted one by one and then dropped, so any number of them fits into memory. Tokens by kind are our own
+Sessions are counted one by one and then dropped, so any number of sessions can be counted. Tokens by kind are our own
 count of the sent prompts, before any masking. Billed tokens are those that the API reported.
 """
 

@@ -265,7 +265,7 @@ def _is_untouched(exchange: Exchange, calls: Sequence[Call]) -> bool:
 
 
 def _list_likely(exchange: Exchange) -> list[Call]:
-    """Return the answered calls; without any known call, one unmatched call that equals the sent request, if any."""
+    """Return the answered calls; if no call is known, return an unmatched call that equals the sent request, if any."""
     if exchange.model_calls:
         return exchange.answered_calls
     likely = [Call(exchange.path, body) for body in exchange.unmatched_bodies]
@@ -324,7 +324,7 @@ def _count_written(calls: Iterable[Call], count: Tokenizer) -> int | None:
 
 
 def _remember_counts(count: Tokenizer) -> Tokenizer:
-    """Count each text of a row only once: most texts occur on both sides."""
+    """Count each text of a row only once, because most texts occur on both sides."""
     known: dict[str, int] = {}
 
     def count_once(text: str) -> int:

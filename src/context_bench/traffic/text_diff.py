@@ -122,7 +122,7 @@ def _compare_pieces(segment: Segment, cut: Cut) -> Iterator[Segment]:
 
 
 def _compare_ends(segment: Segment) -> Sequence[Segment]:
-    """Split a cut word, or spaces of a different length, into a kept and a changed part."""
+    """Split a word that was cut, or spaces whose number changed, into a kept and a changed part."""
     kind, old, new, _ = segment
     if kind == "changed":
         if old.startswith(new):

@@ -1,7 +1,7 @@
 """Memories that use a model: a rolling summary, and a recursive language model.
 
 The summary is rewritten after each batch of turns. It is the simplest memory that a model writes: it needs one call per
-batch, or several for a long batch, and forgets everything that the model omits.
+batch, or several for a long batch, and it forgets everything that the model omits.
 
 The recursive model searches the history for words, reads ranges of turns, and passes a range with a question to another
 call of itself with the same tools. No memory is written, so all costs arise when questions are asked.
@@ -226,7 +226,7 @@ class RecursiveMemory:
         return [text for look in self._users.values() for text in look.store.list_texts()]
 
     def _answer(self, question: str, look: _Look, span: range, depth: int) -> str:
-        """Send requests until the model answers; the last request offers no tools, to force an answer."""
+        """Send requests until the model answers. To force an answer, the last request offers no tools."""
         opening = _SYSTEM.format(size=len(span), first=span.start + 1, last=span.stop)
         messages: list[dict[str, Any]] = [{"role": "system", "content": opening}, {"role": "user", "content": question}]
         tools = [_SEARCH, _READ, *([_ASK] if depth > 0 else [])]

@@ -1,7 +1,7 @@
 """Rollouts of Codex CLI in `~/.codex/sessions`.
 
 A request ends at each new token count; its input is everything in the thread before the model's following output.
-Each count is written twice. Newer files have the system text; no file has the schemas of built-in tools.
+Each token count is written twice. Newer files have the system text; no file has the schemas of built-in tools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trajectories of SWE-agent and mini-swe-agent: the messages before each reply are a request."""
+"""Trajectories of SWE-agent and mini-swe-agent: all messages before a reply form its request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEPT_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reason
 
 
 class SweAgent:
-    """Reader of `.traj` files: `query` of a step is its exact input; older ones have `messages` or only a history."""
+    """Reader of `.traj` files: a step's `query` is its exact input; older files have `messages` or only a history."""
 
     name = "swe-agent"
     title = "SWE-agent trajectory"
