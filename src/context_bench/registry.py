@@ -206,8 +206,7 @@ def register_system(name: str, system: Any) -> None:
 
 
 def register_evaluator(name: str, evaluator: Any) -> None:
-    """Register an evaluator: a class, an object with `score`, or a function of the original and the processed
-    example."""
+    """Register an evaluator: a class, an object with `score`, or a function of both examples."""
     registry.register("evaluator", name, evaluator)
 
 

@@ -38,9 +38,10 @@ Part = Literal["rows", "summary"]  # what of a result is exported
 
 
 class Scores(dict[str, float]):
-    """The scores of one evaluator, with reasons and details; equal to a plain dict of the same numbers. `reason` says
-    why scores are missing (nothing to judge, judge unreachable); `details` goes into the row's metadata under the
-    evaluator's name; `transient` means that another try may give a score, so the missing score is not cached.
+    """The scores of one evaluator, with reasons and details; equal to a plain dict of the same numbers.
+
+    `reason` says why scores are missing (nothing to judge, judge unreachable); `details` goes into the row's metadata
+    under the evaluator's name; `transient` means that another try may give a score, so the missing score is not cached.
     """
 
     def __init__(

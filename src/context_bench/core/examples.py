@@ -352,4 +352,4 @@ def check_threshold(threshold: float, scorer: Evaluators, score_field: str) -> N
     """
     if not 0 <= threshold <= 1 and not is_own_score(scorer, score_field):
         hint = f"; {threshold:g}% is {threshold / 100:g}" if 1 < threshold <= 100 else ""
-        raise UsageError(f"threshold must be from 0 to 1, as the score {score_field!r} is (got {threshold:g}){hint}")
+        raise UsageError(f"threshold must be from 0 to 1, like the score {score_field!r} (got {threshold:g}){hint}")

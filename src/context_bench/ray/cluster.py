@@ -226,7 +226,7 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(
-            f"{address!r} is not the address of a Ray cluster: use HOST:PORT, or auto for one that runs here"
+            f"{address!r} is not the address of a Ray cluster: use HOST:PORT, or auto for a cluster on this machine"
         )
     host = host.strip("[]")
     # Ray replaces the name of this machine by its public address.
@@ -238,7 +238,7 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
         except (OSError, OverflowError, UnicodeError) as error:
             problem = error
     raise UsageError(
-        f"no Ray cluster could be reached at {address!r} ({problem}): start it, or name another one with --ray-address "
+        f"no Ray cluster could be reached at {address!r} ({problem}): start it, or name another with --ray-address "
         "or RAY_ADDRESS"
     )
 

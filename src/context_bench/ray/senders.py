@@ -113,7 +113,7 @@ class RemoteTransport:
                 return
         self._count = 0
         said = next((str(node).strip().splitlines()[-1] for node in nodes if isinstance(node, Exception)), "no node")
-        warn(f"no worker could be started to send requests ({said}): so this machine sends them")
+        warn(f"no worker could be started to send requests ({said}): this machine sends them")
 
     def end_senders(self) -> None:
         """End the senders, while the cluster is still there."""

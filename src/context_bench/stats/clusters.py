@@ -58,8 +58,7 @@ def _merge_groups(one: Groups, other: Groups) -> Groups:
 
 @dataclass
 class ClusterSums(Accumulator):
-    """Two sums for each cluster: of scores and their number, of differences and their number, or of the parts of a
-    ratio."""
+    """Two sums for each cluster: of scores or differences, with their number, or of the parts of a ratio."""
 
     n: int = 0
     groups: Groups = field(default_factory=dict, metadata={"merge": _merge_groups})
@@ -120,8 +119,9 @@ def clustered_mean(sums: ClusterSums, alone: Moments | None = None) -> Mean:
 
 
 def clustered_difference(sums: ClusterSums, alone: PairedSums | None = None, *, scores: bool = True) -> Difference:
-    """Return the mean of clustered differences; t has one degree of freedom fewer than there are clusters. Each pair in
-    `alone` is a cluster. With `scores` in [0, 1], some changes may not have been seen yet.
+    """Return the mean of clustered differences; t has one degree of freedom fewer than there are clusters.
+
+    Each pair in `alone` is a cluster. With `scores` in [0, 1], some changes may not have been seen yet.
     """
     rest = PairedSums() if alone is None else alone
     value, variance = _jackknife(sums, rest.n, rest.total, rest.squares)
@@ -228,9 +228,10 @@ class PairSums:
 
 
 def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:
-    """Return the difference of two means over different examples, by cluster if examples share any. As in
-    `unpaired_difference`, one 0 and one 1 are added to each side; with clusters, each of these weighs as much as one
-    example's share of a cluster.
+    """Return the difference of two means over different examples, by cluster if examples share any.
+
+    As in `unpaired_difference`, one 0 and one 1 are added to each side; with clusters, each of these weighs as much as
+    one example's share of a cluster.
     """
     sides = [each.join() for each in (first, second)]
     plain = unpaired_difference(*sides)

@@ -173,9 +173,10 @@ class PairedSums(Accumulator):
 
 
 def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
-    """Return the mean difference over pairs, with one unseen change in each direction. Seconds, tokens and scores
-    outside [0, 1] get Student's plain form. If all such scores change by the same amount, the unseen changes have that
-    size.
+    """Return the mean difference over pairs, with one unseen change in each direction.
+
+    Seconds, tokens and scores outside [0, 1] get Student's plain form. If all such scores change by the same amount,
+    the unseen changes have that size.
     """
     if sums.n < 2:
         return Difference(sums.total / sums.n if sums.n else math.nan, math.nan, math.nan, 0, sums.n, "paired t")

@@ -179,10 +179,11 @@ def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
 
 
 def average_means(parts: Sequence[Mean], level: float = 0.95) -> Interval:
-    """Return the mean of the means of several datasets, equally weighted. The variances of the means are added, with
-    each mean pulled slightly towards 1/2, so that a dataset at the ceiling is not certain. Wilson's form then uses the
-    effective size of that sum, and Welch and Satterthwaite's degrees of freedom. Joining each dataset's own limits
-    instead covers 85 to 90% over 8 to 20 datasets near the ceiling.
+    """Return the mean of the means of several datasets, equally weighted.
+
+    The variances of the means are added, with each mean pulled slightly towards 1/2, so that a dataset at the ceiling
+    is not certain. Wilson's form then uses the effective size of that sum, and Welch and Satterthwaite's degrees of
+    freedom. Joining each dataset's own limits instead covers 85 to 90% over 8 to 20 datasets near the ceiling.
     """
     count, n = len(parts), sum(part.n for part in parts)
     value = math.fsum(part.value for part in parts) / count if parts else math.nan

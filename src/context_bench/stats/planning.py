@@ -197,8 +197,9 @@ def power_of_difference(
 def power_of_equivalence(
     n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, scores: bool = True
 ) -> float:
-    """Return the probability that n examples, or clusters, show two systems equivalent within the margin. For `scores`
-    in [0, 1], a verdict also bounds unseen losses.
+    """Return the probability that n examples, or clusters, show two systems equivalent within the margin.
+
+    For `scores` in [0, 1], a verdict also bounds unseen losses.
     """
     return _find_power(n, spread, margin, difference, alpha, scores, both_sides=True)
 

@@ -99,8 +99,7 @@ class Values:
 
 
 def find_ranks(n: int, share: float, level: float = 0.95) -> tuple[int, int] | None:
-    """Return the ranks whose values enclose the quantile with at least this confidence; None if there are too few
-    values."""
+    """Return the ranks whose values enclose the quantile with at least this confidence; None with too few values."""
     tail = (1 - level) / 2
     low = binomial_quantile(tail, n, share)
     high = binomial_quantile(1 - tail, n, share) + 1

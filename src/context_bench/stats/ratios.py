@@ -149,12 +149,11 @@ class RatioSums(Accumulator):
 def limit_ratio(
     value: float, variance: float, effective_n: float, alike: float, n: int, *, level: float, positive: bool = False
 ) -> tuple[float, float, str]:
-    """Return the limits of a ratio and their mark; a share of tokens is at least 0, so no more than everything is
-    saved.
+    """Return the limits of a ratio and their mark.
 
-    `effective_n` is the effective number of examples (or clusters), `alike` the number of equal residuals with the same
-    kurtosis. With `positive` the limits are computed for the logarithm, as for a cost, which may be very large but
-    never below 0.
+    A share of tokens is at least 0, so a saving is at most 1. `effective_n` is the effective number of examples (or
+    clusters), `alike` the number of equal residuals with the same kurtosis. With `positive` the limits are computed for
+    the logarithm, as for a cost, which may be very large but never below 0.
     """
     if math.isnan(variance) or effective_n <= 1 or (positive and value <= 0):
         return math.nan, math.nan, TOO_FEW
@@ -169,10 +168,11 @@ def limit_ratio(
 
 
 def ratio_interval(sums: RatioSums, level: float = 0.95, *, positive: bool = False) -> Interval:
-    """Return the ratio with its interval: the jackknife's error, and t with one degree of freedom fewer than the
-    effective number. That number is the smaller of two: by length, and by the deviation of each example from the ratio.
-    A saving that grows with length depends on a few long examples even more than their length suggests. `positive` is
-    for costs, as in `limit_ratio`.
+    """Return the ratio with its interval, by the jackknife's error and t.
+
+    t has one degree of freedom fewer than the effective number of examples. This number is computed by length, and by
+    the deviation of each example from the ratio; the smaller one counts. A saving that grows with length depends on a
+    few long examples even more than their length suggests. `positive` is for costs, as in `limit_ratio`.
     """
     value = sums.ratio
     known = sums.variance, sums.effective_n, sums.alike, sums.n

@@ -154,9 +154,10 @@ def repeat_share(sums: RepeatSums, level: float = 0.95) -> Interval:
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """How often two runs of one system disagree, and the difference of means that such disagreement alone explains. In
-    19 of 20 cases, two runs of one system differ by at most `floor`. It is NaN if the two runs never disagreed, because
-    no noise level can be estimated then.
+    """How often two runs of one system disagree, and the difference of means that this alone explains.
+
+    In 19 of 20 cases, two runs of one system differ by at most `floor`. If the two runs never disagreed, `floor` is
+    NaN, because no noise level can be estimated.
     """
 
     n: int

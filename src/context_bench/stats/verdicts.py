@@ -281,8 +281,10 @@ def _find_word(
 def judge_family(
     contrasts: Sequence[Contrast], *, margin: float = DEFAULT_MARGIN, alpha: float = 0.05, fixed_groups: bool = False
 ) -> list[Verdict]:
-    """Decide all comparisons of a family, corrected by Holm, and also without errored pairs if these contrasts are
-    given. Controls cannot win, so they are outside the family: their p-values are not corrected and affect no others.
+    """Decide all comparisons of a family, corrected by Holm.
+
+    If contrasts without errored pairs are given, decide these too. Controls cannot win, so they are outside the
+    family: their p-values are not corrected and affect no others.
     """
     corrected = _correct([(each, each.difference) for each in contrasts])
     size = max(1, sum(not each.control and not math.isnan(p) for each, p in zip(contrasts, corrected)))

@@ -102,9 +102,10 @@ class RunRecord:
 
 @runtime_checkable
 class StoreBackend(Protocol):
-    """Stores the results of runs, and finds them by keys that cover everything that can change them. Ids are integers
-    that the store chooses; a place is the number of a job in its run. `failure` says why the store can no longer write,
-    if so.
+    """Stores the results of runs, and finds them by keys that cover everything that can change them.
+
+    The store chooses the ids, which are integers; a place is the number of a job in its run. `failure` says why the
+    store can no longer write, if so.
     """
 
     failure: StoreError | None
