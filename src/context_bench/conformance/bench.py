@@ -26,7 +26,7 @@ Script = Callable[[Incoming], Awaitable[Outgoing]]
 
 
 class Upstream:
-    """An answerer for the tap. The check's script answers requests to a model, and a plain script all others."""
+    """An answerer for the tap. The check's script answers requests to a model; a plain script answers the others."""
 
     fingerprint = "conformance/1"
 

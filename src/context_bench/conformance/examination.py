@@ -64,7 +64,7 @@ class Findings:
 
 
 def choose_checks(names: Sequence[str]) -> tuple[Check, ...]:
-    """Return the checks with these names, in their order, or all if no name is given. Hyphens may replace spaces."""
+    """Return the checks with these names, in the checks' order; all if no name is given. Hyphens may replace spaces."""
     if not names:
         return CHECKS
     known = {_key(check.name): check for check in CHECKS}
@@ -222,7 +222,7 @@ def _flatten(value: Any) -> str:
 
 
 def _find_difference(one: str, other: str) -> int:
-    """Return where to start showing two texts: shortly before their first difference, or 0 if both are short."""
+    """Return the start of the part to show of two texts: shortly before their first difference, 0 if both are short."""
     if max(len(one), len(other)) <= _WIDTH:
         return 0
     parts = next((place for place, (left, right) in enumerate(zip(one, other)) if left != right), 0)

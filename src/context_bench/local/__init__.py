@@ -100,7 +100,7 @@ class ModelProcess:
         self.url = url_of(self.settings.host, port)
 
     def _spawn(self) -> dict[str, str]:
-        """Start the process and return its report when it is ready or has failed; nothing when it has died."""
+        """Start the process and return its report when it is ready or has failed; empty if it ended without one."""
         # Started by path, so that the current folder cannot shadow its imports.
         child = start_child([sys.executable, str(Path(__file__).with_name("serve.py"))], stderr=subprocess.PIPE)
         assert child.stdin is not None

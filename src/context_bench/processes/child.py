@@ -63,7 +63,7 @@ def wait_for_end(process: subprocess.Popen[bytes], seconds: float | None) -> int
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> int:
-    """Kill a program and its group, wait, and return the exit code: the program's own if it had already ended."""
+    """Kill a program and its group, wait, and return the exit code; a program that had already ended has its own."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

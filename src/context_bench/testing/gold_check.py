@@ -116,7 +116,7 @@ def check_golds(examples: Iterable[Example]) -> GoldCheck:
     """Score the gold answers of examples, and a wrong answer to each, by their own evaluators.
 
     Raises:
-        DataError: A run could not use an example; the first one is named.
+        DataError: A run could not use an example; the error names the first such example.
     """
     listed, require = [], ExampleCheck()
     for number, example in enumerate(examples, 1):

@@ -24,7 +24,7 @@ DEFAULT_ENCODING = "cl100k_base"
 _MARKED = frozenset({"cl100k_base", "o200k_base"})  # encodings whose special tokens all begin with `<|`
 
 LONG_TEXT = 16_384
-"""Longer texts are processed in a thread: counting, judging and packing them takes longer than the handover."""
+"""Longer texts are processed in a thread: counting, judging or packing one takes longer than the handover."""
 
 PIECE_CHARS = 65_536  # characters of a long text that are encoded in one call that keeps other Python threads waiting
 
