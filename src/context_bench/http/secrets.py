@@ -16,7 +16,7 @@ _NAME = re.compile(r"(?=.{1,40}$)(?!(?:.*[0-9]){6})[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Secret:
-    """A text that shows itself only to `reveal()`: not in a repr, a log, an exception or a pickle.
+    """A text that only `reveal()` returns: no repr, log, exception or pickle shows it.
 
     `variable` is the environment variable that it came from; None if it was passed directly.
     """

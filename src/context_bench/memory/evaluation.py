@@ -236,7 +236,7 @@ def _choose_evaluators(tag: str) -> list[Evaluator]:
 
 
 def _find_primary(tag: str, judged: bool) -> str | None:
-    """Choose the primary score of a dataset; None leaves it to the fields of its questions."""
+    """Choose the primary score of a dataset; None lets the fields of its questions decide."""
     name = tag.partition(":")[0]
     if name in _JUDGED and judged:
         return "memory_judge"

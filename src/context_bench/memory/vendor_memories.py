@@ -127,7 +127,7 @@ class VendorMemory:
         return found
 
     def query(self, question: str, user: str | None = None) -> str:
-        """Let the model answer from the retrieved items, since no vendor answers itself."""
+        """Let the model answer from the retrieved items, since no vendor's system answers questions itself."""
         found = "\n".join(each["text"] for each in self.retrieve(question, user=user))
         return str(self._answerer.process({"id": "query", "context": found, "question": question})["response"])
 

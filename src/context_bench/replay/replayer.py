@@ -300,7 +300,7 @@ class SessionJob:
 
 @dataclass(slots=True)
 class ToolFacts:
-    """Totals of one tool's results in a session, counted each time they were sent."""
+    """Totals of one tool's results in a session; a result counts each time it was sent."""
 
     tokens: int = 0
     sent_tokens: int = 0

@@ -104,7 +104,7 @@ class OwnerIndex(Generic[Owner, Key]):
         self._known: dict[Owner, Iterable[Key]] = {}
 
     def update(self, owners: Iterable[Owner]) -> None:
-        """Add new owners, and remove those that are not listed."""
+        """Add new owners, and remove owners that are not listed."""
         wanted = set(owners)
         for owner in self._known.keys() - wanted:
             self._remove(owner)

@@ -22,7 +22,7 @@ _MAX_SCHEMA_DEPTH = 12  # a schema may refer to itself
 
 
 def fit_answer(answer: Answer, document: Mapping[str, Any]) -> Answer:
-    """Return the answer in the form and number that its request demands."""
+    """Return the answer in the form, and with the number of choices, that its request demands."""
     if answer.status >= 400 or answer.tool_calls:
         return answer
     answer = _fit_structure(answer, document)

@@ -111,7 +111,7 @@ def _unpack(text: str, depth: int = 0) -> Iterator[str]:
 
 
 def _find_field_value(record: str, asked: frozenset[str]) -> str | None:
-    """Find the value in one part of a record, if that part contains all asked words of the record."""
+    """Find the value in one part of a record, if that part has all words of the question that the record has."""
     cells = [] if '":' in record else _CELLS.split(record)
     pieces = cells if len(cells) >= _MIN_CELLS else _FIELDS.split(record)
     field = _find_best([piece for piece in pieces if piece], asked)

@@ -45,7 +45,7 @@ def _find_runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
 
 
 def _find_matches(old: Sequence[str], new: Sequence[str], depth: int = 0) -> Iterator[Match]:
-    """Yield equal pieces of both sequences, in order: (place in the old, place in the new, number).
+    """Yield equal pieces of both sequences, in order: (place in the old one, place in the new one, number of pieces).
 
     Pieces that occur once on each side divide the texts. Without these anchors, a longest common subsequence would
     align two texts on their most frequent words.

@@ -26,7 +26,8 @@ from context_bench.wire.prompts import Prompt, read_document
 class Call:
     """A request at the tap, in flight or stored.
 
-    Times are values of `time.perf_counter` while the call is in flight; stored, they are seconds since our request.
+    Times are values of `time.perf_counter` while the call is in flight; in the stored form, times are seconds since our
+    request.
     """
 
     path: str  # such as `/v1/chat/completions`

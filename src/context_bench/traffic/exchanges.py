@@ -1,7 +1,7 @@
 """Record of one of our requests: the sent body, the resulting calls at the tap, and the returned answer.
 
-It is stored as JSON in the answer of an example (`tapped`), and read here into a typed record. It shows which calls
-asked a model, and which of them gave the answer.
+The record is stored as JSON in the answer of an example (`tapped`), and read here into a typed one. It shows which
+calls asked a model, and which of these gave the answer.
 """
 
 from __future__ import annotations

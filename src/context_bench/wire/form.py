@@ -119,9 +119,9 @@ class _StreamedCall:
 class StreamedReply:
     """The pieces of a streamed reply so far, by choice and place; an `ApiForm` adds its events.
 
-    `spoke`: text or a call of the first choice has arrived since a reader last reset it; reasoning does not count.
-    `ended`: the final event has arrived. `error`: the server's error message.
-    `whole`: the complete reply, if the server repeats it at the end of the stream.
+    `spoke`: text or a call of the first choice has arrived since a reader last reset this field; reasoning does not
+    count. `ended`: the final event has arrived. `error`: the server's error message. `whole`: the complete reply, if
+    the server repeats it at the end of the stream.
     """
 
     id: str = ""
@@ -140,7 +140,9 @@ class StreamedReply:
         return "".join(self.texts.get(0, ()))
 
     def list_calls(self) -> list[ToolCall]:
-        """List the calls of the first choice in order of arrival: servers may number them by text or not at all."""
+        """List the calls of the first choice in order of arrival, because the numbers that servers give vary or are
+        missing.
+        """
         return [ToolCall(call.id, call.name, call.arguments) for (choice, _), call in self.calls.items() if choice == 0]
 
     def add_id(self, value: Any) -> None:

@@ -42,7 +42,7 @@ Dated = Callable[[Layout], tuple[str, list[Gold]]]
 
 @dataclass
 class Probe:
-    """A question before it is written: its gold, and the numbers of the sentences that answer it."""
+    """A question that is not written yet: its gold, and the numbers of the sentences that answer it."""
 
     write: Dated
     kind: str

@@ -170,7 +170,7 @@ class Oracle(Naive):
 
 
 class ClosedBook(Naive):
-    """Remembers nothing, to show what the reader knows or guesses by itself."""
+    """Remembers nothing, to show how much the reader knows or guesses by itself."""
 
     def __init__(self) -> None:
         super().__init__()

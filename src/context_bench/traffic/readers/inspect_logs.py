@@ -127,7 +127,7 @@ class _Sample:
 
 
 def _convert(message: Mapping[str, Any]) -> Message:
-    """Convert a message of Inspect, whose tool calls have other fields, to a chat message."""
+    """Convert an Inspect message, in which tool calls have other fields, to a chat message."""
     content = message.get("content")
     converted: Message = {"role": message.get("role"), "content": content}
     if message.get("role") == "tool":
