@@ -168,7 +168,7 @@ def add_caveats(
     datasets: Mapping[str, Census],
     config: Mapping[str, Any],
 ) -> None:
-    """Set values that mean nothing for a system to NaN, and add the notes that the others need."""
+    """Set values that mean nothing for a system to NaN, and add notes to other values that need one."""
     settings = read_settings(config)
     _explain_missing_scores(values, notes, census, datasets)
     if len(census.kinds) > 1 and settings.score_field == "score":

@@ -33,7 +33,7 @@ class Kind:
         """Parse the text of a flag or of an environment variable.
 
         Raises:
-            ValueError: It must be something else; the error says what.
+            ValueError: The text is invalid; the error says what is allowed.
         """
         try:
             return self._parse(text)
@@ -245,7 +245,7 @@ class Option:
         """Parse one value.
 
         Raises:
-            ValueError: It must be something else; the error says what.
+            ValueError: The text is invalid; the error says what is allowed.
         """
         return self.kind.parse(text)
 

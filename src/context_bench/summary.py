@@ -111,7 +111,7 @@ class Summarizer:
             self._systems[name].add([row for row in rows if row.system == name])
 
     def result(self, config: Mapping[str, Any] | None = None) -> Summary:
-        """Return the summary, with ranks between systems. The run's `config` says what its numbers mean."""
+        """Return the summary, with the ranks of the systems. `config` is the record of the run."""
         config = {"score_field": self._score_field, **(config or {})}
         settings = read_settings(config)
         numbers: Numbers = {}

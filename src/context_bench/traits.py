@@ -70,7 +70,7 @@ class MetricTraits:
 
 @dataclass(slots=True)
 class DatasetTraits:
-    """Abilities of a built-in dataset besides yielding its examples."""
+    """Abilities of a built-in dataset, apart from yielding its examples."""
 
     check: Callable[[], object] | None = None  # reads it in full and raises DataError on the first problem
     count_checked: Callable[[], int] = lambda: 0  # how many examples `check` has seen so far

@@ -70,7 +70,7 @@ def read_answer(
 
 
 def read_dollars(row: EvalRow) -> float | None:
-    """Return the answer's cost in dollars; None if unknown."""
+    """Return the cost of an answer in dollars; None if unknown."""
     dollars = row.metadata.get("cost_usd")
     return dollars if isinstance(dollars, int | float) and not isinstance(dollars, bool) else None
 

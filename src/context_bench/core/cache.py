@@ -101,7 +101,7 @@ class Cache:
         return self._systems[system.name]
 
     def _row_key(self, wiring: Wiring) -> bytes | None:
-        """Return the key of everything besides the answer that a row depends on; None if unknown."""
+        """Return the key of everything that a row depends on, apart from the answer; None if unknown."""
         if wiring not in self._rows:
             known = {each.name: self._scorer.fingerprint(each) for each in wiring.evaluators}
             for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:

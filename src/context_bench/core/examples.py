@@ -298,12 +298,12 @@ class Evaluators:
             self._chosen[place] = max(found, key=lambda score: (found[score], score == "evidence_recall", score))
 
     def settle_as(self, primaries: Mapping[str, str], context_primaries: Mapping[str, str]) -> None:
-        """Choose the scores that an earlier run recorded for its datasets, where each has one."""
+        """Choose the score that an earlier run recorded for each dataset, unless it recorded several."""
         for unread, recorded in ((False, primaries), (True, context_primaries)):
             self._chosen |= {(tag, unread): score for tag, score in recorded.items() if " or " not in score}
 
     def _choose_scores(self, tag: str, example: Example) -> None:
-        """Choose the scores of a dataset by its first example that has one, unless they are chosen already."""
+        """Choose the scores of a dataset by its first scorable example, unless they are chosen already."""
         chosen = [self._choose_score(tag, example, unread=unread) for unread in (False, True)]
         if None not in chosen:
             self._settled.add(tag)

@@ -336,7 +336,8 @@ class _LocalPlacement:
         return caller
 
     def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> Awaitable[None]:
-        """Call them in one thread: handing over a call often takes longer than the call, so several share that cost."""
+        """Make the calls in one thread: handing over one often takes longer than the call, so several share that
+        cost."""
         prepared = [(self.make_caller(system), example) for system, example in calls]
         return asyncio.get_running_loop().run_in_executor(self._threads, call_several, prepared, outcomes)
 

@@ -76,7 +76,7 @@ class EvidenceShares(RunningMetric):
 
 
 class EngagementTally:
-    """Sums over the rows that a system acted on."""
+    """Sums over the rows that a system changed."""
 
     def __init__(self, score_field: str) -> None:
         self._field = score_field

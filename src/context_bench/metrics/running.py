@@ -19,7 +19,7 @@ from context_bench.types import Tally
 
 
 class RunningMetric:
-    """A metric whose numbers grow row by row. A metric of a user needs no parent: `name` and `compute` are enough.
+    """A metric whose numbers grow row by row. A user's metric needs no parent class: `name` and `compute` are enough.
 
     `context_bench.numbers` declares the numbers of built-in metrics, and which of them exist by dataset.
     """

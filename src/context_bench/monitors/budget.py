@@ -45,7 +45,7 @@ class _Amount:
 
 @dataclass
 class _Learned:
-    """Estimates from the answers of one system so far: tokens per token of the prompt, and the longest reply."""
+    """The largest counts from one system's answers so far: prompt tokens billed per counted token, and reply tokens."""
 
     ratio: float | None = None
     completion: int | None = None

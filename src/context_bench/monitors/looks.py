@@ -79,7 +79,7 @@ def _find_cluster(item: Item) -> tuple[str, str]:
 
 
 def _place(groups: list[list[Item]], tag: str) -> list[tuple[int, float, str, int, Item]]:
-    """Assign each example its look and its relative position in the dataset, by which datasets are mixed."""
+    """Assign each example its look and its relative position in its dataset; datasets are mixed by this position."""
     total = sum(map(len, groups))
     placed, before = [], 0
     for group in groups:

@@ -53,7 +53,7 @@ class _Member:
         return not self.refusals or self.refusals.keys().isdisjoint(parcel.keys)
 
     def find_unmade(self, load: Sequence[Parcel]) -> int | None:
-        """Find a part that some calls need and that this worker has not built yet."""
+        """Find a part that these calls need and this worker has not built yet."""
         made = {
             key for key, each in self.loading.items() if each.done() and not each.cancelled() and not each.exception()
         }

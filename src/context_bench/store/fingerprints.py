@@ -76,7 +76,7 @@ _CONTENTS: tuple[tuple[type, Any], ...] = (
     (float, float.__float__),
     (BaseException, lambda value: value.args),
 )
-"""Types with content besides their attributes, and how to read it whatever a subclass overrides."""
+"""Types with content in addition to their attributes, each with a way to read it that no subclass can override."""
 
 _MAX_ARRAY_BYTES = 32_000_000  # hashing a larger array would delay the run
 
