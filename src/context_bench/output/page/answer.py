@@ -118,7 +118,7 @@ def _tell_good(result: EvalResult, verdict: Verdict, comparison: Comparison, bri
 
 
 def _compare_with_baseline(verdict: Verdict, baseline: str, change: float, brief: Mapping[str, str]) -> str:
-    """Compare a system with a baseline that saves tokens too: quality and tokens are both against it."""
+    """Compare a system with a baseline that saves tokens too: quality and tokens are relative to it."""
     difference = f" ({verdict.difference:+.3f})" if math.isfinite(verdict.difference) else ""
     word = f"{verdict.word} {THAN.get(verdict.word, 'than')} {brief[baseline]}{difference}"
     return f"{brief[verdict.name]} is {word} and reads {write_token_change(change)}"
@@ -153,7 +153,7 @@ def _tell_worse(result: EvalResult, worse: list[Verdict], comparison: Comparison
 
 
 def _tell_without_verdict(result: EvalResult) -> str:
-    """Write the savings if known, even without scores; else the score; else that there is none."""
+    """Write the savings if known, even without scores; else the score; else that no score is known."""
     brief, key = name_briefly(result.summary), choose_quality(result)
     chosen = _choose_system(result)
     value = math.nan if chosen is None else result.summary[chosen].get(key, math.nan)

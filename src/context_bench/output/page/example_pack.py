@@ -24,7 +24,7 @@ _MAX_WAITING_CHARS = 4_000_000
 """Most characters of contexts and responses that wait for their block, except for a single row."""
 _PART_ROWS = 2_000  # rows whose columns are packed together
 _MAX_DETAIL_BYTES, _MAX_ROW_BYTES, _MIN_ROW_BYTES = 20_000_000, 1_300, 200
-"""Bytes of all details together, and the upper and lower bound for one row."""
+"""Most bytes of all details together; one row's share has the upper and the lower bound that follow."""
 _TEXT_LIMITS = ((24_000, 8_000), (8_000, 4_000), (3_000, 1_500), (1_000, 600), (300, 250), (100, 100), (0, 40))
 """Candidate lengths for a row's context and for each of its other texts; the first pair that fits is used."""
 
@@ -64,7 +64,7 @@ class ExamplePack:
         self._blocks.close()
 
     def begin_run(self, name: str, baseline: str | None) -> None:
-        """Begin a run, to which the following rows belong."""
+        """Begin a run; the rows that are added next belong to it."""
         self._runs.append(clean_name(name))
         self._index.set_baseline(len(self._runs), None if baseline is None else clean_name(baseline))
 
@@ -103,7 +103,7 @@ class ExamplePack:
         return self._index.count_kinds(run)
 
     def pack_index(self) -> str:
-        """Pack the data that the page's script needs first; `starts` has the first row of each block."""
+        """Pack the data that the page's script needs first; `starts` lists the first row of each block."""
         found = self._index.list_names(range(1, len(self._runs) + 1))
         brief = name_briefly([*found["system"].values(), *found["dataset"].values()])
         names = {**found, "run": self._runs, "outcome": OUTCOMES}

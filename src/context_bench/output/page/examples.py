@@ -53,7 +53,7 @@ def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | N
 
 
 def _show_retrieved(example: Mapping[str, Any], processed: Mapping[str, Any]) -> Iterator[Stretch]:
-    """Show the text that a memory retrieved for a question and the reader's part of it, with marked evidence."""
+    """Show the text that a memory retrieved for a question, and the part that the reader got, with marked evidence."""
     wanted = [str(each) for each in example["memory"].get("evidence_ids") or ()]
     found = processed.get("retrieved")
     items = [([str(each) for each in item.get("ids") or ()], str(item.get("text") or "")) for item in found or ()]
@@ -171,7 +171,7 @@ def _list_prompt(example: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def cut_details(details: Mapping[str, Any], stretches: list[Stretch], room: int, length: int) -> dict[str, Any]:
-    """Cut the context of a row to `room` characters, and each other text of it to `length`."""
+    """Cut the context of a row to `room` characters, and each other text of the row to `length`."""
     shown = {key: _cut(value, length) for key, value in details.items()}
     return {**shown, "context": shorten(stretches, room)}
 
@@ -190,7 +190,7 @@ def _cut(value: Any, length: int) -> Any:
 
 
 def examples_section(rows: int | None) -> Markup:
-    """Make the list; `rows` is None if their number is not yet known."""
+    """Make the list of examples; `rows` is the number of rows, None if not yet known."""
     if rows == 0:
         return section("examples", "Examples", element("p", {"class": "missing"}, "The rows were not stored."))
     outcomes, evidence = (

@@ -204,7 +204,7 @@ def _put_side_by_side(runs: Sequence[RunFacts]) -> Markup:
 
 
 def _list_parts(facts: RunFacts) -> tuple[dict[str, Markup], dict[str, str]]:
-    """List the parts of a run with their content, and separately the parts not measured, with the reason."""
+    """List the parts of a run with their content, and separately the unmeasured parts, each with the reason."""
     parts: dict[str, Markup | str] = {
         "headline": join(headline_table(facts), note_headline(facts)),
         **({"memory": describe_memory(facts)} if facts.is_memory else {}),
@@ -292,7 +292,7 @@ class HtmlReporter:
 def _open_run(result: EvalResult, folder: str | None, number: int, open_stores: ExitStack) -> Run:
     """Open a run for reading: its facts, and its rows with their examples if the store has them.
 
-    `number` names a run that has neither an id nor a file; `open_stores` closes the store in the end.
+    `number` is the name of a run without id and file; `open_stores` closes the store at the end.
     """
     run = result.settings.run
     if folder is not None and run is not None and Path(folder).is_dir():

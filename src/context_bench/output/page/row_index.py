@@ -1,6 +1,6 @@
 """The rows of runs as columns to filter, sort and search, in a temporary SQLite file.
 
-Both the page and the viewer list their examples from it. Memory use does not grow with the rows; the file is deleted
+The page and the viewer list examples from this index. Memory use does not grow with the rows; the file is deleted
 with the connection.
 """
 
@@ -205,7 +205,7 @@ class RowIndex:
         return number
 
     def find_flips(self) -> None:
-        """Find changes against the baseline for rows that came before the baseline's; release the lock in between."""
+        """Find changes against the baseline for rows added before the baseline's rows; release the lock in between."""
         while True:
             with self._lock:
                 (first,) = self._database.execute("SELECT min(id) FROM rows WHERE flip IS NULL").fetchone()
@@ -319,7 +319,7 @@ class RowIndex:
         return {names[system]: {kind: int(count) for kind, count in zip(KINDS, counts)} for system, *counts in found}
 
     def read_parts(self, size: int) -> Iterator[Mapping[str, list[Any]]]:
-        """Read all rows in order as columns, `size` rows at a time; `question` has numbers of texts in that part."""
+        """Read all rows in order as columns, `size` rows at a time; `question` has places in the part's `questions`."""
         last = -1
         while True:
             with self._lock:

@@ -39,8 +39,8 @@ class Source(NamedTuple):
 class RowValues(NamedTuple):
     """A row of the list.
 
-    `natural` sorts numbers within a name as numbers; `outcome` is an index into `OUTCOMES`; `evidence` is one into
-    `EVIDENCE`; `untouched` is 1 if the system changed nothing. The last two are None if not measured.
+    `natural` sorts numbers within a name as numbers; `outcome` is an index into `OUTCOMES`, and `evidence` an index
+    into `EVIDENCE`; `untouched` is 1 if the system changed nothing. `evidence` and `untouched` are None if unknown.
     """
 
     id: int

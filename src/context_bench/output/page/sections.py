@@ -160,7 +160,7 @@ def link_example(run: str, row: EvalRow) -> Markup:
 
 
 def error_table(facts: RunFacts) -> Markup | str:
-    """Group failures by kind, with the first of each."""
+    """Group failures by kind, and show the first failure of each kind."""
     parts: list[Child] = []
     kinds = (("error", "Rows that failed", facts.errors), ("no score", "Rows without a score", facts.unscored))
     for title, caption, found in kinds:

@@ -35,7 +35,7 @@ MAX_ROWS = 160  # most rows drawn in a chart by dataset; the table has all
 
 
 class DatasetScore(NamedTuple):
-    """The score of a system on a dataset; `key` is that of the summary."""
+    """The score of a system on a dataset; `key` is the score's key in the summary."""
 
     key: str
     dataset: str
@@ -295,7 +295,7 @@ def draw_depths(depths: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -
     """Draw the positions of the evidence in the contexts of each dataset.
 
     Args:
-        depths: By dataset, for each example the shares of the tokens before the first and before the last evidence.
+        depths: By dataset: for each example, the share of its tokens before the first evidence and before the last.
     """
     if not depths:
         return "no context contains its evidence or answer"

@@ -53,7 +53,7 @@ class Scale:
 
 
 def make_cost_scale(costs: Sequence[float], *, wide: bool) -> Scale:
-    """Make the scale of costs: from 0, or logarithmic if they differ much."""
+    """Make the scale of costs: from 0, or logarithmic if the costs differ much."""
     return Scale(min(costs) / 1.6, max(costs) * 1.6, log=True) if wide else Scale(0.0, max(costs) * 1.1)
 
 
@@ -74,7 +74,7 @@ class Axis:
 
     @property
     def full_title(self) -> str:
-        """The title, with a remark on a log scale."""
+        """The title, with a remark if the scale is logarithmic."""
         return f"{self.title} (log scale)" if self.scale.log else self.title
 
     def write_ticks(self, most: int | None = None) -> dict[float, str]:
@@ -99,7 +99,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points of a plane: a curve of its series, or dashed, as a front or a baseline."""
+    """A line through points of a plane: the curve of a series, or a dashed front or baseline."""
 
     kind: Literal["curve", "front", "baseline"]
     points: Sequence[tuple[float, float]]

@@ -34,7 +34,7 @@ class NeedleGrid:
 
     @classmethod
     def of(cls, result: EvalResult) -> NeedleGrid:
-        """Gather from the rows of a result; ids contain length and depth of generated needles."""
+        """Gather scores from the rows of a result; ids of generated needles contain length and depth."""
         grid = cls(result.settings.score_field)
         for row in result.rows:
             grid.add(row)

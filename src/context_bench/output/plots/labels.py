@@ -16,7 +16,7 @@ _NARROW, _WIDE = " .,:;|!'()[]ijltfr", "mwMW%@"
 
 
 class LabelPlace(NamedTuple):
-    """The place of a label: the anchor in pixels, and the end of the text that is there (`left`, `right`, `center`)."""
+    """The place of a label: an anchor in pixels, and the part of the text at the anchor (`left`, `right`, `center`)."""
 
     x: float
     y: float
@@ -142,7 +142,7 @@ def place_labels(
 
 
 def cover_line(points: Sequence[tuple[float, float]]) -> list[Box]:
-    """Cover a line through points with small boxes, which labels keep off."""
+    """Cover a line through points with small boxes, so that labels can avoid it."""
     boxes = []
     for (x1, y1), (x2, y2) in pairwise(points):
         for step in range(1, 20):

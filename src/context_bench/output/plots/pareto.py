@@ -47,7 +47,7 @@ _WIDE = 30  # costs that differ by more than this factor are drawn by powers of 
 
 
 class Cost(NamedTuple):
-    """The cost that quality is compared with: by system, with its title and its unit (`usd` or `tokens`)."""
+    """The cost that is drawn against quality: values by system, with a title and a unit (`usd` or `tokens`)."""
 
     values: dict[str, float]
     title: str
@@ -98,14 +98,14 @@ def find_baseline(result: EvalResult) -> str | None:
 
 
 def choose_quality(result: EvalResult) -> str:
-    """Choose the key for quality: with several datasets, the mean of their means."""
+    """Choose the key for quality: with several datasets, the mean of the datasets' means."""
     return find_score_key(result.summary.values())
 
 
 def choose_cost(result: EvalResult) -> Cost | None:
     """Choose the cost of the front; in a run without a front, the cost that most systems have.
 
-    That is dollars, else tokens that the model reads, else tokens for each pass.
+    The front uses dollars, else tokens that the model reads, else tokens for each pass.
     """
     for number in (NUMBERS[key] for key in PARETO_COSTS):
         if values := _read_key(result, number.key):

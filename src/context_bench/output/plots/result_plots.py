@@ -45,20 +45,20 @@ class Plot:
         return f"Plot({self.name}: {self.title})"
 
     def to_svg(self) -> str:
-        """Draw it as SVG."""
+        """Draw the plot as SVG."""
         return draw_file(self.chart)
 
     def to_png(self, scale: float = _SCALE) -> bytes:
-        """Draw it as PNG, with `scale` pixels per plot pixel (needs extra `plots`)."""
+        """Draw the plot as PNG, with `scale` pixels per plot pixel (needs extra `plots`)."""
         check_png()
         return _render(self.to_svg(), zoom=scale)
 
     def to_text(self, width: int, *, color: bool = False) -> str:
-        """Draw it for a terminal with this many columns."""
+        """Draw the plot for a terminal with this many columns."""
         return draw_text(self.chart, width, color=color)
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file, in the form of the ending: .svg or .png."""
+        """Write the plot to a file, as .svg or .png by the file's ending."""
         path = Path(path)
         ending = path.suffix.lower()
         if ending not in (".svg", ".png"):
@@ -103,7 +103,7 @@ class ResultPlots:
 
     Args:
         result: The run.
-        cells: Needles by depth and length, if gathered with the examples at hand.
+        cells: Needles by depth and length, if they were gathered with their examples.
         latencies: Seconds by system, if the result keeps no rows.
         curves: The curves of its sweeps, if the result keeps no rows.
     """

@@ -1,7 +1,7 @@
 """The SVG renderer: charts for the page, for files and for notebooks.
 
 Colours are classes of `assets/chart.css`. On the page they follow the light or dark theme, and print in ink; a file
-contains a style sheet with the light ones.
+contains a style sheet with the light colours.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def draw_text(chart: Chart, width: int, *, color: bool = False) -> str:
 
 
 def _choose_mark(series: int | None, drawn: Point | Key) -> tuple[str, str]:
-    """Choose mark and colour by the series, else by the look; then only filled marks have a colour."""
+    """Choose mark and colour by the series, else by the look; without a series, only filled marks have a colour."""
     if series is None:
         return _LOOKS[drawn.look], _COLOURS[0] if drawn.look == "filled" else ""
     return _MARKS[series % len(_MARKS)], _COLOURS[series % len(_COLOURS)]
@@ -136,7 +136,7 @@ class _Canvas:
         return key
 
     def render(self, *, color: bool) -> str:
-        """Return the lines: the axis of scores at the left, that of costs below."""
+        """Return the lines, with the axis of scores at the left and the axis of costs below."""
         scores = {self.find_row(tick): text for tick, text in self.plane.y.write_ticks().items()}
         lines = [
             f"{scores.get(row, ''):>{_AXIS - 2}} {'┤' if row in scores else '│'}{self._render_row(row, color=color)}"

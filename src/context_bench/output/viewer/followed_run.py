@@ -25,7 +25,7 @@ from context_bench.store.reader import LiveReader
 from context_bench.store.records import places_of
 
 _FRESH_SECONDS = 1.0
-"""Seconds for which all viewers share one list of runs, so ten viewers read the store no more often than one."""
+"""Seconds for which all viewers share one list of runs, so ten viewers cause no more reads than one viewer."""
 
 
 class LiveStore:
@@ -45,7 +45,7 @@ class LiveStore:
             pass
 
     def close(self) -> None:
-        """Close it."""
+        """Close the store."""
         with self._lock:
             if self._reader is not None:
                 self._reader.close()
@@ -144,7 +144,7 @@ class FollowedRun:
 
     def read_on(self, store: LiveStore) -> bool:
         """Read the next piece of rows; return False if there are none at present. Rows are not written in the order of
-        their ids, so each pass looks for new ones from the first missing id on.
+        their ids, so each pass looks for new rows from the first missing id on.
         """
         was_under_way = self.under_way
         end = places_of(self.info.number)[1]
@@ -209,7 +209,7 @@ def _choose_baseline(settings: RunSettings) -> str | None:
 
 _PAUSE_SECONDS = 1.0  # seconds between two checks of a running run
 _WATCHED_SECONDS = 15.0
-"""Seconds for which a run is followed after a request for it; an open page asks every two."""
+"""Seconds for which a run is followed after a request; an open page sends a request every two seconds."""
 _REST_SHARE = 0.2  # share of time that the thread leaves to requests and to a run
 
 
@@ -229,7 +229,7 @@ class Follower:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and forget everything."""
+        """End the thread, and forget all followed runs."""
         self._ended = True
         self._wake.set()
         self._thread.join()

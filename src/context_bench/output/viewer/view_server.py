@@ -43,7 +43,7 @@ def _whole_page(title: str, body: Markup, scripts: Sequence[str]) -> str:
 
 
 def run_page(runs: Sequence[RunFacts], version: str) -> str:
-    """Make the page of a run, or of several side by side."""
+    """Make the page of a run, or of several runs."""
     about = {"data-runs": "+".join(facts.name for facts in runs), "data-version": version}
     body = page_body(runs, None, _FOOTER, home="../", about=about)
     trouble = element("p", {"id": "trouble", "role": "alert", "hidden": True})
@@ -102,7 +102,7 @@ class ViewServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port that the server listens on."""
         return int(self._http.server_address[1])
 
     @property
