@@ -220,8 +220,7 @@ class Inspection:
     # -- after it was written
 
     async def wait_until_found(self, history: History, started: float) -> dict[str, Any]:
-        """Search for some turns until each is found; a turn counts as lost if it is missing and nothing changes any
-        more.
+        """Search for some turns until each is found; a turn counts as lost if nothing changes while it is missing.
 
         Return `searchable_seconds` since the start of writing, or `unsearchable` with a reason.
         """

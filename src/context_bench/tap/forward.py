@@ -1,7 +1,7 @@
 """An answerer that forwards requests to one upstream, with the client's own key.
 
-No request can change its destination: neither its path nor its Host can. Redirects are not followed, but returned to
-the client. Only our own marks are removed; a body without marks is forwarded byte for byte.
+No request can change its destination, neither by its path nor by its Host. Redirects are returned to the client and not
+followed. Only our own marks are removed; a body without marks is forwarded byte for byte.
 """
 
 from __future__ import annotations

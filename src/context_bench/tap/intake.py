@@ -45,7 +45,7 @@ class BodyRefused(Exception):
 
 
 class Budget:
-    """A limit of bytes held at once; whoever needs more waits until other requests release some."""
+    """A limit of bytes held at once; requests that need more wait until other requests release some."""
 
     def __init__(self, most: int = MAX_TOGETHER) -> None:
         self.free = self.most = most

@@ -157,9 +157,9 @@ _MAX_KEPT_CHARS = 64 * 1024 * 1024
 class Ticket:
     """An attempt to send one of our requests, with its calls at the tap.
 
-    `unmatched` are calls that may belong to the attempt. `more_unmatched` counts those that were not kept for lack of
-    memory; `more_bytes` is the size of the bodies among them that a model may have read. Calls that arrive after the
-    attempt is `recorded` belong to no row.
+    `unmatched` are calls that may belong to the attempt. `more_unmatched` counts the unmatched calls that were not kept
+    for lack of memory; `more_bytes` is the size of their bodies, if a model may have read them. Calls that arrive after
+    the attempt is `recorded` belong to no row.
     """
 
     prompt: Prompt | None

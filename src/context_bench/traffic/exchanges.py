@@ -1,7 +1,7 @@
 """Record of one of our requests: the sent body, the resulting calls at the tap, and the returned answer.
 
-The record is stored as JSON in the answer of an example (`tapped`), and read here into a typed one. It shows which
-calls asked a model, and which of these gave the answer.
+The record is stored as JSON in the answer of an example (`tapped`), and read here into a typed form. The record shows
+which calls asked a model, and which of these calls gave the answer.
 """
 
 from __future__ import annotations
