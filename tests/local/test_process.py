@@ -186,7 +186,7 @@ def test_settings_with_what_was_left_open() -> None:
         (1, None, "a context of 1 tokens is too small"),
         (1001, None, "context must be at most 1000 tokens for Small (got 1001)"),
         (None, None, "context must be at most 1000 tokens for Small (got 8192)"),
-        (500, 100_000, "as many as there are cores to use (got 100000)"),
+        (500, 100_000, "the number of usable cores (got 100000)"),
     ],
 )
 def test_settings_that_cannot_be(context: int | None, threads: int | None, message: str) -> None:

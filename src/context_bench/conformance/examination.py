@@ -144,7 +144,7 @@ async def require_reach(bench: Bench, tap: str) -> None:
 
 async def _run_check(check: Check, bench: Bench) -> ExamOutcome:
     if check.api not in (None, bench.form.name):
-        return ExamOutcome(check.name, check.asks, "skip", f"only the API of {get_form(check.api).title} has it")
+        return ExamOutcome(check.name, check.asks, "skip", f"only the API of {get_form(check.api).title} supports this")
     try:
         await check.run(bench)
     except CheckFailed as error:

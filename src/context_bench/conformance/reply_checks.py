@@ -149,7 +149,7 @@ async def stays_streaming(bench: Bench) -> None:
     streamed = exchange.upstream.get("stream") is True
     require(streamed, "the model was not asked for a stream", '"stream": true', exchange.upstream.get("stream"))
     said = exchange.read_reply()
-    sent = f"all pieces but the last at once, the last when the client had the first, or after {hold.seconds:g} s"
+    sent = f"all pieces but the last at once; the last after the client had the first, or after {hold.seconds:g} s"
     arrived = f"nothing for {hold.seconds:g} s, then everything"
     require(not hold.in_vain, "nothing arrived before the model had written its last piece", sent, arrived)
     require(said.text == "".join(_PIECES), "the text was changed", "".join(_PIECES), said.text)
@@ -244,7 +244,7 @@ async def concurrent(bench: Bench) -> None:
     bench.count_additions({}, _CROWD_SIZE)
     wrong = {f"visitor-{number:02d}": said for number, said in enumerate(replies) if said != f"hello {number:02d}"}
     first = next(iter(wrong), "")
-    reason = f"{len(wrong)} of {_CROWD_SIZE} requests got no reply or another's"
+    reason = f"{len(wrong)} of {_CROWD_SIZE} requests got no reply, or the reply to another"
     require(not wrong, reason, f"hello {first[-2:]} to {first}", wrong.get(first))
 
 

@@ -81,7 +81,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
-@check("tool calls in replies intact", "Do ids, names and JSON arguments of tool calls come back as they were?")
+@check("tool calls in replies intact", "Do ids, names and JSON arguments of tool calls come back unchanged?")
 async def calls_plain(bench: Bench) -> None:
     _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_build_tools())).read_reply())
 
@@ -193,7 +193,7 @@ async def caller(bench: Bench) -> None:
     _require_fields("fields", await bench.ask(Answer("ok"), **bench.form.samples.caller), bench.form.samples.caller)
 
 
-@check("unknown reply fields passed", "Do fields of a reply that the proxy does not know come back?")
+@check("unknown reply fields passed", "Do reply fields that are unknown to the proxy come back?")
 async def unknown_reply(bench: Bench) -> None:
     exchange = await bench.ask(Answer("ok", extra=_UNKNOWN))
     exchange.read_reply()

@@ -69,7 +69,7 @@ class Settings:
                 f"context must be at most {weights.most_context} tokens for {weights.name} (got {context})"
             )
         if threads > _cores():
-            raise UsageError(f"threads must be at most {_cores()}, as many as there are cores to use (got {threads})")
+            raise UsageError(f"threads must be at most {_cores()}, the number of usable cores (got {threads})")
         return cls(str(weights.ready(say)), weights.name, context, threads, **more)
 
 

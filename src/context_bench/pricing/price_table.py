@@ -76,7 +76,7 @@ class Prices:
             raise UsageError(f"the prices in {path} are broken: {error}") from error
         models = document.get("models", document) if isinstance(document, Mapping) else None
         if not isinstance(models, Mapping):
-            raise UsageError(f"the prices in {path} are broken: it needs a table for each model")
+            raise UsageError(f"the prices in {path} are broken: the file needs a table for each model")
         about = document if models is not document else {}
         prices = {str(model): _read_price(path, str(model), values) for model, values in models.items()}
         source, date = str(about.get("source") or path.name), str(about.get("date") or "")

@@ -390,7 +390,7 @@ def apply_middleware(messages: Sequence[Message], middleware: Any) -> list[Messa
 
     middleware.wrap_model_call(ModelRequest(model=None, messages=list(given)), model)
     if len(handed) != len(given):
-        raise BadOutput(f"{type(middleware).__name__} made {len(handed)} messages of {len(given)}")
+        raise BadOutput(f"{type(middleware).__name__} passed on {len(handed)} messages instead of {len(given)}")
     edited = list(messages)
     for place, before, after in zip(places, convert_to_openai_messages(given), convert_to_openai_messages(handed)):
         if after != before:

@@ -58,7 +58,7 @@ class WithReader:
 
     def __init__(self, compressor: Any, reader: Any, name: str | None = None) -> None:
         if not is_endpoint(reader):
-            raise UsageError(f"a {type(reader).__name__} is not a reader: it has no .aprocess, as an OpenAIProxy has")
+            raise UsageError(f"a {type(reader).__name__} is not a reader: it needs .aprocess, as OpenAIProxy has")
         self.compressor, self.reader = adapt(compressor), reader
         self.name = name or self.compressor.name
         self.model = find_model(reader)

@@ -39,7 +39,7 @@ def check_system(system: Any, examples: Iterable[Example] | None = None) -> None
     before = copy.deepcopy(tried)
     result = rules.call("a run", lambda: evaluate(adapted, tried, evaluators=[], progress=False))
     if result is not None:
-        rules.check(len(result.rows) == len(tried), "must make a row of every example")
+        rules.check(len(result.rows) == len(tried), "must give a row for every example")
         for row in result.rows:
             rules.check(row.error is None, f"must not fail on the example {row.example_id!r} ({row.error})")
     rules.check(tried == before, "must leave the caller's examples as they were")
