@@ -1,4 +1,4 @@
-"""The place of the evidence in the context, and the share of it that a naive cut to a given size would keep.
+"""The place of the evidence in the context, and the share of the evidence that a naive cut to a given size would keep.
 
 The evidence is located once. Truncation and random deletion are then judged by position, so each system can be compared
 with controls of exactly its size, without a request and without cutting any text.

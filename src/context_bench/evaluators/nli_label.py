@@ -210,7 +210,7 @@ class _Reading:
 
     @property
     def label(self) -> NliVerdict | None:
-        """The label of the sentence: the last one, or neutral if both others are ruled out."""
+        """The label of the sentence: the last given label, or neutral if both other labels are ruled out."""
         if self.given:
             return max(self.given, key=lambda pair: pair[0])[1]
         return NliVerdict.NEUTRAL if len(self.ruled_out) > 1 else None

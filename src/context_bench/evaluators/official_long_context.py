@@ -185,7 +185,7 @@ def _match_first_number(response: str, gold: str) -> float:
 
 
 def _score_prefix(response: str, wanted: Sequence[str]) -> float:
-    """Return the share of a list of numbers that is right before the first wrong one."""
+    """Return the share of a list of numbers before the first wrong number."""
     right = 0
     for given, number in zip(re.findall(r"[0-9]+", response), wanted):
         if int(given) != _read_integer(number):

@@ -177,7 +177,7 @@ class DropScore:
 
 
 class TruthfulQAScore:
-    """Scores `truthfulqa_score`: whether a reply is nearer to a true answer than to any false one.
+    """Scores `truthfulqa_score`: whether a reply is nearer to a true answer than to any false answer.
 
     The authors' main score is the verdict of a model that was trained to judge truth; this is their overlap score. With
     `choices`: MC1, 1.0 when the reply chooses the true option. Without `choices`: 1.0 when ROUGE-L with the nearest of

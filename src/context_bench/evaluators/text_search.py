@@ -151,7 +151,7 @@ class TextSearch:
         return _find(wanted, self._choose_texts(wanted))
 
     def has_new_words(self, sent: Sequence[str]) -> bool:
-        """Whether a system wrote more than a few words of its own, as in a summary."""
+        """Whether a system added more than a few new words, as in a summary."""
         known = {word for text in sent for form in _read_text(text).forms for word in form.split()}
         texts = [[form.split() for form in text.forms] for text in self._texts if text.forms]
         new = sum(min(sum(word not in known for word in words) for words in forms) for forms in texts)
@@ -192,7 +192,7 @@ class TextSearch:
 
 
 class _Text:
-    """A text, with its normalised forms when they are needed."""
+    """A text, with normalised forms that are made when needed."""
 
     def __init__(self, raw: str) -> None:
         self.raw = raw

@@ -1,4 +1,4 @@
-"""Multiple choice: compares the letter that a reply chooses with the correct one."""
+"""Multiple choice: compares the letter that a reply chooses with the correct letter."""
 
 from __future__ import annotations
 

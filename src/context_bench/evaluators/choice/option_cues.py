@@ -127,7 +127,7 @@ REJECTED_AFTER = re.compile(
 
 ASKED_YES = re.compile(r"[)\]\"'»]*\?\s*(?:yes|correct|right|exactly)\b", re.IGNORECASE)
 ASKED_NO = re.compile(r"[)\]\"'»]*\?\s*no\b(?=\s*[.,;:!–—-])", re.IGNORECASE)
-"""The letter before is part of a question, and the answer follows: "Is it B? No."."""
+"""The letter before this wording is part of a question that is answered at once: "Is it B? No."."""
 
 _GOOD = (
     r"(?:correct|right|best|accurate|valid|appropriate|supported|suitable|better|likely|probable|plausible|consistent"

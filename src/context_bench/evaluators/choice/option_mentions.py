@@ -37,7 +37,7 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True)
 class OptionMention:
-    """One mention of options: their letters, its place and weight, and whether the options are named by their text."""
+    """A mention of options: its place and weight, the letters of the options, and whether their text names them."""
 
     start: int
     end: int
@@ -98,7 +98,7 @@ _SPEECH = re.compile(r"\"[^\"\n]{0,120}\w[ \t]+[^\"\n]{0,120}$")
 
 
 class _Page:
-    """A text with the facts that are needed to weigh one place in it."""
+    """A text, with the facts that are needed to weigh a place in the text."""
 
     def __init__(self, text: str, quotes: Sequence[OptionPlace], bold: Collection[str]) -> None:
         self.text = text

@@ -228,7 +228,7 @@ def _names_letters(mentions: Sequence[OptionMention]) -> bool:
 
 
 def _choose_least(mentions: Sequence[OptionMention]) -> str | None:
-    """Return the one option whose text is quoted, else the one whose letter occurs."""
+    """Return the only option whose text is quoted, else the only option whose letter occurs."""
     rejected = _list_rejected(mentions)
     for weight in (Weight.QUOTED, Weight.PASSING):
         named = _list_letters(weight, mentions) - rejected
@@ -250,7 +250,7 @@ def _take_only(letters: set[str]) -> str | None:
 
 
 def _choose_letter(mention: OptionMention, rejected: set[str]) -> str | None:
-    """Return the letter of a mention; if it has several, choose the one that was not ruled out elsewhere."""
+    """Return the letter of a mention; of several letters, choose the letter that was not ruled out elsewhere."""
     letters = {*mention.letters}
     return _take_only(letters) or _take_only(letters - rejected)
 
@@ -263,7 +263,7 @@ def _is_taken_back(mention: OptionMention, mentions: Sequence[OptionMention]) ->
 
 
 def _apply_revision(text: str, stated: OptionMention, suggested: Sequence[OptionMention]) -> OptionMention:
-    """Return the stated option, or the one that a later "wait, it is C" replaces it with."""
+    """Return the stated option, or the option of a later correction, such as "wait, it is C"."""
     later = [each for each in suggested if each.start > stated.end]
     if later and REVISION.search(text, stated.end, later[-1].start):
         return later[-1]

@@ -79,7 +79,7 @@ def title(reply: str) -> bool:
 
 
 def json_format(reply: str) -> bool:
-    """JSON and nothing else, with or without a code fence around it."""
+    """Check for JSON and nothing else, with or without a code fence around the JSON."""
     text = reply.strip()
     for fence in ("```json", "```Json", "```JSON", "```"):
         text = text.removeprefix(fence)

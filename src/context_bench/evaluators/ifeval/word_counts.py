@@ -214,7 +214,7 @@ def is_language(text: str, code: str) -> bool:
 
 
 def _make_factory() -> Any:
-    """Make our own factory, because the seed of langdetect's shared one belongs to the user's program."""
+    """Make our own factory, because the seed of langdetect's shared factory belongs to the user's program."""
     from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
 
     with _lock:

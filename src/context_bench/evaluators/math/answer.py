@@ -1,9 +1,9 @@
 r"""Finds where a reply says its final answer.
 
-These are tried in this order: the last `\boxed{}`, unless a "final answer" follows it; the last `#### X`; the last "the
-answer is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; the bold text of the last
-paragraph; else its last value. Reasoning in `<think>` is ignored if text follows it; otherwise only an answer stated in
-it counts. Offers of further help, a check of the result and given numbers are ignored too: see `mentions`.
+These places are tried in order: the last `\boxed{}`, unless a "final answer" follows it; the last `#### X`; the last
+"the answer is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; the bold text of the
+last paragraph; else its last value. Reasoning in `<think>` is ignored if text follows it; otherwise only an answer
+stated in it counts. Offers of further help, a check of the result and given numbers are ignored too: see `mentions`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def find_final_answer(reply: str) -> str:
 
 
 def _drop_offer(text: str) -> str:
-    """Return the text without the question or offer to the user that ends it."""
+    """Return the text without a question or an offer to the user at the end."""
     found = _OFFER.search(text, max(0, len(text) - 400))
     return text[: found.start()].rstrip() if found and text[: found.start()].strip() else text
 
@@ -218,7 +218,7 @@ def _read_stated_value(sentence: str, is_last: bool) -> str:
 
 
 def _read_sentence(said: str) -> str:
-    """Return the answer in a sentence: a number or formula at its start, else the last one in it."""
+    """Return the answer in a sentence: a number or formula at the start, else the last one in the sentence."""
     if restated := _RESTATED.search(said):
         value = _read_sentence(said[restated.end() :])
         return rf"{said[: restated.start()]} \approx {value}" if restated["same"] and NUMBER.match(said) else value
