@@ -181,9 +181,9 @@ class Matcher:
     """Assigns each call at a tap to the request that caused it; all other calls are in `unmatched`.
 
     Unmatched calls that came too late for any request in flight are also in `late`, and in no row. Both lists keep only
-    the first calls, but all calls are counted (`unmatched_count`, `late_count`). `late_bytes` is the size of the late
-    calls that were not kept and that a model may have read. `reached` has the digests of our requests that caused at
-    least one call. `uncounted` counts, by path, the calls with unreadable prompts. `probe` is a text that identifies
+    the first calls, but all calls are counted (`unmatched_count`, `late_count`). `late_bytes` is the size of the bodies
+    that a model may have read, in late calls that were not kept. `reached` has the digests of our requests that caused
+    at least one call. `uncounted` counts, by path, the calls with unreadable prompts. `probe` is a text that identifies
     our own probe request, which the tap answers itself.
     """
 

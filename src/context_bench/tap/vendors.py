@@ -106,8 +106,8 @@ _HEADROOM_ENV = {
 
 
 def _find_tokenizer_files(program: Path) -> dict[str, str]:
-    """Find the token vocabularies in the program's dependency: without them, the program would download them or not
-    compress.
+    """Find the token vocabularies in the program's dependency: without them, the program would try to download them,
+    and compress nothing.
     """
     found = sorted(_find_environment(program).glob("lib/python*/*-packages/litellm/litellm_core_utils/tokenizers"))
     return {"TIKTOKEN_CACHE_DIR": str(found[0])} if found else {}
