@@ -143,7 +143,7 @@ def _lay_out_retrieval(result: EvalResult) -> MemoryGrid | None:
 
 
 def _list_answer_columns(result: EvalResult) -> list[Column]:
-    """List the probes of answers; a script's answers add nothing to the retrieved text."""
+    """List the probes of answers, except for a script, whose answers show no more than the retrieved text."""
     if is_read_by_script(result):
         return []
     return [

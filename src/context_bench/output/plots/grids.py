@@ -152,7 +152,7 @@ def _title_heatmap(result: EvalResult, cells: Cells, names: list[str]) -> str:
 
 
 class EvidenceShares(NamedTuple):
-    """Shares of the rows whose evidence is known: it survived or was lost, and the answer was right or wrong."""
+    """Shares of the rows with traced evidence: the evidence survived or was lost, and the answer was right or wrong."""
 
     rows: float
     survived_right: float

@@ -36,9 +36,9 @@ STYLES = 8  # colours and shapes that distinguish marks
 
 
 def number_series(names: Iterable[str]) -> dict[str, int]:
-    """Number the marks of systems: a family has one colour, a setting one shape; no two of 64 marks are alike.
+    """Number the marks of systems: a family has one colour, a setting one shape; up to 64 marks all differ.
 
-    The number is the place of the colour, and eight times the place of the shape. Systems without settings differ in
+    The number is the place of the colour plus eight times the place of the shape. Systems without settings differ in
     shape too. A family with more settings than shapes continues in a colour of no other family, if there is one.
     """
     families = {name: name_family(name) for name in names}
@@ -168,7 +168,7 @@ def _cost(box: Box, taken: Sequence[Box], width: float, height: float) -> float:
 
 
 def _mistake(box: Box, own: tuple[float, float], others: Sequence[tuple[float, float]], near: float) -> float:
-    """Count the other points that a label could be taken for: those that it touches, or that are nearer to it."""
+    """Count the other points that a label could seem to name: points that the label touches, or nearer points."""
     distance = _find_distance(box, own)
     away = [_find_distance(box, other) for other in others]
     return sum(500.0 if each < near else 100.0 if each < distance else 0.0 for each in away)

@@ -1,7 +1,7 @@
 """The terminal renderer: a plane of points and lines in Unicode, on a grid of characters.
 
-No plotting library is used: it would need as many lines of code for names next to marks and for whiskers, and a
-terminal should need no extra.
+No plotting library is used: drawing whiskers and names next to marks would take as many lines of code with a
+library, and a terminal should need no extra.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class FollowedRun:
             self.facts.result = result
 
     def read_on(self, store: LiveStore) -> bool:
-        """Read the next piece of rows; return False if there are none at present. Rows are not written in the order of
+        """Read the next piece of rows; return False if there is none yet. Rows are not written in the order of
         their ids, so each pass looks for new rows from the first missing id on.
         """
         was_under_way = self.under_way

@@ -1,4 +1,4 @@
-"""The server of the viewer: only for this machine, with a token, and not for other sites in the same browser.
+"""The server of the viewer: only for this machine, with a token, and closed to other sites in the same browser.
 
 Every request is checked before anything is read: its `Host`, its origin (`Origin`, `Sec-Fetch-Site`), and the token,
 which is the first part of its path. The server is read-only.
