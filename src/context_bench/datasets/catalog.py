@@ -139,7 +139,7 @@ _LABELS: dict[str, str] = {}
 
 
 def label_dataset(label: str, tag: str) -> None:
-    """Use a label for a dataset: examples with that label are scored like those of the dataset."""
+    """Use a label for a dataset: examples with that label are scored like the dataset's own examples."""
     if label != tag and card_for(tag) is not None:
         _LABELS[label] = tag
 

@@ -103,7 +103,7 @@ class Source:
         return sample(self, choices.limit, how, choices.seed or 0, reread=self.at_hand)
 
     def _count_surplus(self, limit: int | None) -> float:
-        """Count the examples beyond the limit; infinite if their number is unknown."""
+        """Count the examples beyond the limit; infinite if the number of examples is unknown."""
         if limit is None:
             return 0
         return float("inf") if self.length is None else self.length - limit
@@ -147,7 +147,7 @@ class Datasets:
 
     @property
     def tags_known(self) -> bool:
-        """Whether all tags are known: the examples of a file may have their own."""
+        """Whether all tags are known; the examples of a file may have their own tags."""
         return not any(source.from_own_file for source in self.sources)
 
     def check(self) -> None:
@@ -178,7 +178,7 @@ class Datasets:
         return chain.from_iterable(source.read(self._choices) for source in self.sources)
 
     def list_lengths(self) -> list[int]:
-        """List the number of examples of each dataset; raise TypeError if one is unknown."""
+        """List the number of examples of each dataset; raise TypeError if a number is unknown."""
         lengths, limit = [source.length for source in self.sources], self._choices.limit
         if limit is None and None in lengths:
             raise TypeError("the number of examples is not known in advance")

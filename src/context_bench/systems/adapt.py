@@ -157,7 +157,7 @@ def _make_named(recipe: Recipe, name: str) -> Any:
 
 
 def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
-    """Build the system of a reference, or several for a sweep. Its name is the reference's text or its `name=`."""
+    """Build the system of a reference, or several for a sweep. A system's name is the reference's text or `name=`."""
     for ref in parse("system", text):
         found = resolve("system", ref)
         if ":" in ref.target and "name" in ref.parameters and not takes_parameter(found, "name"):

@@ -221,7 +221,7 @@ class ChatProxy:
         await self.endpoint.probe()
 
     async def aprocess(self, example: Example) -> Example:
-        """Send one example and return its reply, with usage and timings in `metadata`."""
+        """Send one example and return the reply, with usage and timings in `metadata`."""
         body, parse = self.request_body(example), partial(read_stream, self.form) if self.stream else None
         try:
             exchange = await self.endpoint.post(self._path, body, parse)

@@ -65,7 +65,7 @@ class MessagesSystem:
         return settings_fingerprint("messages/1", self.function, framing=self.framing, tokenizer=counted_by)
 
     def edit(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> tuple[list[Message], list[Any]]:
-        """Return the edited messages and tools; the given ones are not changed."""
+        """Return the edited messages and tools, without changing the given messages and tools."""
         more = {"tools": copy.deepcopy(list(tools))} if self._takes_tools else {}
         made = self.function(copy.deepcopy(list(messages)), **more)
         edited, left = (made, None) if isinstance(made, list) else (_read(made, "messages"), _read(made, "tools"))
@@ -211,7 +211,7 @@ def clear_tool_results(messages: Sequence[Message], last: int = 3) -> list[Messa
 
 
 def dedupe_reads(messages: Sequence[Message]) -> list[Message]:
-    """Replace a tool result that repeats an earlier one, word for word, by a reference to it."""
+    """Replace a tool result that repeats an earlier result, word for word, by a reference to that result."""
     calls, seen = _list_calls(messages), dict[str, Any]()
 
     def refer(content: Any, identity: Any) -> str | None:
@@ -308,7 +308,7 @@ class KeepLast(_BuiltIn):
 
 
 class DedupeReads(_BuiltIn):
-    """Replaces a tool result that repeats an earlier one by a reference to it."""
+    """Replaces a tool result that repeats an earlier result by a reference to that result."""
 
     def __init__(self) -> None:
         super().__init__(dedupe_reads, "dedupe-reads")

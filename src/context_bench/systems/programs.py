@@ -159,7 +159,7 @@ class Command:
         return settings_fingerprint("command/1", None, command=self.command)
 
     def process(self, example: Example) -> Example:
-        """Send one example to an idle program; start one if there is none."""
+        """Send one example to an idle program; start a program if none is idle."""
         line = dump_json(example).encode() + b"\n"
         while True:
             program = self._take_free()
@@ -257,7 +257,7 @@ class _Program:
             raise TimedOut(f"the program gave no answer within {timeout:g} s") from None
 
     def _take_chunk(self, timeout: float) -> bytes:
-        """Return the next output; always empty after its end."""
+        """Return the next part of the output; always empty after the end."""
         chunk = self._incoming.get(timeout=timeout)
         if not chunk:
             self._incoming.put(chunk)

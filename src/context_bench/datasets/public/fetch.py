@@ -47,7 +47,7 @@ class RemoteFile(RawFile):
 
     @classmethod
     def at(cls, address: str) -> RemoteFile | None:
-        """Return the file behind an address of the hub; None if it cannot be read in part."""
+        """Return the file at an address of the hub; None if the file cannot be read in part."""
         file = cls(Path(address.removeprefix("hf://")))
         return file if file.suffix in FORMATS and "::" not in address else None
 
@@ -289,7 +289,7 @@ DATA_DIR = "CONTEXT_BENCH_DATA"  # the variable that names the folder of local r
 
 
 def find_data_folder(data_dir: str | Path | None) -> Path | None:
-    """Return the folder of local records: the given one, else that of the environment, else None."""
+    """Return the folder of local records: the given folder, else the environment's, else None."""
     chosen = str(data_dir) if data_dir else os.environ.get(DATA_DIR)
     if not chosen:
         return None

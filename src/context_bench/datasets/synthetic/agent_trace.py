@@ -37,7 +37,7 @@ MIN_RESULT_TOKENS = 100  # tokens of a file, a page of records or a page of logs
 FLOOR, FLOOR_PER_TURN = 400, 180  # tokens that a history needs at least
 
 PATTERN = words("plan read read failed mended again read read")
-"""What the turns of a history do, in a repeated cycle; the turn with the evidence is added to them."""
+"""What the turns of a history do, in a repeated cycle; the turn with the evidence is added to these turns."""
 
 SYSTEM = (
     "You are an agent that works on a task step by step, with the tools on offer. Keep the plan up to date. When you "
@@ -80,7 +80,7 @@ class Call(NamedTuple):
 
 @dataclass
 class Read:
-    """A file or other source that is read, once or several times; its size is chosen last."""
+    """A file or another source that is read, once or several times; the size of the result is chosen last."""
 
     call: Call
     tool: ToolOutput | None = None

@@ -72,7 +72,7 @@ class Draw:
 
 
 def choose_depth(depth: float | None, index: int, n: int) -> float:
-    """Return the depth for example `index` of `n`: the given one, or an even spread from 0 to 1."""
+    """Return the depth for example `index` of `n`: the given depth, or an even spread from 0 to 1."""
     if depth is not None:
         return float(depth)
     return index / (n - 1) if n > 1 else 0.5
@@ -215,7 +215,7 @@ def tokens(text: str) -> int:
 
 
 class Fact(NamedTuple):
-    """A hidden fact: the `unit` that goes into the text, and the part of it that is the evidence."""
+    """A hidden fact: the `unit` that goes into the text, and the part of this unit that is the evidence."""
 
     unit: str
     evidence: str

@@ -166,7 +166,7 @@ def _make_identifier(draw: Draw, theme: Theme) -> str:
 
 
 def _write_record(record: dict[str, Any], layout: str) -> str:
-    """Write a record with the comma after it, and the line break if there is one."""
+    """Write a record, the comma after it, and a line break if the layout has one."""
     if layout == "pretty":
         return indent(json.dumps(record, indent=2), "  ") + ",\n"
     text = json.dumps(record, separators=(",", ":"))

@@ -35,7 +35,7 @@ _VERDICTS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
 def number_paragraphs(reply: str, *, num_paragraphs: int) -> bool:
-    """Count paragraphs separated by `***`; an empty one is allowed only before the first and after the last mark."""
+    """Count paragraphs separated by `***`; only before the first and after the last mark may one be empty."""
     parts = [part.strip() for part in re.split(r"\s?\*\*\*\s?", reply)]
     if not all(parts[1:-1]):
         return False
