@@ -117,7 +117,7 @@ def _add_marks(text: str, style: str) -> str:
 
 
 def _find_edge(text: str) -> str:
-    """Return the edge of a text without a partial word."""
+    """Return the start or end of a text, cut between words."""
     found = _EDGE.match(text)
     edge = found[0] if found else ""
     return edge if edge.endswith("\n") or " " not in edge else edge[: edge.rindex(" ")]

@@ -251,7 +251,7 @@ class Pairing:
             self._place(system, key, average_answers(answers))
 
     def close(self) -> None:
-        """Average the answers so far of examples that lack some repeats."""
+        """For examples that still lack some repeats, average the answers received so far."""
         for (system, key), answers in self._open.items():
             self._place(system, key, average_answers(answers))
         self._open = {}

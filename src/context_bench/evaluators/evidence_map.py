@@ -172,7 +172,7 @@ def _list_stated(gold: Gold) -> list[str]:
 
 
 def join_pieces(pieces: list[str]) -> list[str]:
-    """Join neighbours if there are more pieces than random deletion distinguishes."""
+    """Join neighbouring pieces if there are too many for random deletion to tell apart."""
     width = -(-len(pieces) // MAX_PIECES)
     return pieces if width < 2 else ["".join(pieces[at : at + width]) for at in range(0, len(pieces), width)]
 

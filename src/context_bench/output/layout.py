@@ -69,7 +69,7 @@ def show_controls(text: str) -> str:
 
 
 def format_as(form: str) -> Callable[[float], str]:
-    """Return a function that writes a number with a format of `format()`, or four digits without a valid format."""
+    """Return a function that writes a number in a format of `format()`, or four digits if it is invalid."""
 
     def write(value: float) -> str:
         try:

@@ -235,7 +235,7 @@ class ParcelQueue:
 
 
 def pack_calls(calls: Sequence[Call]) -> bytes:
-    """Pickle calls, by Ray's pickler where the plain one fails."""
+    """Serialize calls with pickle, or with Ray's pickler where plain pickle fails."""
     try:
         return pickle.dumps(calls, protocol=5)
     except Exception:  # noqa: BLE001 - objects of somebody else, made in a notebook for example

@@ -92,7 +92,7 @@ class Verdict:
 
     @property
     def errors_disagree(self) -> bool:
-        """Whether the word changes if pairs with an error are left out."""
+        """Whether the verdict changes if pairs with an error are left out."""
         return self.word_without_errors is not None and self.word_without_errors != self.word
 
     def to_dict(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class MatchedControl:
 
     @property
     def reads_gold(self) -> bool:
-        """Whether the followed system may read the gold, which then affects the size."""
+        """Whether the system that this control matches may read the gold, so that its size depends on the gold."""
         return may_read_gold(self._followed)
 
     async def prepare(self) -> None:

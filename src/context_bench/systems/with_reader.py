@@ -131,7 +131,7 @@ class WithReader:
         return {**processed, **result, "metadata": metadata}
 
     def _report(self, count: Callable[[str], int]) -> dict[str, Any]:
-        """Describe the answerer behind the reader's tap: scripts and local models cost nothing."""
+        """Describe the answerer behind the reader's tap, because scripts and local models cost nothing."""
         report = system_traits(self.reader).report
         told = {} if report is None else report(count)
         return {key: told[key] for key in ("answered_by",) if key in told}

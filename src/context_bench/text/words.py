@@ -285,7 +285,7 @@ _LAYOUT = {"b": " ", "f": "\n", "n": "\n", "r": "\n", "t": "\t"}
 
 
 def undo_escapes(text: str) -> list[str]:
-    """Return a text without HTML's escapes, then with one layer of JSON's escapes after the other undone.
+    """Return versions of a text: first with HTML's escapes undone, then with each further layer of JSON's undone.
 
     A text may contain both kinds, and some words only look like an escape (`C:\\new`): any of the results may be right.
     """

@@ -202,7 +202,7 @@ def convert_tool_to_chat(tool: Any) -> dict[str, Any] | None:
 
 
 class PromptCounter:
-    """Counter of the prompts of a thread that counts each shared message once."""
+    """Counts the prompts of a thread, each shared message only once."""
 
     def __init__(self, count: Tokenizer) -> None:
         self._count = count
