@@ -97,7 +97,7 @@ def test_abstention_is_not_measured_while_a_script_reads() -> None:
     read, own = (result.summary[f"remembering[{how}]"]["abstention"] for how in ("budget=500", "own query"))
     assert math.isnan(read)
     assert own == 0.5  # it has an answer of its own, and never refuses
-    assert "a script read" in result.notes["remembering[budget=500]"]["abstention"]
+    assert "a script answered" in result.notes["remembering[budget=500]"]["abstention"]
 
 
 def test_evaluate_takes_a_memory_system_as_it_takes_any_other() -> None:
